@@ -1,1 +1,32 @@
-//! Being laid.
+//! The only way to the disk.
+//!
+//! Four doors, each with one promise:
+//!
+//! - [`Root`]: an opened directory. What lies outside it cannot be named: not by `..`, not by an absolute path, not
+//!   through a symbolic link.
+//! - [`read`], [`replace`], [`stamp`] and their like: single files that a user or a model named by an absolute path.
+//!   Reading is bounded and never hangs on a pipe; replacing is atomic and notices a concurrent change.
+//! - [`Log`]: an append-only file. What was acknowledged is on the disk, whatever happens next; two writers never mix.
+//! - [`Lines`]: reading such a file back, however long it is, in bounded memory.
+//!
+//! What it refuses to do: follow a path out of a root, read a device or a pipe, load a file of unknown size, write in
+//! place, truncate a log. It knows no network, no environment, no clock and no home directory: paths are passed in.
+
+#![allow(clippy::disallowed_methods, reason = "this crate is the way to the disk that the bans point to")]
+
+mod error;
+mod lines;
+mod log;
+mod named;
+mod put;
+mod root;
+mod stamp;
+
+pub use error::Error;
+pub use lines::{Ending, Line, Lines, OVERSIZED, Text};
+pub use log::Log;
+pub use named::{
+    create_directory, create_new, list, open, read, read_range, real, remove, replace, replace_unchanged, stamp,
+};
+pub use root::{Entry, EntryKind, Root};
+pub use stamp::{Snapshot, Stamp};

@@ -1,0 +1,200 @@
+//! Reading a file line by line, however long it is, in bounded memory.
+//!
+//! Lines are handed out as slices of one block that is filled from the file: no copy, no allocation per line. A line
+//! longer than the cap is not loaded: it is reported with its beginning and its length, and skipped. Nothing is decoded
+//! here; what a line means is the reader's business, and so is an empty one.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("log");
+//! # files::replace(&path, b"one\ntwo")?;
+//! let mut lines = files::Lines::open(&path)?;
+//! while let Some(line) = lines.next()? {
+//!     println!("{} {:?} {:?}", line.offset, line.text, line.ending);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// The longest line that is loaded, unless the reader sets another cap. The longest lines in real sessions are pictures
+/// and documents in base64: 32 MB on the wire.
+pub const OVERSIZED: usize = 64 * 1024 * 1024;
+
+/// How much is read at once.
+const BLOCK: usize = 1024 * 1024;
+
+/// How much of an oversized line is shown.
+const HEAD: usize = 8 * 1024;
+
+/// A file, being read line by line.
+#[derive(Debug)]
+pub struct Lines {
+    file: File,
+    path: PathBuf,
+    cap: usize,
+    block: Vec<u8>,
+    /// The part of `block` that is filled and not yet handed out.
+    start: usize,
+    end: usize,
+    /// Where `start` lies in the file.
+    offset: u64,
+    head: Vec<u8>,
+    at_end: bool,
+}
+
+/// One line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// What it says.
+    pub text: Text<'a>,
+    /// How it ends.
+    pub ending: Ending,
+}
+
+/// The content of a line, without its newline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text<'a> {
+    /// All of it.
+    Whole(&'a [u8]),
+    /// It was longer than the cap and skipped.
+    Oversized {
+        /// How it begins.
+        head: &'a [u8],
+        /// How long it is.
+        len: u64,
+    },
+}
+
+/// How a line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With a newline.
+    Newline,
+    /// With the file: in a log, a line torn by a crash, or one that is being written.
+    EndOfFile,
+}
+
+impl Lines {
+    /// From the beginning.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_at(path, 0)
+    }
+
+    /// From `offset` on, which should be where a line starts.
+    pub fn open_at(path: impl AsRef<Path>, offset: u64) -> Result<Self, Error> {
+        let path = path.as_ref().to_owned();
+        let mut file = crate::named::open(&path)?;
+        if offset > 0 {
+            file.seek(SeekFrom::Start(offset)).map_err(|error| Error::of(&path, error))?;
+        }
+        Ok(Self {
+            file,
+            path,
+            cap: OVERSIZED,
+            block: vec![0; BLOCK],
+            start: 0,
+            end: 0,
+            offset,
+            head: Vec::new(),
+            at_end: false,
+        })
+    }
+
+    /// Loads lines of at most `cap` bytes.
+    #[must_use]
+    pub fn with_cap(mut self, cap: usize) -> Self {
+        self.cap = cap;
+        self
+    }
+
+    /// The next line, or `None` at the end. An empty file has no lines; a last newline starts none.
+    #[allow(clippy::should_implement_trait, reason = "a line borrows the block, which an iterator cannot express")]
+    pub fn next(&mut self) -> Result<Option<Line<'_>>, Error> {
+        let mut searched = 0;
+        loop {
+            if let Some(found) = memchr::memchr(b'\n', &self.block[self.start + searched..self.end]) {
+                return Ok(Some(self.hand_out(searched + found, Ending::Newline)));
+            }
+            searched = self.end - self.start;
+            if self.at_end {
+                return Ok((searched > 0).then(|| self.hand_out(searched, Ending::EndOfFile)));
+            }
+            if searched > self.cap {
+                return self.skip().map(Some);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// The line of `len` bytes at the start of what is filled.
+    fn hand_out(&mut self, len: usize, ending: Ending) -> Line<'_> {
+        let (start, offset) = (self.start, self.offset);
+        self.consume(len + usize::from(ending == Ending::Newline));
+        let bytes = &self.block[start..start + len];
+        let text = if len > self.cap {
+            Text::Oversized { head: &bytes[..len.min(HEAD)], len: len as u64 }
+        } else {
+            Text::Whole(bytes)
+        };
+        Line { offset, text, ending }
+    }
+
+    /// Passes over a line of which more than the cap is filled already.
+    fn skip(&mut self) -> Result<Line<'_>, Error> {
+        let offset = self.offset;
+        let shown = (self.end - self.start).min(HEAD);
+        self.head.clear();
+        self.head.extend_from_slice(&self.block[self.start..self.start + shown]);
+        let mut len = 0;
+        let ending = loop {
+            let filled = &self.block[self.start..self.end];
+            if let Some(found) = memchr::memchr(b'\n', filled) {
+                len += found as u64;
+                self.consume(found + 1);
+                break Ending::Newline;
+            }
+            len += filled.len() as u64;
+            self.consume(filled.len());
+            if self.at_end {
+                break Ending::EndOfFile;
+            }
+            self.fill()?;
+        };
+        Ok(Line { offset, text: Text::Oversized { head: &self.head, len }, ending })
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.start += len;
+        self.offset += len as u64;
+    }
+
+    /// Reads more behind what is filled, making room for it.
+    fn fill(&mut self) -> Result<(), Error> {
+        if self.start > 0 {
+            self.block.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.block.len() {
+            // Twice as much, but never far above the cap.
+            let longer = (self.block.len() * 2).min(self.cap + BLOCK).max(self.block.len() + BLOCK);
+            self.block.resize(longer, 0);
+        }
+        loop {
+            match self.file.read(&mut self.block[self.end..]) {
+                Ok(0) => self.at_end = true,
+                Ok(n) => self.end += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::of(&self.path, error)),
+            }
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! An append-only file of lines that survives a crash at any byte.
+//!
+//! - **Durable.** [`Log::append`] returns only when the lines are on the disk. What it returned `Ok` for is there after
+//!   a crash; what it failed for may be there in part.
+//! - **Torn-write safe.** A crash can leave half a line at the end. It is never removed, and never glued to a good one:
+//!   the next append starts with a newline. So a reader meets torn and empty lines, and skips them.
+//! - **One writer.** The file is locked by the operating system for as long as it is open for writing. The lock lies on
+//!   the log itself, so two names for one file are one lock, and it dies with the process: there is no stale lock to
+//!   clean up. Next to the log, `<name>.writer` holds what the writer said of itself; it is only read when the lock is
+//!   held, so a crash that leaves it behind misleads nobody.
+//!
+//! There is no truncate, and there is no seek.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::root::Root;
+
+/// The mode of a log: a session may hold anything.
+const PRIVATE_FILE: u32 = 0o600;
+
+/// The most that is read of what a writer said of itself.
+const WRITER_TEXT: u64 = 4096;
+
+/// A log, open for writing.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+    path: PathBuf,
+    writer: PathBuf,
+    end: End,
+}
+
+/// How the file ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// After a newline, or the file is empty.
+    Clean,
+    /// Perhaps inside a line.
+    Torn,
+}
+
+impl Log {
+    /// Opens a log for writing, making it (0600) and its directories (0700) where they are missing.
+    ///
+    /// `holder` is what another process is told that tries to open it meanwhile, such as `pid 4711, since 10:15`. That
+    /// other process gets [`Error::Held`].
+    pub fn open(path: impl AsRef<Path>, holder: &str) -> Result<Self, Error> {
+        let path = crate::named::real(path)?;
+        let failed = |error| Error::of(&path, error);
+        let parent = path.parent().ok_or_else(|| Error::IsDirectory { path: path.clone() })?;
+        crate::named::create_directory(parent)?;
+        if path.exists() {
+            // Refuses what is not a regular file.
+            crate::named::open(&path)?;
+        }
+        let mut options = OpenOptions::new();
+        let file = options.read(true).append(true).create(true).mode(PRIVATE_FILE).open(&path).map_err(failed)?;
+        let writer = path.with_file_name(beside(&path));
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::Held { by: held_by(&writer), path }),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        // Says who holds it; a log that cannot say so is still a log.
+        let _ = Root::open(parent).and_then(|root| root.replace(beside(&path), holder.as_bytes(), PRIVATE_FILE));
+        File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        let end = end_of(&file).map_err(failed)?;
+        Ok(Self { file, path, writer, end })
+    }
+
+    /// Where it is, symbolic links followed.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends whole lines in one write and returns when they are on the disk. A missing last newline is added.
+    ///
+    /// On failure nothing is acknowledged: a part of `lines` may be in the file, and the next append will start on a
+    /// new line.
+    pub fn append(&mut self, lines: &[u8]) -> Result<(), Error> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::with_capacity(lines.len() + 2);
+        if self.end == End::Torn {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(lines);
+        if !lines.ends_with(b"\n") {
+            bytes.push(b'\n');
+        }
+        // Until it is known to be whole, it may be torn. This holds after a failed flush too: the system may have
+        // dropped pages it could not write.
+        self.end = End::Torn;
+        self.file
+            .write_all(&bytes)
+            .and_then(|()| self.file.sync_data())
+            .map_err(|error| Error::of(&self.path, error))?;
+        self.end = End::Clean;
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Before the lock goes, so that it cannot be the next writer's.
+        let _ = std::fs::remove_file(&self.writer);
+    }
+}
+
+fn end_of(file: &File) -> std::io::Result<End> {
+    let len = file.metadata()?.len();
+    if len == 0 {
+        return Ok(End::Clean);
+    }
+    let mut last = [0];
+    file.read_exact_at(&mut last, len - 1)?;
+    Ok(if last == *b"\n" { End::Clean } else { End::Torn })
+}
+
+/// The name of the file that says who holds it.
+fn beside(path: &Path) -> OsString {
+    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(".writer");
+    name
+}
+
+fn held_by(writer: &Path) -> String {
+    match crate::named::read(writer, WRITER_TEXT) {
+        Ok(snapshot) if !snapshot.bytes.is_empty() => String::from_utf8_lossy(&snapshot.bytes).into_owned(),
+        _ => "another process".to_owned(),
+    }
+}

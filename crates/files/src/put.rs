@@ -1,0 +1,114 @@
+//! Putting a whole file in place: the one way bytes get onto the disk, except for a log's appends.
+//!
+//! The bytes are written to a temporary file in the same directory, with the final mode, flushed to the disk, and only
+//! then given the name; the directory is flushed last. A crash leaves either the old file or the new one.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use cap_tempfile::TempFile;
+
+/// Who may do what with the new file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mode {
+    /// Exactly these bits.
+    Exact(u32),
+    /// What the process gives to new files.
+    Inherited,
+    /// These bits and, where we may, this owner: those of the file that is replaced.
+    Kept {
+        /// The permission bits.
+        bits: u32,
+        /// The user.
+        uid: u32,
+        /// The group.
+        gid: u32,
+    },
+}
+
+/// Makes the names of files that are about to be linked into place differ within this process.
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// Writes `bytes` and gives them the name `name`, whatever had it before.
+pub(crate) fn replace(dir: &Dir, name: &OsStr, bytes: &[u8], mode: Mode) -> io::Result<()> {
+    replace_if(dir, name, bytes, mode, || Ok(true)).map(drop)
+}
+
+/// Like [`replace`], but asks `still` last, just before the name changes hands. Says whether it went ahead.
+pub(crate) fn replace_if(
+    dir: &Dir,
+    name: &OsStr,
+    bytes: &[u8],
+    mode: Mode,
+    still: impl FnOnce() -> io::Result<bool>,
+) -> io::Result<bool> {
+    let temporary = written(dir, bytes, mode)?;
+    if !still()? {
+        return Ok(false);
+    }
+    temporary.replace(name)?;
+    sync(dir)?;
+    Ok(true)
+}
+
+/// Writes `bytes` and gives them the name `name`, unless something has it already.
+pub(crate) fn create_new(dir: &Dir, name: &OsStr, bytes: &[u8], mode: Mode) -> io::Result<()> {
+    if dir.symlink_metadata(name).is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let held = format!(".{}-{}.new", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
+    written(dir, bytes, mode)?.replace(&held)?;
+    // A link refuses to take a name that is in use: this is what makes it safe against a second creator.
+    let linked = dir.hard_link(&held, dir, name);
+    dir.remove_file(&held)?;
+    linked?;
+    sync(dir)
+}
+
+fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<TempFile<'d>> {
+    let mut temporary = TempFile::new(dir)?;
+    match mode {
+        Mode::Exact(bits) => temporary.as_file().set_permissions(Permissions::from_mode(bits))?,
+        Mode::Inherited => {}
+        Mode::Kept { bits, uid, gid } => {
+            keep_owner(temporary.as_file(), uid, gid)?;
+            temporary.as_file().set_permissions(Permissions::from_mode(bits))?;
+        }
+    }
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_all()?;
+    Ok(temporary)
+}
+
+/// Gives the file to its former owner where we are allowed to; where we are not, it is ours from now on.
+fn keep_owner(file: &File, uid: u32, gid: u32) -> io::Result<()> {
+    use cap_std::fs::MetadataExt;
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) != (uid, gid) {
+        let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+        let _ = rustix::fs::fchown(file, Some(uid), Some(gid));
+    }
+    Ok(())
+}
+
+/// Flushes a directory, so that the names in it survive a power cut.
+pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
+    dir.open(".")?.sync_all()
+}
+
+/// Options that open a file for reading without ever waiting for a writer at the other end of a pipe.
+pub(crate) fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    options
+}
+
+/// Reads up to `limit` bytes; `None` if there are more. Never holds more than one byte above the limit.
+pub(crate) fn bounded(file: impl Read, expected: u64, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let capacity = usize::try_from(expected.min(limit).saturating_add(1)).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(capacity);
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+}

@@ -1,0 +1,182 @@
+//! An opened directory: everything below it can be reached, nothing outside it can be named.
+//!
+//! Holding a [`Root`] is the permission to work in it. The kernel resolves every path relative to the opened directory
+//! and refuses to leave it, so there is no check that could be forgotten. Files are read bounded and written
+//! atomically, with an explicit mode; directories made on the way are private (0700).
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, FileType};
+
+use crate::error::Error;
+use crate::put::{self, Mode};
+use crate::stamp::{Snapshot, Stamp};
+
+/// The mode of directories that are made on the way.
+pub(crate) const PRIVATE_DIRECTORY: u32 = 0o700;
+
+/// An opened directory.
+#[derive(Debug)]
+pub struct Root {
+    dir: Dir,
+    path: PathBuf,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name, without the directory.
+    pub name: OsString,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its length in bytes.
+    pub len: u64,
+    /// When it was last modified, where the file system knows.
+    pub modified: Option<SystemTime>,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, not followed.
+    Link,
+    /// A pipe, a socket or a device.
+    Other,
+}
+
+impl Root {
+    /// Opens a directory that exists.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(|error| Error::of(path, error))?;
+        Ok(Self { dir, path: path.to_owned() })
+    }
+
+    /// Opens a directory, making it and its parents (0700) where they are missing.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        crate::named::create_directory(path.as_ref())?;
+        Self::open(path)
+    }
+
+    /// Where it is. For messages: nothing is looked up by it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A directory below that exists.
+    pub fn sub(&self, relative: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = self.path.join(&relative);
+        let dir = self.dir.open_dir(relative).map_err(|error| Error::of(&path, error))?;
+        Ok(Self { dir, path })
+    }
+
+    /// A directory below, made (0700) where it is missing.
+    pub fn create_sub(&self, relative: impl AsRef<Path>) -> Result<Self, Error> {
+        let dir = self.directory(relative.as_ref())?;
+        Ok(Self { dir, path: self.path.join(relative) })
+    }
+
+    /// The content of a file of at most `limit` bytes.
+    pub fn read(&self, relative: impl AsRef<Path>, limit: u64) -> Result<Snapshot, Error> {
+        let relative = relative.as_ref();
+        let failed = |error| Error::of(&self.path.join(relative), error);
+        let path = || self.path.join(relative);
+        let file = self.dir.open_with(relative, &put::reading()).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(Error::IsDirectory { path: path() });
+        }
+        if !metadata.is_file() {
+            return Err(Error::NotRegular { path: path() });
+        }
+        let too_large = |size| Error::TooLarge { path: path(), size, limit };
+        if metadata.len() > limit {
+            return Err(too_large(metadata.len()));
+        }
+        let bytes = put::bounded(&file, metadata.len(), limit).map_err(failed)?;
+        let bytes = bytes.ok_or_else(|| too_large(limit.saturating_add(1)))?;
+        let stamp = Stamp::of(&bytes, metadata.modified().ok().map(cap_std::time::SystemTime::into_std));
+        Ok(Snapshot { bytes, stamp })
+    }
+
+    /// Writes a new file; what exists is never overwritten.
+    pub fn create_new(&self, relative: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        let (dir, name) = self.place(relative)?;
+        put::create_new(&dir, name, bytes, Mode::Exact(mode))
+            .map_err(|error| Error::of(&self.path.join(relative), error))
+    }
+
+    /// Writes a file atomically, whether it exists or not. A link of that name is replaced, not followed.
+    pub fn replace(&self, relative: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        let (dir, name) = self.place(relative)?;
+        put::replace(&dir, name, bytes, Mode::Exact(mode)).map_err(|error| Error::of(&self.path.join(relative), error))
+    }
+
+    /// Removes a file.
+    pub fn remove(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        self.dir.remove_file(relative).map_err(|error| Error::of(&self.path.join(relative), error))
+    }
+
+    /// Everything in it, by name. Not what lies below.
+    pub fn list(&self) -> Result<Vec<Entry>, Error> {
+        let failed = |error| Error::of(&self.path, error);
+        let mut entries = Vec::new();
+        for entry in self.dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // Removed between the listing and the look: not there.
+            let Ok(metadata) = entry.metadata() else { continue };
+            entries.push(Entry {
+                name: entry.file_name(),
+                kind: EntryKind::of(metadata.file_type()),
+                len: metadata.len(),
+                modified: metadata.modified().ok().map(cap_std::time::SystemTime::into_std),
+            });
+        }
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(entries)
+    }
+
+    /// The directory and the name a relative path stands for; directories on the way are made.
+    fn place<'p>(&self, relative: &'p Path) -> Result<(Dir, &'p OsStr), Error> {
+        let escapes = || Error::Escapes { path: relative.to_owned() };
+        match relative.components().next_back() {
+            Some(Component::Normal(name)) => Ok((self.directory(relative.parent().unwrap_or(Path::new("")))?, name)),
+            _ => Err(escapes()),
+        }
+    }
+
+    fn directory(&self, relative: &Path) -> Result<Dir, Error> {
+        let failed = |error| Error::of(&self.path.join(relative), error);
+        if relative.as_os_str().is_empty() {
+            return self.dir.try_clone().map_err(failed);
+        }
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(PRIVATE_DIRECTORY);
+        self.dir.create_dir_with(relative, &builder).map_err(failed)?;
+        self.dir.open_dir(relative).map_err(failed)
+    }
+}
+
+impl EntryKind {
+    fn of(kind: FileType) -> Self {
+        if kind.is_file() {
+            Self::File
+        } else if kind.is_dir() {
+            Self::Directory
+        } else if kind.is_symlink() {
+            Self::Link
+        } else {
+            Self::Other
+        }
+    }
+}
