@@ -1,0 +1,63 @@
+//! A root: nothing outside it can be named.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use files::{Error, Root};
+
+#[test]
+fn paths_that_lead_outside_are_refused_by_every_door() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("secret"), "s").unwrap();
+    let root = Root::create(directory.path().join("root")).unwrap();
+    symlink("../secret", directory.path().join("root/link")).unwrap();
+    symlink("/", directory.path().join("root/slash")).unwrap();
+    for path in ["../secret", "/etc/passwd", "link", "slash/etc/passwd", "a/../../secret"] {
+        let read = root.read(path, 100).unwrap_err();
+        assert!(matches!(read, Error::Escapes { .. } | Error::NotFound { .. }), "{path}: {read:?}");
+    }
+    for path in ["../new", "/tmp/new", "slash/tmp/new", ".."] {
+        let error = root.replace(path, b"x", 0o600).unwrap_err();
+        assert!(matches!(error, Error::Escapes { .. }), "{path}: {error:?}");
+        assert!(root.create_new(path, b"x", 0o600).is_err());
+        assert!(root.remove(path).is_err());
+    }
+    assert!(matches!(root.sub("slash").unwrap_err(), Error::Escapes { .. }));
+    assert!(matches!(root.sub("..").unwrap_err(), Error::Escapes { .. }));
+    assert_eq!(std::fs::read(directory.path().join("secret")).unwrap(), b"s");
+}
+
+/// MEM-7: files have the mode they were given and directories are private.
+#[test]
+fn files_are_written_with_their_mode_below_private_directories() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::create(directory.path().join("deep/root")).unwrap();
+    root.replace("a/b.md", b"one", 0o600).unwrap();
+    root.replace("a/b.md", b"two", 0o600).unwrap();
+    assert!(matches!(root.create_new("a/b.md", b"three", 0o600).unwrap_err(), Error::Exists { .. }));
+    root.create_new("a/c.md", b"three", 0o640).unwrap();
+    let snapshot = root.read("a/b.md", 3).unwrap();
+    assert_eq!(snapshot.bytes, b"two");
+    assert!(matches!(root.read("a/c.md", 3).unwrap_err(), Error::TooLarge { .. }));
+    assert!(matches!(root.read("a", 3).unwrap_err(), Error::IsDirectory { .. }));
+    let mode = |path: &str| std::fs::metadata(directory.path().join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        [mode("deep"), mode("deep/root"), mode("deep/root/a"), mode("deep/root/a/b.md"), mode("deep/root/a/c.md")],
+        [0o700, 0o700, 0o700, 0o600, 0o640]
+    );
+    let below = root.sub("a").unwrap();
+    let names: Vec<_> = below.list().unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, ["b.md", "c.md"]);
+    below.remove("b.md").unwrap();
+    assert!(matches!(root.read("a/b.md", 9).unwrap_err(), Error::NotFound { .. }));
+    assert!(root.sub("none").is_err());
+    root.create_sub("none/other").unwrap().replace("x", b"", 0o600).unwrap();
+}
+
+#[test]
+fn a_pipe_below_a_root_does_not_hang() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    assert!(matches!(root.read("pipe", 9).unwrap_err(), Error::NotRegular { .. }));
+}
