@@ -1,1 +1,51 @@
-//! Being laid.
+//! Talking to a model over the network: one trait, one client so far.
+//!
+//! A [`Model`] takes a [`Request`] and answers with a stream of [`Event`]s. Everything that can go wrong is one of those
+//! events: a caller needs no second path for errors, and a stream that has begun always ends in [`Event::Done`] or
+//! [`Event::Failed`]. Dropping the stream drops the connection, which is how a reply is cancelled.
+//!
+//! ```no_run
+//! use futures_util::StreamExt;
+//! use provider::{Event, Model};
+//! # async fn ask(model: &dyn Model, request: transcript::Request) -> Option<transcript::Reply> {
+//! let mut events = model.stream(request);
+//! while let Some(event) = events.next().await {
+//!     match event {
+//!         Event::Done(reply) => return Some(reply),
+//!         Event::Failed(error) => eprintln!("{error}"),
+//!         _ => {}
+//!     }
+//! }
+//! # None
+//! # }
+//! ```
+//!
+//! What this crate refuses to do: read the environment, the clock or a file; contact any host but the one it was given;
+//! change a byte of a block on its way to the wire; keep anything between two requests.
+//!
+//! [`anthropic`] is the client. Under it lie the parts that a second client would share: [`retry`] (when to try again),
+//! `http` (one server, its time-outs and its failures), `sse` (events out of bytes, bounded).
+
+pub mod anthropic;
+mod error;
+mod event;
+mod http;
+pub mod retry;
+mod sse;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use transcript::Request;
+
+pub use error::Error;
+pub use event::{Event, INVALID_INPUT, invalid_input};
+pub use retry::Retry;
+
+/// Something that answers requests.
+pub trait Model: Send + Sync {
+    /// Streams one reply. Nothing is sent before the stream is polled; dropping it cancels the request.
+    fn stream(&self, request: Request) -> BoxStream<'static, Event>;
+
+    /// How many tokens the request would be, as the provider counts. Cache breakpoints do not matter here.
+    fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, Error>>;
+}

@@ -1,0 +1,115 @@
+//! The request body: the blocks' own bytes, laid end to end.
+//!
+//! The provider caches a prefix of what it reads, so the same blocks must be the same bytes in every request. A block is
+//! therefore copied as [`Block::json`] has it and never serialised again. The body follows the order in which the
+//! provider caches, tools, system, messages; everything that follows the messages may differ without harm. A cache
+//! breakpoint is written into the closing brace of the block it stands on.
+//!
+//! Two requests of which one continues the other, breakpoints aside, are thus the same bytes up to the end of the last
+//! block they share. What it refuses to do: check or place breakpoints; those are given.
+
+use bytes::Bytes;
+use transcript::mark::{Marks, Place, Ttl};
+use transcript::{Block, Message, Prologue, Request, Role};
+
+/// The body that asks for a streamed reply.
+pub fn messages(request: &Request) -> Bytes {
+    let max_tokens = format!(",\"max_tokens\":{}", request.prologue.max_tokens);
+    write(request, &max_tokens, &request.marks, ",\"stream\":true}").into()
+}
+
+/// The body that asks how many tokens the request is.
+pub fn count(request: &Request) -> Bytes {
+    write(request, "", &Marks::default(), "}").into()
+}
+
+fn write(request: &Request, after_model: &str, marks: &Marks, end: &str) -> String {
+    let model = serialise(&request.prologue.model);
+    let tools = serialise(&request.prologue.tools);
+    let mut body = Body(String::with_capacity(room(request, model.len() + tools.len())));
+    body.raw("{\"model\":");
+    body.raw(&model);
+    body.raw(after_model);
+    if !request.prologue.tools.is_empty() {
+        body.raw(",\"tools\":");
+        body.raw(&tools);
+    }
+    body.prompt(&request.prologue, &request.messages, marks);
+    body.raw(end);
+    body.0
+}
+
+/// Small things that are no blocks. Strings, numbers and schemas always serialise.
+fn serialise(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// Room for all of it, so that it is written in one pass: what is known, and a little for the frame around it.
+fn room(request: &Request, known: usize) -> usize {
+    const FRAME: usize = 256;
+    const PER_MESSAGE: usize = 40;
+    let blocks = |blocks: &[Block]| blocks.iter().map(|block| block.json().len() + 1).sum::<usize>();
+    let messages = request.messages.iter().map(|message| PER_MESSAGE + blocks(&message.blocks));
+    let marks = (request.marks.system.len() + request.marks.messages.len()) * LONGEST_MARK;
+    FRAME + known + blocks(&request.prologue.system) + messages.sum::<usize>() + marks
+}
+
+/// A body being written.
+struct Body(String);
+
+impl Body {
+    fn prompt(&mut self, prologue: &Prologue, messages: &[Message], marks: &Marks) {
+        if !prologue.system.is_empty() {
+            self.raw(",\"system\":");
+            self.blocks(&prologue.system, marks.ttl, |block| marks.system.contains(&block));
+        }
+        self.raw(",\"messages\":[");
+        for (message, Message { role, blocks }) in messages.iter().enumerate() {
+            self.raw(if message == 0 { "" } else { "," });
+            self.raw(match role {
+                Role::User => "{\"role\":\"user\",\"content\":",
+                Role::Assistant => "{\"role\":\"assistant\",\"content\":",
+            });
+            self.blocks(blocks, marks.ttl, |block| marks.messages.contains(&Place { message, block }));
+            self.raw("}");
+        }
+        self.raw("]");
+        if let Some(thinking) = &prologue.thinking {
+            self.raw(",\"thinking\":");
+            self.raw(&serialise(thinking));
+        }
+    }
+
+    fn blocks(&mut self, blocks: &[Block], ttl: Ttl, is_marked: impl Fn(usize) -> bool) {
+        self.raw("[");
+        for (index, block) in blocks.iter().enumerate() {
+            self.raw(if index == 0 { "" } else { "," });
+            match block.json().strip_suffix('}') {
+                Some(open) if is_marked(index) => {
+                    self.raw(open);
+                    self.raw(if open == "{" { "" } else { "," });
+                    self.raw(mark(ttl));
+                    self.raw("}");
+                }
+                _ => self.raw(block.json()),
+            }
+        }
+        self.raw("]");
+    }
+
+    fn raw(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+}
+
+const LONGEST_MARK: usize = mark(Ttl::OneHour).len() + 1;
+
+const fn mark(ttl: Ttl) -> &'static str {
+    match ttl {
+        Ttl::FiveMinutes => r#""cache_control":{"type":"ephemeral"}"#,
+        Ttl::OneHour => r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! The API's side of the vocabulary: events, deltas and counts as they come over the wire.
+//!
+//! Only what a reply is made of is named here. Everything else the server may say is passed over, except inside blocks,
+//! which are kept whole.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use transcript::{StopReason, Usage};
+
+use super::refusal::Complaint;
+
+/// An event as it comes over the wire. The kinds we have no use for, `ping` among them, are `Unknown`.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Wire {
+    MessageStart {
+        message: Head,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: Map<String, Value>,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: Delta,
+    },
+    ContentBlockStop {
+        index: u64,
+    },
+    MessageDelta {
+        delta: End,
+        usage: Option<Counts>,
+    },
+    MessageStop,
+    Error(Complaint),
+    #[serde(other)]
+    Unknown,
+}
+
+/// The names under which [`Wire`]'s known kinds travel.
+pub(crate) const KNOWN: [&str; 7] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "error",
+];
+
+/// What a message tells of itself at its start.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Head {
+    #[serde(default)]
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) model: String,
+    pub(crate) usage: Option<Counts>,
+}
+
+/// A piece of a block.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type")]
+pub(crate) enum Delta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
+    #[serde(rename = "input_json_delta")]
+    Input { partial_json: String },
+    #[serde(rename = "citations_delta")]
+    Citation { citation: Value },
+    #[serde(rename = "compaction_delta")]
+    Compaction { content: Option<String> },
+    #[serde(other)]
+    Unknown,
+}
+
+/// What it tells at its end.
+#[derive(Debug, Deserialize)]
+pub(crate) struct End {
+    pub(crate) stop_reason: Option<StopReason>,
+}
+
+/// Usage as a server tells it: any of it may be missing.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Counts {
+    input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_creation: Option<transcript::message::CacheCreation>,
+    output_tokens: Option<u64>,
+}
+
+impl Counts {
+    /// Counts are cumulative: a number that is told replaces the one before, one that is not told leaves it.
+    pub(crate) fn update(&self, usage: &mut Usage) {
+        let update = |told: Option<u64>, known: &mut u64| *known = told.unwrap_or(*known);
+        update(self.input_tokens, &mut usage.input_tokens);
+        update(self.cache_read_input_tokens, &mut usage.cache_read_input_tokens);
+        update(self.cache_creation_input_tokens, &mut usage.cache_creation_input_tokens);
+        update(self.output_tokens, &mut usage.output_tokens);
+        usage.cache_creation = self.cache_creation.unwrap_or(usage.cache_creation);
+    }
+}
+
+/// A whole reply in one JSON object, from servers that do not stream.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Whole {
+    #[serde(flatten)]
+    pub(crate) head: Head,
+    pub(crate) content: Vec<Map<String, Value>>,
+    pub(crate) stop_reason: Option<StopReason>,
+}

@@ -1,0 +1,279 @@
+//! One server: how it is reached, how long it may be silent, and what its failures mean.
+//!
+//! Redirects are not followed and nothing but the configured host (or the user's proxy on the way to it) is contacted.
+//! A server on this machine is reached without the proxy. Every text of the server's that ends up in an error goes
+//! through [`Server::quote`], which hides the key.
+
+use std::error::Error as _;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use reqwest::header::HeaderMap;
+use reqwest::{Response, Url};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::timeout;
+
+use crate::error::{Error, Failure, Then};
+
+/// How long to wait for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For a connection, TLS included.
+    pub connect: Duration,
+    /// For the first byte of an answer: a server may read a long prompt, or write the whole reply, before it says a word.
+    pub answer: Duration,
+    /// For the next byte of an answer that has begun. A healthy server sends pings.
+    pub idle: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(20), answer: Duration::from_secs(300), idle: Duration::from_secs(90) }
+    }
+}
+
+/// A server and the way to it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    client: reqwest::Client,
+    base: Url,
+    host: String,
+    secret: SecretString,
+    patience: Patience,
+}
+
+/// How a body ended that should have gone on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("{0}")]
+    Cut(String),
+    #[error("silent for {} s", .0.as_secs_f32())]
+    Idle(Duration),
+    #[error("{what} of more than {} MB", limit >> 20)]
+    TooLarge { what: &'static str, limit: usize },
+    #[error("{0}")]
+    NotEvents(String),
+}
+
+impl Server {
+    /// A server at a base URL, with the headers every request carries and the secret that is among them.
+    pub(crate) fn new(
+        base_url: &str,
+        app: &str,
+        headers: HeaderMap,
+        secret: SecretString,
+        patience: Patience,
+    ) -> Result<Self, Error> {
+        let base = Url::parse(base_url.trim()).map_err(|error| settings(format!("the base URL is no URL: {error}")))?;
+        let Some(name) = base.host_str().filter(|_| matches!(base.scheme(), "http" | "https")) else {
+            return Err(settings("the base URL must begin with http:// or https://"));
+        };
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(settings("the base URL must not contain a user name or password; use the key or token"));
+        }
+        let host = base.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
+        let mut builder = reqwest::Client::builder()
+            .user_agent(app)
+            .default_headers(headers)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .connect_timeout(patience.connect);
+        if is_loopback(name) {
+            builder = builder.no_proxy();
+            if base.scheme() == "http" {
+                // No TLS on this way: a machine without certificates need not have any.
+                builder = builder.tls_certs_only([]);
+            }
+        }
+        let client = builder.build().map_err(|error| settings(deepest(&error)))?;
+        Ok(Self { client, base, host, secret, patience })
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Posts JSON to a path below the API's version and waits for the answer's head.
+    pub(crate) async fn post(&self, path: &str, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
+        tracing::debug!(host = self.host, path, bytes = body.len(), "request");
+        let request = self.client.post(self.url(path)).headers(headers).body(body);
+        match timeout(self.patience.answer, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(self.unsent(&error)),
+            Err(_) => Err(self.broken(Broken::Idle(self.patience.answer))),
+        }
+    }
+
+    /// A body's chunks as they come; silence is an error.
+    pub(crate) fn chunks(&self, response: Response) -> BoxStream<'static, Result<Bytes, Broken>> {
+        let idle = self.patience.idle;
+        let state = (response, self.patience.answer);
+        let chunks = stream::try_unfold(state, move |(mut response, patience)| async move {
+            match timeout(patience, response.chunk()).await {
+                Ok(Ok(chunk)) => Ok(chunk.map(|chunk| (chunk, (response, idle)))),
+                Ok(Err(error)) => Err(Broken::Cut(deepest(&error))),
+                Err(_) => Err(Broken::Idle(patience)),
+            }
+        });
+        chunks.boxed()
+    }
+
+    /// A whole body of at most `limit` bytes.
+    pub(crate) async fn whole(&self, response: Response, limit: usize) -> Result<Bytes, Broken> {
+        let mut chunks = self.chunks(response);
+        let mut body = Vec::new();
+        while let Some(chunk) = chunks.next().await.transpose()? {
+            if body.len() + chunk.len() > limit {
+                return Err(Broken::TooLarge { what: "a reply", limit });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.into())
+    }
+
+    /// At least the first `limit` bytes of a body, or as much as there is: for messages about it.
+    pub(crate) async fn beginning(&self, response: Response, limit: usize) -> Vec<u8> {
+        let mut chunks = self.chunks(response);
+        let mut body = Vec::new();
+        while body.len() < limit
+            && let Some(Ok(chunk)) = chunks.next().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        body
+    }
+
+    /// A server's words, fit for an error: without the key, without control characters, cut to `limit` characters.
+    pub(crate) fn quote(&self, words: &str, limit: usize) -> String {
+        let secret = self.secret.expose_secret();
+        let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "***") };
+        let mut quoted: String =
+            words.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(limit).collect();
+        if words.trim().chars().nth(limit).is_some() {
+            quoted.push('…');
+        }
+        quoted
+    }
+
+    /// An answer that is not the protocol.
+    pub(crate) fn malformed(&self, message: impl Into<String>) -> Failure {
+        Failure::give_up(Error::Malformed { host: self.host.clone(), message: message.into() })
+    }
+
+    /// What a body that broke off means for the attempt.
+    pub(crate) fn broken(&self, broken: Broken) -> Failure {
+        let host = self.host.clone();
+        match broken {
+            Broken::Cut(cause) => Failure::restart(Error::Cut { host, cause }),
+            Broken::Idle(silence) => Failure::restart(Error::Idle { host, silence }),
+            Broken::TooLarge { .. } | Broken::NotEvents(_) => self.malformed(broken.to_string()),
+        }
+    }
+
+    /// What it means that no answer's head came.
+    fn unsent(&self, error: &reqwest::Error) -> Failure {
+        let (host, cause) = (self.host.clone(), deepest(error));
+        if error.is_builder() {
+            return Failure::give_up(settings(cause));
+        }
+        if causes(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_parse)) {
+            return self.malformed(format!("its answer is not HTTP ({cause})"));
+        }
+        if !error.is_connect() {
+            return Failure::restart(Error::Cut { host, cause });
+        }
+        // A certificate that is not trusted now will not be in a second either.
+        let untrusted = causes(error).filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+        let untrusted = untrusted.map(std::io::Error::kind).any(|kind| kind == std::io::ErrorKind::InvalidData);
+        let then = if untrusted { Then::GiveUp } else { Then::Retry(None) };
+        Failure { error: Error::Unreachable { host, cause }, then }
+    }
+
+    /// The base URL may end in a slash, in a path of its own, and in the version.
+    fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let prefix = self.base.path().trim_end_matches('/');
+        let prefix = prefix.strip_suffix("/v1").unwrap_or(prefix);
+        url.set_path(&format!("{prefix}/v1/{path}"));
+        url
+    }
+}
+
+fn settings(message: impl Into<String>) -> Error {
+    Error::Settings { message: message.into() }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// The innermost cause: the layers above it say "error sending request" and the like.
+fn deepest(error: &reqwest::Error) -> String {
+    let cause = error.source().and_then(|source| causes(source).last());
+    cause.map_or_else(|| "the connection failed".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(base_url: &str) -> Result<Server, Error> {
+        Server::new(base_url, "test", HeaderMap::new(), "sk-secret".into(), Patience::default())
+    }
+
+    #[test]
+    fn a_base_url_is_understood_with_and_without_slash_path_and_version() {
+        for (base, url) in [
+            ("http://localhost:1", "http://localhost:1/v1/messages"),
+            ("http://localhost:1/", "http://localhost:1/v1/messages"),
+            ("http://localhost:1/v1", "http://localhost:1/v1/messages"),
+            ("http://localhost:1/v1/", "http://localhost:1/v1/messages"),
+            ("http://localhost:1/proxy/anthropic", "http://localhost:1/proxy/anthropic/v1/messages"),
+            (" http://localhost:1/proxy/v1/ ", "http://localhost:1/proxy/v1/messages"),
+        ] {
+            assert_eq!(server(base).unwrap().url("messages").as_str(), url);
+        }
+    }
+
+    #[test]
+    fn a_base_url_that_cannot_work_is_refused_without_repeating_its_password() {
+        for base in ["", "api.example.com", "localhost:8080", "ftp://example.com", "http://me:hush@localhost"] {
+            let error = server(base).map(|_| ()).unwrap_err();
+            assert!(matches!(error, Error::Settings { .. }), "{base}: {error}");
+            assert!(!error.to_string().contains("hush"));
+        }
+    }
+
+    #[test]
+    fn this_machine_is_recognised() {
+        for host in ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["example.com", "localhost.example.com", "10.0.0.1", "[::2]", "0.0.0.0"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn neither_debug_nor_a_quotation_shows_the_key() {
+        let server = server("http://localhost:1").unwrap();
+        assert!(!format!("{server:?}").contains("sk-secret"));
+        assert_eq!(server.quote("bad key\nsk-secret!", 200), "bad key ***!");
+        assert_eq!(server.quote("äöü and more", 3), "äöü…");
+        assert_eq!(server.quote("äöü", 3), "äöü");
+    }
+}
