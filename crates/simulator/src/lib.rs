@@ -1,1 +1,27 @@
-//! Being laid.
+#![doc = include_str!("../README.md")]
+
+mod cache;
+mod check;
+mod clock;
+mod count;
+mod edits;
+mod error;
+mod faults;
+mod ids;
+mod models;
+mod price;
+mod prompt;
+mod refusal;
+mod report;
+mod script;
+mod server;
+mod stream;
+
+pub use cache::Split;
+pub use clock::Clock;
+pub use error::Error;
+pub use faults::{Fault, Overflow};
+pub use price::Price;
+pub use report::{Break, Line, Report, Totals};
+pub use script::{Call, Defaults, Rule, Script, When};
+pub use server::{Options, Simulator};

@@ -1,0 +1,42 @@
+//! The clock that cache entries live by: real, or standing still until a test moves it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Which clock the cache goes by. Either can be moved forward with [`Simulator::advance`](crate::Simulator::advance).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// Stands still until it is moved.
+    #[default]
+    Virtual,
+    /// Runs with the wall clock.
+    Real,
+}
+
+/// A running clock, in milliseconds since its start.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    started: Option<Instant>,
+    moved: AtomicU64,
+}
+
+impl Watch {
+    pub(crate) fn new(clock: Clock) -> Self {
+        let started = (clock == Clock::Real).then(Instant::now);
+        Self { started, moved: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.started.map_or(0, |started| millis(started.elapsed())) + self.moved.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.moved.fetch_add(millis(by), Ordering::SeqCst);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4)
+}

@@ -1,0 +1,174 @@
+//! The scripted model: its format, how a rule is chosen, and how a reply is made.
+//!
+//! A script is a list of rules. The first rule whose conditions hold for a request makes the reply. Conditions look only
+//! at what is visible in the request, never at how many requests came before, so an agent whose context lost
+//! something asks the model again, and the report shows the rework.
+//!
+//! The README of this crate documents the TOML form with examples; the types here are the same thing for tests that
+//! build a script in Rust.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::Error;
+use crate::faults::Fault;
+
+pub(crate) mod choose;
+pub(crate) mod render;
+pub(crate) mod view;
+
+/// A scripted model with its faults.
+///
+/// ```
+/// let script = simulator::Script::parse(r#"
+///     [[rule]]
+///     name = "greet"
+///     when = { user = "my name is (?P<name>\\w+)" }
+///     say = "Hello, {{ name }}."
+/// "#)?;
+/// assert_eq!(script.rules.len(), 1);
+/// # Ok::<(), simulator::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Script {
+    /// Defaults that [`Options`](crate::Options) can override.
+    pub model: Defaults,
+    /// Variables that every template sees.
+    pub vars: BTreeMap<String, String>,
+    /// Rules, tried in order.
+    #[serde(rename = "rule")]
+    pub rules: Vec<Rule>,
+    /// Faults, tried in order before any rule.
+    #[serde(rename = "fault")]
+    pub faults: Vec<Fault>,
+}
+
+impl Script {
+    /// Reads a script from TOML and checks its regular expressions and templates.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let script: Self = toml::from_str(text).map_err(|problem| Error::Format(Box::new(problem)))?;
+        choose::Chooser::new(&script)?;
+        Ok(script)
+    }
+
+    /// A script that always says the same.
+    pub fn saying(text: impl Into<String>) -> Self {
+        Self { rules: vec![Rule { name: "say".into(), say: Some(text.into()), ..Rule::default() }], ..Self::default() }
+    }
+}
+
+/// What the provider is like, unless [`Options`](crate::Options) say otherwise.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Defaults {
+    /// Context window in tokens, instead of the model's own.
+    pub window: Option<u64>,
+    /// Fixes ids and signatures.
+    pub seed: Option<u64>,
+    /// Thinking for rules that have none, when the request enables thinking.
+    pub thinking: Option<String>,
+    /// Scales every token count.
+    pub count_factor: Option<f64>,
+}
+
+/// When a rule or a fault applies. Every given condition must hold; regular expressions match anywhere.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct When {
+    /// On the newest text the user typed: no tool results, no `<system-reminder>` text.
+    pub user: Option<String>,
+    /// All must match somewhere in the text of the messages.
+    #[serde(deserialize_with = "one_or_many")]
+    pub visible: Vec<String>,
+    /// None may match in the text of the messages.
+    #[serde(deserialize_with = "one_or_many")]
+    pub missing: Vec<String>,
+    /// On the tool results that the last turn brings; fails when it brings none.
+    pub result: Option<String>,
+    /// The last turn brings a result of this tool (its exact name).
+    pub tool: Option<String>,
+    /// The request offers all these tools (exact names).
+    #[serde(deserialize_with = "one_or_many")]
+    pub offered: Vec<String>,
+    /// On the system prompt.
+    pub system: Option<String>,
+    /// On the model's name.
+    pub model: Option<String>,
+}
+
+/// One thing the model does.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rule {
+    /// Named in reports and errors.
+    pub name: String,
+    /// Conditions.
+    pub when: When,
+    /// Thinking (a template), sent only when the request enables thinking.
+    pub think: Option<String>,
+    /// Text (a template).
+    pub say: Option<String>,
+    /// Pads the text with filler to this many bytes.
+    pub say_bytes: Option<usize>,
+    /// Tool calls, in order.
+    pub call: Vec<Call>,
+    /// The reply to a structured-output request; strings inside are templates. A string is a template of the JSON text.
+    pub json: Option<Value>,
+    /// The stop reason, instead of the one that follows from the content.
+    pub stop: Option<String>,
+    /// Billed output tokens; then the content is sent whole even beyond `max_tokens`.
+    pub output_tokens: Option<u64>,
+    /// The rule applies at most so often.
+    pub times: Option<u64>,
+}
+
+/// One tool call; strings inside `input` are templates.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// The tool's name.
+    pub tool: String,
+    /// Its input: a table.
+    #[serde(default = "empty_object")]
+    pub input: Value,
+}
+
+fn empty_object() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+/// `"x"` is the same as `["x"]`.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_is_named_with_its_line() {
+        let problem = Script::parse("[[rule]]\nname = \"x\"\nsey = \"hello\"").unwrap_err().to_string();
+        assert!(problem.contains("sey") && problem.contains("line 3"), "{problem}");
+    }
+
+    #[test]
+    fn a_bad_expression_or_template_is_named_with_its_rule() {
+        let bad = |body: &str| Script::parse(&format!("[[rule]]\nname = \"r1\"\n{body}")).unwrap_err().to_string();
+        assert!(bad(r#"when = { user = "(" }"#).contains("r1"));
+        assert!(bad(r#"say = "{{ oops""#).contains("r1"));
+        assert!(bad(r#"call = [{ tool = "T", input = { a = ["{% if %}"] } }]"#).contains("r1"));
+    }
+}

@@ -1,0 +1,288 @@
+//! From a chosen rule to a reply: templates, the token budget, stop reasons, ids and signatures.
+//!
+//! The reply is honest about its limits. Text beyond `max_tokens` or the window is cut and the stop reason says so; a
+//! stop sequence stops it. A script that asks for what no model could do, calling a tool that was not offered or
+//! answering a schema with something else, is an error that names the rule.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, UndefinedBehavior};
+use serde_json::{Map, Value, json};
+
+use super::Rule;
+use super::choose::{Choice, Names};
+use crate::Error;
+use crate::count::Counter;
+use crate::ids::Ids;
+use crate::prompt::items;
+use crate::refusal::Refusal;
+
+/// What fills a text up to `say_bytes`.
+const FILLER: &str = "Stone upon stone, the path is marked for those who come after. ";
+
+/// Everything about a reply except how it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(crate) id: String,
+    pub(crate) model: String,
+    pub(crate) content: Vec<Value>,
+    pub(crate) stop_reason: String,
+    pub(crate) stop_sequence: Option<String>,
+    pub(crate) output_tokens: u64,
+}
+
+/// What the reply depends on besides the rule.
+pub(crate) struct Frame<'a> {
+    pub(crate) body: &'a Value,
+    pub(crate) ids: &'a Ids,
+    pub(crate) counter: Counter,
+    /// Tokens that the window leaves after the prompt.
+    pub(crate) room: u64,
+    pub(crate) default_thinking: Option<&'a str>,
+}
+
+/// Refuses templates that cannot be parsed, before any request.
+pub(crate) fn check_templates(environment: &Environment<'_>, rule: &Rule) -> Result<(), Error> {
+    let wrong = |problem: minijinja::Error| Error::Rule { rule: rule.name.clone(), problem: problem.to_string() };
+    let mut texts: Vec<&str> = rule.think.iter().chain(&rule.say).map(String::as_str).collect();
+    rule.json.iter().for_each(|value| strings_in(value, &mut texts));
+    rule.call.iter().for_each(|call| strings_in(&call.input, &mut texts));
+    for text in texts {
+        environment.template_from_str(text).map_err(wrong)?;
+    }
+    Ok(())
+}
+
+fn strings_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| strings_in(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| strings_in(field, found)),
+        _ => {}
+    }
+}
+
+/// The reply when no rule applies.
+pub(crate) fn fallback(frame: &Frame<'_>, rules: &str) -> Result<Reply, Refusal> {
+    let say = format!("I have nothing to add here. No rule of the script applies; considered: {rules}.");
+    let rule = Rule { name: "no rule applies".into(), say: Some(escape(&say)), ..Rule::default() };
+    render(frame, &Choice { rule, names: Names::new() })
+}
+
+fn escape(text: &str) -> String {
+    text.replace('{', "(").replace('}', ")")
+}
+
+/// Makes the reply.
+pub(crate) fn render(frame: &Frame<'_>, choice: &Choice) -> Result<Reply, Refusal> {
+    let rule = &choice.rule;
+    let template = Template::new(rule, &choice.names);
+    let mut content = Vec::new();
+
+    if let Some(text) = rule.think.as_deref().or(frame.default_thinking)
+        && is_thinking_enabled(frame.body)
+    {
+        let text = template.text(text)?;
+        let shown = if frame.body["thinking"]["display"] == "omitted" { String::new() } else { text };
+        let signature = frame.ids.signature(&shown);
+        content.push(json!({"type": "thinking", "thinking": shown, "signature": signature}));
+    }
+    if let Some(text) = spoken(frame, rule, &template)?
+        && !text.is_empty()
+    {
+        content.push(json!({"type": "text", "text": text}));
+    }
+    for (index, call) in rule.call.iter().enumerate() {
+        let tool = offered(frame, rule, &call.tool)?;
+        let input = typed(template.value(&call.input)?, &tool["input_schema"]["properties"]);
+        let id = frame.ids.tool_use(index);
+        content.push(json!({"type": "tool_use", "id": id, "name": call.tool, "input": input}));
+    }
+    Ok(limited(frame, rule, content))
+}
+
+/// Whether the request lets the model think.
+fn is_thinking_enabled(body: &Value) -> bool {
+    matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive" | "between_tools"))
+}
+
+/// The schema a structured-output request asks for.
+pub(crate) fn requested_schema(body: &Value) -> Option<&Value> {
+    [&body["output_config"]["format"], &body["output_format"]]
+        .into_iter()
+        .find(|format| format["type"] == "json_schema")
+        .map(|format| &format["schema"])
+}
+
+fn spoken(frame: &Frame<'_>, rule: &Rule, template: &Template<'_>) -> Result<Option<String>, Refusal> {
+    let mut text = match (&rule.json, &rule.say) {
+        (Some(Value::String(text)), _) => Some(template.text(text)?),
+        (Some(value), _) => Some(template.value(value)?.to_string()),
+        (None, Some(text)) => Some(template.text(text)?),
+        (None, None) => None,
+    };
+    if let Some(schema) = requested_schema(frame.body)
+        && rule.call.is_empty()
+        && rule.stop.is_none()
+    {
+        let text = text.as_deref().unwrap_or_default();
+        let value: Value = serde_json::from_str(text)
+            .map_err(|_| Refusal::script(&rule.name, "the request asks for JSON and the rule says something else"))?;
+        let validator = jsonschema::validator_for(schema).map_err(|problem| Refusal::script(&rule.name, problem))?;
+        if let Err(problem) = validator.validate(&value) {
+            return Err(Refusal::script(&rule.name, format!("the reply violates the requested schema: {problem}")));
+        }
+    }
+    if let Some(bytes) = rule.say_bytes {
+        let said = text.get_or_insert_default();
+        let missing = bytes.saturating_sub(said.len());
+        said.push_str(&FILLER.repeat(missing.div_ceil(FILLER.len()))[..missing]);
+    }
+    Ok(text)
+}
+
+fn offered<'a>(frame: &Frame<'a>, rule: &Rule, name: &str) -> Result<&'a Value, Refusal> {
+    if frame.body["tool_choice"]["type"] == "none" {
+        return Err(Refusal::script(&rule.name, format!("calls `{name}` although tool_choice is none")));
+    }
+    items(&frame.body["tools"])
+        .find(|tool| tool["name"] == name)
+        .ok_or_else(|| Refusal::script(&rule.name, format!("calls `{name}`, which the request does not offer")))
+}
+
+/// A template gives a string; where the tool's schema wants a number or a truth value, it becomes one.
+fn typed(input: Value, properties: &Value) -> Value {
+    let Value::Object(fields) = input else {
+        return input;
+    };
+    let convert = |key: &str, value: Value| match (&value, properties[key]["type"].as_str()) {
+        (Value::String(text), Some("integer" | "number" | "boolean" | "array" | "object")) => {
+            serde_json::from_str(text).unwrap_or(value)
+        }
+        _ => value,
+    };
+    Value::Object(fields.into_iter().map(|(key, value)| (key.clone(), convert(&key, value))).collect())
+}
+
+/// Stops the content where a stop sequence, `max_tokens` or the window ends it.
+fn limited(frame: &Frame<'_>, rule: &Rule, content: Vec<Value>) -> Reply {
+    let asked = frame.body["max_tokens"].as_u64().unwrap_or_default();
+    let budget = asked.min(frame.room);
+    let out_of_budget = if frame.room < asked { "model_context_window_exceeded" } else { "max_tokens" };
+    let calls = content.iter().any(|block| block["type"] == "tool_use");
+    let mut stop = (if calls { "tool_use" } else { "end_turn" }).to_owned();
+    let mut stop_sequence = None;
+    let mut kept = Vec::new();
+    let mut tokens = 0;
+    for mut block in content {
+        if let Some((end, sequence)) = stopped_at(&block, frame.body) {
+            shorten(&mut block, end);
+            stop_sequence = Some(sequence);
+        }
+        let left = budget.saturating_sub(tokens);
+        let cost = frame.counter.block(&block, false);
+        if cost > left && rule.output_tokens.is_none() {
+            stop = out_of_budget.to_owned();
+            stop_sequence = None;
+            if block["type"] == "text" && left > 0 {
+                shorten_to(&mut block, left, frame.counter);
+                kept.push(block);
+            }
+            tokens = budget;
+            break;
+        }
+        tokens += cost;
+        if block["text"] != "" {
+            kept.push(block);
+        }
+        if stop_sequence.is_some() {
+            stop = "stop_sequence".to_owned();
+            break;
+        }
+    }
+    if asked == 0 {
+        // Warming the cache: no reply at all.
+        kept.clear();
+        (stop, tokens) = ("max_tokens".to_owned(), 0);
+    }
+    Reply {
+        id: frame.ids.message(),
+        model: frame.body["model"].as_str().unwrap_or_default().to_owned(),
+        content: kept,
+        stop_reason: rule.stop.clone().unwrap_or(stop),
+        stop_sequence,
+        output_tokens: rule.output_tokens.unwrap_or(tokens.max(u64::from(asked > 0))),
+    }
+}
+
+fn stopped_at(block: &Value, body: &Value) -> Option<(usize, String)> {
+    let text = block["text"].as_str()?;
+    items(&body["stop_sequences"])
+        .filter_map(Value::as_str)
+        .filter_map(|sequence| text.find(sequence).map(|at| (at, sequence.to_owned())))
+        .min()
+}
+
+fn shorten(block: &mut Value, end: usize) {
+    if let Value::String(text) = &mut block["text"] {
+        text.truncate(end);
+    }
+}
+
+/// Cuts a text to at most `tokens`, by halving the doubt.
+fn shorten_to(block: &mut Value, tokens: u64, counter: Counter) {
+    let Value::String(text) = &mut block["text"] else {
+        return;
+    };
+    let (mut fits, mut too_long) = (0, text.len());
+    while too_long - fits > 1 {
+        let middle = text.floor_char_boundary(usize::midpoint(fits, too_long));
+        if middle <= fits {
+            break;
+        }
+        if counter.text(&text[..middle]) <= tokens { fits = middle } else { too_long = middle }
+    }
+    text.truncate(fits);
+}
+
+/// Renders the strings of one rule.
+struct Template<'a> {
+    environment: Environment<'static>,
+    rule: &'a str,
+    names: &'a Names,
+}
+
+impl<'a> Template<'a> {
+    fn new(rule: &'a Rule, names: &'a Names) -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let mut syntax = SyntaxConfig::builder();
+        syntax.keep_trailing_newline(true);
+        // Only custom delimiters can be wrong, and these are the usual ones.
+        if let Ok(syntax) = syntax.build() {
+            environment.set_syntax(syntax);
+        }
+        Self { environment, rule: &rule.name, names }
+    }
+
+    fn text(&self, text: &str) -> Result<String, Refusal> {
+        if !text.contains('{') {
+            return Ok(text.to_owned());
+        }
+        self.environment.render_str(text, self.names).map_err(|problem| Refusal::script(self.rule, problem))
+    }
+
+    fn value(&self, value: &Value) -> Result<Value, Refusal> {
+        Ok(match value {
+            Value::String(text) => Value::String(self.text(text)?),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?),
+            Value::Object(fields) => {
+                let mut rendered = Map::new();
+                for (key, field) in fields {
+                    rendered.insert(key.clone(), self.value(field)?);
+                }
+                Value::Object(rendered)
+            }
+            other => other.clone(),
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! One request to `/v1/messages`, from its bytes to its reply.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::{Value, json};
+
+use super::routes::{Arrival, ok, refuse, respond};
+use super::{Shared, until_closed};
+use crate::cache::{Plan, Split};
+use crate::check;
+use crate::edits;
+use crate::faults::{Fault, too_long};
+use crate::ids::Ids;
+use crate::models::{self, Model};
+use crate::prompt::Prompt;
+use crate::refusal::Refusal;
+use crate::report::Line;
+use crate::script::render::{self, Frame, Reply};
+use crate::script::view::View;
+use crate::stream::{Envelope, error_event, events, message as whole_message};
+
+/// A request that passed the checks.
+struct Asked {
+    /// In its long form, after its own context management.
+    body: Value,
+    ids: Ids,
+    model: Model,
+    prompt: Prompt,
+    applied: Option<Value>,
+    /// Input tokens before context management.
+    original_tokens: u64,
+    window: u64,
+}
+
+/// `POST /v1/messages/count_tokens`.
+pub(super) fn count(shared: &Shared, arrival: &Arrival) -> Result<Value, Refusal> {
+    let asked = understand(shared, arrival, Purpose::Count)?;
+    let mut count = json!({"input_tokens": asked.prompt.tokens()});
+    if asked.applied.is_some() {
+        count["context_management"] = json!({"original_input_tokens": asked.original_tokens});
+    }
+    Ok(count)
+}
+
+/// `POST /v1/messages`.
+pub(super) async fn message(shared: &Shared, arrival: Arrival) -> Response<Body> {
+    let number = {
+        let mut state = shared.state();
+        state.asked += 1;
+        state.keep(arrival.bytes.clone(), shared.options.keep_requests);
+        state.asked
+    };
+    let mut line = Line { index: number, status: 200, ..Line::default() };
+    let answered = match understand(shared, &arrival, Purpose::Reply) {
+        Ok(asked) => {
+            line.model.clone_from(&asked.prompt.model);
+            line.agent = agent(&asked.body);
+            reply(shared, asked, &arrival.id, &mut line).await
+        }
+        Err(refusal) => {
+            line.model = named_model(&arrival.bytes);
+            Err(refusal)
+        }
+    };
+    match answered {
+        Ok(response) => response,
+        Err(refusal) => {
+            line.status = refusal.status;
+            line.error = Some(refusal.message.clone());
+            shared.state().report.add(line);
+            refuse(&arrival.id, &refusal)
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Purpose {
+    Reply,
+    Count,
+}
+
+fn named_model(bytes: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    body["model"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Checks a request and lays it out.
+fn understand(shared: &Shared, arrival: &Arrival, purpose: Purpose) -> Result<Asked, Refusal> {
+    let body: Value = serde_json::from_slice(&arrival.bytes)
+        .map_err(|problem| Refusal::invalid(format!("The request body is not valid JSON: {problem}")))?;
+    let name = check::model_name(&body)?;
+    let model = models::find(name).ok_or_else(|| Refusal::new(404, format!("model: {name}")))?;
+    let ids = Ids::new(shared.seed, &arrival.bytes);
+    let context = check::Context {
+        betas: &arrival.betas,
+        cache_edits: shared.options.cache_edits,
+        ids: &ids,
+        longest_reply: model.longest_reply,
+        counting: purpose == Purpose::Count,
+    };
+    let mut body = check::request(body, &context)?;
+    let original_tokens = Prompt::new(&body, shared.counter).tokens();
+    let applied = edits::apply(&mut body, shared.counter);
+    let prompt = Prompt::new(&body, shared.counter);
+    let window = shared.window.unwrap_or(model.window);
+    if purpose == Purpose::Reply && prompt.tokens() > window {
+        return Err(too_long(prompt.tokens(), window));
+    }
+    Ok(Asked { body, ids, model, prompt, applied, original_tokens, window })
+}
+
+/// The kind of agent, when the user id is a JSON object that says it.
+fn agent(body: &Value) -> Option<String> {
+    let user: Value = serde_json::from_str(body["metadata"]["user_id"].as_str()?).ok()?;
+    Some(user["agent"].as_str()?.to_owned())
+}
+
+/// Lets a fault strike or a rule reply, and accounts for it.
+async fn reply(shared: &Shared, asked: Asked, id: &str, line: &mut Line) -> Result<Response<Body>, Refusal> {
+    let view = View::new(&asked.body);
+    let tokens = asked.prompt.tokens();
+    let (fault, reply, plan) = {
+        let mut state = shared.state();
+        let fault = state.faults.strike(line.index, &view);
+        line.fault = fault.as_ref().map(Fault::label);
+        if let Some(refusal) = fault.as_ref().and_then(|fault| fault.refusal(tokens, asked.window)) {
+            return Err(refusal);
+        }
+        let frame = Frame {
+            body: &asked.body,
+            ids: &asked.ids,
+            counter: shared.counter,
+            room: asked.window.saturating_sub(tokens),
+            default_thinking: shared.default_thinking.as_deref(),
+        };
+        let reply = match state.chooser.choose(&view) {
+            Some(choice) => {
+                line.rule = Some(choice.rule.name.clone());
+                render::render(&frame, &choice)?
+            }
+            None => render::fallback(&frame, &state.chooser.rule_names())?,
+        };
+        let plan = state.cache.plan(&asked.prompt, asked.model.least_cached, shared.watch.now());
+        (fault.unwrap_or_default(), reply, plan)
+    };
+    if fault.delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(fault.delay_ms)).await;
+    }
+    Ok(begin(shared, asked, id, line, &fault, &reply, &plan))
+}
+
+/// The reply begins: the cache learns of it, and the report.
+fn begin(
+    shared: &Shared,
+    asked: Asked,
+    id: &str,
+    line: &mut Line,
+    fault: &Fault,
+    reply: &Reply,
+    plan: &Plan,
+) -> Response<Body> {
+    let streams = asked.body["stream"] == true;
+    let allowed = if streams { fault.cut_after } else { fault.cut_after.map(|_| 0) };
+    let sent = if fault.stall { Some(allowed.unwrap_or(0)) } else { allowed };
+    let envelope = Envelope { split: plan.split, context_management: asked.applied, diagnostics: None };
+    line.input = plan.split;
+    line.output = reply.output_tokens;
+    line.price = price(shared, &asked.prompt.model, asked.model, plan.split, reply.output_tokens);
+    {
+        let mut state = shared.state();
+        if sent != Some(0) {
+            state.cache.begin(plan, shared.watch.now());
+        }
+        let lineage = format!("{} {}", asked.prompt.model, asked.body["metadata"]["user_id"]);
+        line.broke = state.trails.follow(asked.prompt, &lineage);
+        state.report.add(std::mem::take(line));
+    }
+    let mut parts: Vec<Part> = if streams {
+        events(reply, &envelope).into_iter().map(|event| Part::Send(Bytes::from(event))).collect()
+    } else if sent.is_none() {
+        return ok(id, &whole_message(reply, &envelope));
+    } else {
+        Vec::new()
+    };
+    if let Some(sent) = sent {
+        parts.truncate(sent);
+        parts.push(match fault.error() {
+            _ if fault.stall => Part::Stall,
+            Some(refusal) => Part::Send(Bytes::from(error_event(&refusal.body(id)))),
+            None => Part::Cut,
+        });
+    }
+    let pause = Duration::from_millis(fault.slow_ms_per_event);
+    let content_type = if streams { "text/event-stream; charset=utf-8" } else { "application/json" };
+    respond(id, 200, content_type, body_of(parts, pause, shared))
+}
+
+fn price(shared: &Shared, name: &str, model: Model, split: Split, output: u64) -> f64 {
+    shared.options.prices.get(name).copied().unwrap_or(model.price).of(split, output)
+}
+
+/// One step of a streamed body.
+#[derive(Debug, Clone)]
+enum Part {
+    Send(Bytes),
+    /// Drop the connection.
+    Cut,
+    /// Send nothing more until the server closes.
+    Stall,
+}
+
+fn body_of(parts: Vec<Part>, pause: Duration, shared: &Shared) -> Body {
+    let closed = shared.closed.clone();
+    let start = (parts.into_iter(), closed);
+    Body::from_stream(stream::unfold(start, move |(mut parts, closed)| async move {
+        let part = parts.next()?;
+        if pause.is_zero() {
+            // Lets what was sent leave before a cut can overtake it.
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(pause).await;
+        }
+        let sent = match part {
+            Part::Send(bytes) => Ok(bytes),
+            Part::Cut => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            Part::Stall => {
+                until_closed(closed.clone()).await;
+                Err(io::Error::from(io::ErrorKind::ConnectionAborted))
+            }
+        };
+        Some((sent, (parts, closed)))
+    }))
+}

@@ -1,0 +1,19 @@
+//! The simulator over HTTP, as a client sees it. One file a behaviour.
+
+#[path = "it/client.rs"]
+mod client;
+
+#[path = "it/cache_law.rs"]
+mod cache_law;
+#[path = "it/context_editing.rs"]
+mod context_editing;
+#[path = "it/faults.rs"]
+mod faults;
+#[path = "it/refusals.rs"]
+mod refusals;
+#[path = "it/reporting.rs"]
+mod reporting;
+#[path = "it/scripted_model.rs"]
+mod scripted_model;
+#[path = "it/streaming.rs"]
+mod streaming;

@@ -1,0 +1,1 @@
+//! scripted_model
