@@ -11,10 +11,15 @@
 //! assert_eq!(block.kind(), &Kind::Text);
 //! ```
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::text::Text;
 
 /// Keys that come first, in this order; the rest follow in the order they arrived.
 const KEY_ORDER: [&str; 12] = [
@@ -40,6 +45,8 @@ const ANNOTATIONS: [&str; 2] = ["cache_control", "cache_reference"];
 pub struct Block {
     json: Arc<str>,
     kind: Kind,
+    size: Size,
+    sendable: bool,
 }
 
 /// What a block is, as far as projection and layers care.
@@ -106,15 +113,66 @@ impl Block {
         )
     }
 
-    /// Any block the API knows, put into canonical form. Text that is not an object becomes a text block.
+    /// Any block the API knows, put into canonical form. What is not an object becomes a text block.
     pub fn from_value(value: Value) -> Self {
-        let object = match value {
-            Value::Object(object) => canonical(object),
-            Value::String(text) => return Self::text(text),
-            other => return Self::text(other.to_string()),
+        match value {
+            Value::Object(_) => Self::parse(&value.to_string()),
+            Value::String(text) => Self::text(text),
+            other => Self::text(other.to_string()),
+        }
+    }
+
+    /// Puts a block's JSON text into canonical form without building a tree: known keys first and in order, values as
+    /// they were written, annotations dropped. What is not a JSON object becomes a text block.
+    pub fn parse(json: &str) -> Self {
+        let Ok(Entries(entries)) = serde_json::from_str::<Entries<'_>>(json) else {
+            return Self::text(json);
         };
-        let kind = Kind::of(&object);
-        Self { json: Value::Object(object).to_string().into(), kind }
+        let raw = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, value)| value.get());
+        let text = |key: &str| -> Arc<str> { raw(key).map(decode).unwrap_or_default().into() };
+        let kind = match raw("type").map(decode).as_deref() {
+            Some("text") => Kind::Text,
+            Some("thinking" | "redacted_thinking") => Kind::Thinking,
+            Some("tool_use") => Kind::ToolUse { id: text("id"), name: text("name") },
+            Some("tool_result") => {
+                Kind::ToolResult { id: text("tool_use_id"), failed: raw("is_error") == Some("true") }
+            }
+            Some("image") => Kind::Image,
+            Some("document") => Kind::Document,
+            _ => Kind::Other,
+        };
+        let mut out = String::with_capacity(json.len() + 32);
+        let mut size = Size::default();
+        let is_result = matches!(kind, Kind::ToolResult { .. });
+        for key in KEY_ORDER {
+            match raw(key) {
+                Some("false") if is_result && key == "is_error" => {}
+                Some(value) if is_result && key == "content" => push_content(&mut out, value, &mut size),
+                None if is_result && key == "content" => push_content(&mut out, "null", &mut size),
+                Some(value) => push_entry(&mut out, key, value),
+                None => {}
+            }
+        }
+        for (key, value) in &entries {
+            if !KEY_ORDER.contains(&key.as_ref()) && !ANNOTATIONS.contains(&key.as_ref()) {
+                push_entry(&mut out, key, value.get());
+            }
+        }
+        out.push_str(if out.is_empty() { "{}" } else { "}" });
+        size += match &kind {
+            Kind::Text => Size::text(raw("text").map_or(0, decoded_len)),
+            Kind::Thinking => Size::text(raw("thinking").or(raw("data")).map_or(0, decoded_len)),
+            Kind::ToolUse { .. } => Size::call(raw("input").map_or(0, str::len)),
+            Kind::ToolResult { .. } => Size::default(),
+            Kind::Image | Kind::Document => Size::media(),
+            Kind::Other => Size::text(json.len()),
+        };
+        let sendable = match &kind {
+            Kind::Text => raw("text").is_some_and(|text| !is_blank(text)),
+            Kind::Thinking => ["signature", "data"].into_iter().filter_map(raw).any(|proof| decoded_len(proof) > 0),
+            _ => true,
+        };
+        Self { json: out.into(), kind, size, sendable }
     }
 
     /// The bytes that are sent.
@@ -125,6 +183,11 @@ impl Block {
     /// What it is.
     pub fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// How much there is of it, for estimates.
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     /// The block as a JSON value, for those who must look inside.
@@ -162,9 +225,9 @@ impl Block {
         texts.join("\n")
     }
 
-    /// Whether the API would refuse it: text without a visible character.
-    pub fn is_blank(&self) -> bool {
-        self.as_text().is_some_and(|text| text.trim().is_empty())
+    /// Whether the API takes it back: not text without a visible character, nor thinking without its signature.
+    pub fn is_sendable(&self) -> bool {
+        self.sendable
     }
 }
 
@@ -178,79 +241,200 @@ pub enum Outcome {
     Failed,
 }
 
-impl Kind {
-    fn of(object: &Map<String, Value>) -> Self {
-        let text = |key: &str| -> Arc<str> { object.get(key).and_then(Value::as_str).unwrap_or_default().into() };
-        match object.get("type").and_then(Value::as_str) {
-            Some("text") => Self::Text,
-            Some("thinking" | "redacted_thinking") => Self::Thinking,
-            Some("tool_use") => Self::ToolUse { id: text("id"), name: text("name") },
-            Some("tool_result") => Self::ToolResult {
-                id: text("tool_use_id"),
-                failed: object.get("is_error").and_then(Value::as_bool).unwrap_or(false),
-            },
-            Some("image") => Self::Image,
-            Some("document") => Self::Document,
-            _ => Self::Other,
+/// A block's entries in the order they were written, values unparsed.
+struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Entries<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a content block")
+            }
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut entries: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(4);
+                while let Some(Text(key)) = map.next_key::<Text<'de>>()? {
+                    let value = map.next_value()?;
+                    match entries.iter_mut().find(|(name, _)| *name == key) {
+                        Some(entry) => entry.1 = value, // as every JSON reader: the last one counts
+                        None => entries.push((key, value)),
+                    }
+                }
+                Ok(Entries(entries))
+            }
         }
+        deserializer.deserialize_map(Collect)
     }
 }
 
-/// Known keys first and in order, annotations dropped, `content` an array of canonical blocks.
-fn canonical(mut object: Map<String, Value>) -> Map<String, Value> {
-    for key in ANNOTATIONS {
-        object.shift_remove(key);
-    }
-    let is_result = object.get("type").and_then(Value::as_str) == Some("tool_result");
-    let mut ordered = Map::with_capacity(object.len());
-    for key in KEY_ORDER {
-        if let Some(value) = object.shift_remove(key) {
-            let value = if is_result && key == "content" { canonical_content(value) } else { value };
-            ordered.insert(key.to_owned(), value);
-        }
-    }
-    ordered.extend(object);
-    if is_result {
-        ordered.entry("content").or_insert_with(|| Value::Array(Vec::new()));
-        if ordered.get("is_error") == Some(&Value::Bool(false)) {
-            ordered.shift_remove("is_error");
-        }
-    }
-    ordered
+fn push_entry(out: &mut String, key: &str, value: &str) {
+    push_key(out, key);
+    push_compact(out, value);
 }
 
-/// `content` may be a string, null or an array; here it is always an array.
-fn canonical_content(content: Value) -> Value {
-    let parts = match content {
-        Value::Array(parts) => parts,
-        Value::Null => Vec::new(),
-        Value::String(text) if text.is_empty() => Vec::new(),
-        Value::String(text) => vec![json!({"type": "text", "text": text})],
-        other => vec![json!({"type": "text", "text": other.to_string()})],
-    };
-    let parts = parts.into_iter().map(|part| match part {
-        Value::Object(object) => Value::Object(canonical(object)),
-        Value::String(text) => json!({"type": "text", "text": text}),
-        other => json!({"type": "text", "text": other.to_string()}),
-    });
-    Value::Array(parts.collect())
+fn push_key(out: &mut String, key: &str) {
+    out.push(if out.is_empty() { '{' } else { ',' });
+    out.push_str(&Value::String(key.to_owned()).to_string());
+    out.push(':');
+}
+
+/// A result's `content` may be a string, null or an array; here it is always an array of canonical blocks.
+fn push_content(out: &mut String, content: &str, size: &mut Size) {
+    push_key(out, "content");
+    out.push('[');
+    if let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(content) {
+        for (index, part) in parts.iter().enumerate() {
+            let part =
+                if part.get().starts_with('"') { Block::text(decode(part.get())) } else { Block::parse(part.get()) };
+            if index > 0 {
+                out.push(',');
+            }
+            out.push_str(&part.json);
+            *size += Size { result_bytes: part.size.text_bytes, media: part.size.media, ..Size::default() };
+        }
+    } else if content.starts_with('"') {
+        if content.len() > 2 {
+            *size += Size { result_bytes: decoded_len(content), ..Size::default() };
+            out.push_str(r#"{"type":"text","text":"#);
+            out.push_str(content);
+            out.push('}');
+        }
+    } else if content != "null" {
+        *size += Size { result_bytes: content.len(), ..Size::default() };
+        out.push_str(Block::text(content).json());
+    }
+    out.push(']');
+}
+
+/// Copies a JSON value without the white space between its tokens.
+fn push_compact(out: &mut String, value: &str) {
+    let bytes = value.as_bytes();
+    let (mut start, mut at) = (0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at),
+            b' ' | b'\n' | b'\t' | b'\r' => {
+                out.push_str(&value[start..at]);
+                at += 1;
+                start = at;
+            }
+            _ => at += 1,
+        }
+    }
+    out.push_str(&value[start..]);
+}
+
+/// The position just behind the string literal that starts at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    at += 1;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+/// Whether a JSON string literal holds nothing but white space.
+fn is_blank(literal: &str) -> bool {
+    let inside = literal.trim_start_matches('"').trim_start_matches([' ', '\\', 'n', 't', 'r']);
+    // Almost always the first character tells; only what begins like white space is decoded.
+    (inside.is_empty() || inside.len() < literal.len() - 1) && decode(literal).trim().is_empty()
+}
+
+/// The text of a JSON string literal.
+fn decode(literal: &str) -> String {
+    serde_json::from_str(literal).unwrap_or_default()
+}
+
+/// How many bytes the text of a JSON string literal has, without decoding it.
+fn decoded_len(literal: &str) -> usize {
+    let bytes = literal.as_bytes();
+    let mut len = literal.len().saturating_sub(2);
+    let mut at = 0;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        // `\n` is one byte; `\uXXXX` stands for two or three, a surrogate half for two.
+        let (written, meant) = if bytes.get(at + found + 1) == Some(&b'u') { (6, 2) } else { (2, 1) };
+        len = len.saturating_sub(written - meant);
+        at += found + written;
+    }
+    len
+}
+
+/// How much a block holds, by what estimates tell apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Size {
+    /// Bytes of text and thinking.
+    pub text_bytes: usize,
+    /// Bytes of text in tool results.
+    pub result_bytes: usize,
+    /// Bytes of tool input, as JSON.
+    pub call_bytes: usize,
+    /// Number of tool calls.
+    pub calls: usize,
+    /// Number of pictures and documents.
+    pub media: usize,
+}
+
+impl Size {
+    fn text(bytes: usize) -> Self {
+        Self { text_bytes: bytes, ..Self::default() }
+    }
+
+    fn call(bytes: usize) -> Self {
+        Self { call_bytes: bytes, calls: 1, ..Self::default() }
+    }
+
+    fn media() -> Self {
+        Self { media: 1, ..Self::default() }
+    }
+}
+
+impl std::ops::AddAssign for Size {
+    fn add_assign(&mut self, other: Self) {
+        self.text_bytes += other.text_bytes;
+        self.result_bytes += other.result_bytes;
+        self.call_bytes += other.call_bytes;
+        self.calls += other.calls;
+        self.media += other.media;
+    }
+}
+
+impl std::ops::SubAssign for Size {
+    fn sub_assign(&mut self, other: Self) {
+        self.text_bytes -= other.text_bytes;
+        self.result_bytes -= other.result_bytes;
+        self.call_bytes -= other.call_bytes;
+        self.calls -= other.calls;
+        self.media -= other.media;
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), |mut total, size| {
+            total += size;
+            total
+        })
+    }
 }
 
 /// The blocks of a message's `content`, which may be a string or an array.
-pub fn blocks_of(content: Value) -> Vec<Block> {
-    match content {
-        Value::Array(parts) => parts.into_iter().map(Block::from_value).collect(),
-        Value::String(text) => vec![Block::text(text)],
-        Value::Null => Vec::new(),
-        other => vec![Block::from_value(other)],
+pub fn blocks_of(content: &RawValue) -> Vec<Block> {
+    match serde_json::from_str::<Vec<&RawValue>>(content.get()) {
+        Ok(parts) => parts.into_iter().map(|part| Block::parse(part.get())).collect(),
+        Err(_) if content.get() == "null" => Vec::new(),
+        Err(_) if content.get().starts_with('"') => vec![Block::text(decode(content.get()))],
+        Err(_) => vec![Block::parse(content.get())],
     }
 }
 
 impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_json::value::RawValue::from_string(self.json.to_string())
-            .map_err(serde::ser::Error::custom)?
-            .serialize(serializer)
+        RawValue::from_string(self.json.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 

@@ -1,7 +1,18 @@
 //! Pure data and projection: what a session is, without touching disk, clock or network.
 pub mod block;
+pub mod commit;
+pub mod id;
+pub mod line;
+pub mod log;
 pub mod mark;
 pub mod message;
+pub mod price;
+mod text;
+pub mod tokens;
+pub mod view;
+pub mod window;
 
 pub use block::{Block, Outcome};
+pub use id::Id;
+pub use log::Log;
 pub use message::{Message, Prologue, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage};

@@ -6,6 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::block::{Block, Kind};
+use crate::message::{Message, Prologue};
+
 /// How long the provider keeps what it caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ttl {
@@ -36,4 +39,95 @@ pub struct Marks {
     pub messages: Vec<Place>,
     /// For how long.
     pub ttl: Ttl,
+}
+
+/// Where the last breakpoint of a request stood: how many blocks of messages it had up to there. Remembered for the
+/// next request, so that ten parallel calls do not pass the provider's look-back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail(usize);
+
+/// Places the breakpoints of a request: at the end of the static system blocks, the end of the system blocks, the tail,
+/// and where the previous request's tail stood. Returns the new tail.
+pub fn mark(prologue: &Prologue, messages: &[Message], previous: Option<Tail>, ttl: Ttl) -> (Marks, Option<Tail>) {
+    let markable = |block: &Block| block.is_sendable() && *block.kind() != Kind::Thinking;
+    let mut places = Vec::new();
+    for (message, said) in messages.iter().enumerate() {
+        places.extend((0..said.blocks.len()).map(|block| Place { message, block }));
+    }
+    let block_at = |place: &Place| &messages[place.message].blocks[place.block];
+    let last_markable =
+        |end: usize| places[..end.min(places.len())].iter().rposition(|place| markable(block_at(place)));
+
+    let tail = last_markable(places.len());
+    let before = previous.and_then(|Tail(count)| last_markable(count)).filter(|&at| Some(at) != tail);
+    let marks = Marks {
+        system: system_marks(prologue),
+        messages: before.into_iter().chain(tail).map(|at| places[at]).collect(),
+        ttl,
+    };
+    (marks, tail.map(|at| Tail(at + 1)))
+}
+
+fn system_marks(prologue: &Prologue) -> Vec<usize> {
+    let ends = [prologue.static_blocks, prologue.system.len()];
+    let mut marks: Vec<usize> =
+        ends.into_iter().filter_map(|end| end.min(prologue.system.len()).checked_sub(1)).collect();
+    marks.dedup();
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    fn messages(blocks: &[usize]) -> Vec<Message> {
+        let roles = [Role::User, Role::Assistant].into_iter().cycle();
+        let message = |(role, &count): (Role, &usize)| Message { role, blocks: vec![Block::text("x"); count] };
+        roles.zip(blocks).map(message).collect()
+    }
+
+    fn prologue(system: usize, static_blocks: usize) -> Prologue {
+        let system = vec![Block::text("s"); system];
+        Prologue {
+            model: "m".into(),
+            max_tokens: 1,
+            system,
+            static_blocks,
+            tools: vec![],
+            thinking: None,
+            betas: vec![],
+        }
+    }
+
+    /// CACHE-2: breakpoints stand at the end of static system, the end of system, the tail, and where the previous
+    /// request's tail stood; never more than four.
+    #[test]
+    fn breakpoints_stand_where_the_cache_will_be_read_next() {
+        let (first, tail) = mark(&prologue(3, 1), &messages(&[2]), None, Ttl::FiveMinutes);
+        assert_eq!(first.system, [0, 2]);
+        assert_eq!(first.messages, [Place { message: 0, block: 1 }]);
+        let (second, _) = mark(&prologue(3, 1), &messages(&[2, 25, 25]), tail, Ttl::OneHour);
+        assert_eq!(second.messages, [Place { message: 0, block: 1 }, Place { message: 2, block: 24 }]);
+        assert_eq!(second.system.len() + second.messages.len(), 4);
+    }
+
+    /// CACHE-2: a prompt with one kind of system block gets one breakpoint for it, an empty one none.
+    #[test]
+    fn no_breakpoint_stands_twice_or_on_nothing() {
+        assert_eq!(mark(&prologue(2, 2), &[], None, Ttl::FiveMinutes).0.system, [1]);
+        assert_eq!(mark(&prologue(2, 0), &[], None, Ttl::FiveMinutes).0.system, [1]);
+        assert_eq!(mark(&prologue(0, 0), &[], None, Ttl::FiveMinutes).0, Marks::default());
+        let (same, tail) = mark(&prologue(0, 0), &messages(&[1]), None, Ttl::FiveMinutes);
+        assert_eq!(mark(&prologue(0, 0), &messages(&[1]), tail, Ttl::FiveMinutes).0, same);
+    }
+
+    /// CACHE-2: thinking cannot carry a breakpoint; the block before it does.
+    #[test]
+    fn thinking_carries_no_breakpoint() {
+        let thinking = Block::parse(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
+        let said = Message { role: Role::Assistant, blocks: vec![Block::text("x"), thinking] };
+        let (marks, _) = mark(&prologue(0, 0), &[said], None, Ttl::FiveMinutes);
+        assert_eq!(marks.messages, [Place { message: 0, block: 0 }]);
+    }
 }

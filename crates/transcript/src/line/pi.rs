@@ -1,0 +1,212 @@
+//! Sessions of the agent `pi`, translated line by line.
+//!
+//! Its lines have no ids and no parents: order is the conversation, and a compaction counts entries. So this reader
+//! keeps a count, names each line by it, and hands out lines as if we had written them.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{Body, Line, Malformed, Source, Writer};
+use crate::block::Block;
+use crate::commit::{Act, Commit, Extent, Reason, Trigger};
+use crate::id::Id;
+use crate::message::{StopReason, Usage};
+
+/// Reads lines of one file: ours and Claude Code's as they are, pi's translated once its header was seen.
+#[derive(Debug, Default)]
+pub struct Translator {
+    pi: Option<Pi>,
+}
+
+#[derive(Debug, Default)]
+struct Pi {
+    entries: usize,
+    last: Option<Id>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    timestamp: Option<String>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(default)]
+    summary: Option<String>,
+    #[serde(default)]
+    first_kept_entry_index: Option<usize>,
+    #[serde(default)]
+    tokens_before: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    model: String,
+    #[serde(default)]
+    usage: Option<PiUsage>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    tool_call_id: String,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    command: String,
+    #[serde(default)]
+    output: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PiUsage {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl Translator {
+    /// Reads the next line; one line of pi's can be two of ours (a compaction and its summary).
+    pub fn parse(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Malformed> {
+        if self.pi.is_none() && is_pi_header(bytes) {
+            self.pi = Some(Pi::default());
+        }
+        match &mut self.pi {
+            Some(pi) => pi.parse(bytes),
+            None => Line::parse(bytes).map(|line| vec![line]),
+        }
+    }
+}
+
+/// pi's files begin with a line of type `session` that names the model's provider; nobody else's do.
+fn is_pi_header(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Header {
+        r#type: String,
+        #[serde(rename = "id")]
+        _id: String,
+        #[serde(rename = "cwd")]
+        _cwd: String,
+    }
+    bytes.len() < 16_384 && serde_json::from_slice::<Header>(bytes).is_ok_and(|header| header.r#type == "session")
+}
+
+impl Pi {
+    fn parse(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Malformed> {
+        let entry: Entry<'_> = serde_json::from_slice(bytes)?;
+        let index = self.entries;
+        self.entries += 1;
+        let id = Id::from(name(index));
+        let line = |id: &Id, parent: Option<Id>, body: Body| Line {
+            id: Some(id.clone()),
+            parent,
+            time: entry.timestamp.as_deref().and_then(|time| time.parse().ok()),
+            sidechain: false,
+            writer: Writer::Other,
+            body,
+            extra: None,
+        };
+        let body = match (entry.kind.as_str(), entry.message) {
+            ("message", Some(raw)) => serde_json::from_str::<Message>(raw.get())?.body(&id),
+            ("compaction", _) => {
+                let kept = entry.first_kept_entry_index.map(|index| Id::from(name(index)));
+                let extent = kept.map_or(Extent::Everything, Extent::Before);
+                let act = Act::Compact { extent, trigger: Trigger::Auto, pre_tokens: entry.tokens_before };
+                let boundary = Body::Commit(Commit { act, reason: Reason::default() });
+                let summary = Body::User {
+                    blocks: vec![Block::text(entry.summary.unwrap_or_default())],
+                    source: Source::Summary,
+                };
+                let summary_id = Id::from(format!("{id}-summary"));
+                let parent = self.last.replace(summary_id.clone());
+                return Ok(vec![line(&id, parent, boundary), line(&summary_id, Some(id.clone()), summary)]);
+            }
+            _ => Body::Other,
+        };
+        let line = line(&id, self.last.clone(), body);
+        if line.in_chain() {
+            self.last = Some(id);
+        }
+        Ok(vec![line])
+    }
+}
+
+fn name(index: usize) -> String {
+    format!("entry-{index}")
+}
+
+impl Message {
+    fn body(self, id: &Id) -> Body {
+        let blocks = blocks_from_pi(self.content);
+        match self.role.as_str() {
+            "user" => Body::User { blocks, source: Source::Said },
+            "toolResult" => {
+                let outcome = if self.is_error { crate::Outcome::Failed } else { crate::Outcome::Done };
+                let result = Block::tool_result(&self.tool_call_id, &blocks, outcome);
+                Body::User { blocks: vec![result], source: Source::Said }
+            }
+            "bashExecution" => {
+                let text = format!("Ran `{}`\n{}", self.command, self.output);
+                Body::User { blocks: vec![Block::text(text)], source: Source::Injected }
+            }
+            "assistant" if !blocks.is_empty() => Body::Assistant {
+                id: id.clone(),
+                model: self.model,
+                blocks,
+                usage: self
+                    .usage
+                    .filter(|usage| usage.input + usage.cache_read + usage.cache_write > 0)
+                    .map(Usage::from),
+                stop: self.stop_reason.map(|reason| match reason.as_str() {
+                    "toolUse" => StopReason::ToolUse,
+                    "stop" => StopReason::EndTurn,
+                    "length" => StopReason::MaxTokens,
+                    _ => StopReason::Other(reason),
+                }),
+            },
+            _ => Body::Other,
+        }
+    }
+}
+
+impl From<PiUsage> for Usage {
+    fn from(usage: PiUsage) -> Self {
+        Self {
+            input_tokens: usage.input,
+            cache_read_input_tokens: usage.cache_read,
+            cache_creation_input_tokens: usage.cache_write,
+            output_tokens: usage.output,
+            ..Self::default()
+        }
+    }
+}
+
+fn blocks_from_pi(content: Value) -> Vec<Block> {
+    let parts = match content {
+        Value::Array(parts) => parts,
+        Value::String(text) => return vec![Block::text(text)],
+        _ => return Vec::new(),
+    };
+    let parts = parts.into_iter().map(|mut part| match part["type"].as_str() {
+        Some("toolCall") => {
+            let input = part["arguments"].take();
+            Block::tool_use(part["id"].as_str().unwrap_or_default(), part["name"].as_str().unwrap_or_default(), &input)
+        }
+        Some("thinking") => Block::from_value(json!({
+            "type": "thinking", "thinking": part["thinking"], "signature": part["thinkingSignature"],
+        })),
+        Some("image") => {
+            Block::image(part["mimeType"].as_str().unwrap_or("image/png"), part["data"].as_str().unwrap_or_default())
+        }
+        _ => Block::from_value(part),
+    });
+    parts.collect()
+}

@@ -1,0 +1,359 @@
+//! From bytes to a [`Line`].
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Body, Line, Malformed, SYNTHETIC_MODEL, Source, VERSION_PREFIX, Writer};
+use crate::block::blocks_of;
+use crate::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
+use crate::id::Id;
+use crate::message::{Prologue, StopReason, Usage};
+use crate::text::Text;
+
+/// The fields the view needs; all others are skipped without being looked at.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wire<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    uuid: Text<'a>,
+    #[serde(borrow)]
+    parent_uuid: Text<'a>,
+    #[serde(borrow)]
+    logical_parent_uuid: Text<'a>,
+    #[serde(borrow)]
+    timestamp: Text<'a>,
+    #[serde(borrow)]
+    version: Text<'a>,
+    #[serde(borrow)]
+    subtype: Text<'a>,
+    is_sidechain: Option<bool>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    is_visible_in_transcript_only: Option<bool>,
+    is_api_error_message: Option<bool>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    compact_metadata: Option<CompactMetadata>,
+    microcompact_metadata: Option<MicrocompactMetadata>,
+    snip_metadata: Option<SnipMetadata>,
+    #[serde(borrow)]
+    replacements: Option<&'a RawValue>,
+    #[serde(borrow)]
+    commit: Option<&'a RawValue>,
+    #[serde(borrow)]
+    meta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cairn: Option<&'a RawValue>,
+    // A collapse, as some versions of Claude Code wrote it.
+    first_archived_uuid: Option<String>,
+    last_archived_uuid: Option<String>,
+    summary_content: Option<String>,
+}
+
+impl Default for Wire<'_> {
+    fn default() -> Self {
+        Self {
+            kind: Text::default(),
+            uuid: Text::default(),
+            parent_uuid: Text::default(),
+            logical_parent_uuid: Text::default(),
+            timestamp: Text::default(),
+            version: Text::default(),
+            subtype: Text::default(),
+            is_sidechain: None,
+            is_meta: None,
+            is_compact_summary: None,
+            is_visible_in_transcript_only: None,
+            is_api_error_message: None,
+            message: None,
+            compact_metadata: None,
+            microcompact_metadata: None,
+            snip_metadata: None,
+            replacements: None,
+            commit: None,
+            meta: None,
+            cairn: None,
+            first_archived_uuid: None,
+            last_archived_uuid: None,
+            summary_content: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct CompactMetadata {
+    trigger: Option<Trigger>,
+    pre_tokens: u64,
+    preserved_segment: Option<PreservedSegment>,
+    preserved_messages: Option<PreservedMessages>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PreservedSegment {
+    head_uuid: Id,
+}
+
+#[derive(Deserialize)]
+struct PreservedMessages {
+    #[serde(default)]
+    uuids: Vec<Id>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct MicrocompactMetadata {
+    trigger: Option<Trigger>,
+    tokens_saved: Option<u64>,
+    compacted_tool_ids: Vec<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct SnipMetadata {
+    removed_uuids: Vec<Id>,
+}
+
+#[derive(Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    model: Text<'a>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(default)]
+    usage: Option<LenientUsage>,
+    #[serde(default)]
+    stop_reason: Option<StopReason>,
+}
+
+/// Usage as others record it: any figure may be null.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LenientUsage {
+    input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_creation: Option<crate::message::CacheCreation>,
+    output_tokens: Option<u64>,
+}
+
+impl From<LenientUsage> for Usage {
+    fn from(usage: LenientUsage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens.unwrap_or_default(),
+            cache_read_input_tokens: usage.cache_read_input_tokens.unwrap_or_default(),
+            cache_creation_input_tokens: usage.cache_creation_input_tokens.unwrap_or_default(),
+            cache_creation: usage.cache_creation.unwrap_or_default(),
+            output_tokens: usage.output_tokens.unwrap_or_default(),
+        }
+    }
+}
+
+/// Our own key on a compaction's boundary.
+#[derive(Deserialize)]
+struct OurCompact {
+    extent: Option<Extent>,
+    #[serde(flatten)]
+    reason: Reason,
+}
+
+/// What a `meta` line is about.
+#[derive(Deserialize)]
+struct MetaKind<'a> {
+    #[serde(borrow, default)]
+    kind: Text<'a>,
+}
+
+impl Line {
+    /// Reads a line. Unknown types and fields are no error.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let text = std::str::from_utf8(bytes).map_err(|_| Malformed::Utf8)?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        // A lone surrogate is no text anywhere but in JavaScript; it becomes the replacement character.
+        let mended = memchr::memmem::find(bytes, b"\\ud").and_then(|_| without_lone_surrogates(text));
+        Ok(serde_json::from_str::<Wire<'_>>(mended.as_deref().unwrap_or(text))?.into_line())
+    }
+}
+
+impl Wire<'_> {
+    fn into_line(self) -> Line {
+        let parent = self.parent_uuid.get().or(self.logical_parent_uuid.get()).map(Id::from);
+        let ours = self.version.0.starts_with(VERSION_PREFIX);
+        Line {
+            id: self.uuid.get().map(Id::from),
+            parent,
+            time: self.timestamp.get().and_then(|time| time.parse().ok()),
+            sidechain: self.is_sidechain.unwrap_or(false),
+            writer: if ours { Writer::Cairn } else { Writer::Other },
+            extra: self.cairn.map(ToOwned::to_owned),
+            body: self.body(),
+        }
+    }
+
+    fn body(&self) -> Body {
+        match self.kind.0.as_ref() {
+            "user" => self.user(),
+            "assistant" => self.assistant(),
+            "attachment" => match self.message() {
+                Some(message) => Body::Attachment { blocks: message.blocks() },
+                None => Body::Other,
+            },
+            "system" => match self.subtype.0.as_ref() {
+                "compact_boundary" => self.compact(),
+                "microcompact_boundary" => self.clear(),
+                "snip_boundary" => self.snip(),
+                _ => Body::Other,
+            },
+            "content-replacement" => self.spill(),
+            "marble-origami-commit" => self.collapse(),
+            "commit" => {
+                self.commit.and_then(|raw| serde_json::from_str(raw.get()).ok()).map_or(Body::Other, Body::Commit)
+            }
+            "meta" => self.meta(),
+            _ => Body::Other,
+        }
+    }
+
+    fn message(&self) -> Option<WireMessage<'_>> {
+        self.message.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    }
+
+    fn user(&self) -> Body {
+        let summary = self.is_compact_summary.unwrap_or(false);
+        let Some(message) = self.message() else { return Body::Other };
+        if self.is_visible_in_transcript_only.unwrap_or(false) && !summary {
+            return Body::Other;
+        }
+        let source = match (summary, self.is_meta.unwrap_or(false)) {
+            (true, _) => Source::Summary,
+            (false, true) => Source::Injected,
+            (false, false) => Source::Said,
+        };
+        Body::User { blocks: message.blocks(), source }
+    }
+
+    fn assistant(&self) -> Body {
+        let Some(message) = self.message() else { return Body::Other };
+        if message.model.0 == SYNTHETIC_MODEL || self.is_api_error_message.unwrap_or(false) {
+            return Body::Other;
+        }
+        // A reply without an id of its own is a reply by itself.
+        let id = message.id.get().or(self.uuid.get()).map_or_else(|| Id::from(""), Id::from);
+        Body::Assistant {
+            id,
+            model: message.model.0.clone().into_owned(),
+            blocks: message.blocks(),
+            stop: message.stop_reason.clone(),
+            usage: message.usage.map(Usage::from),
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        self.cairn.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+
+    fn compact(&self) -> Body {
+        let metadata = self.compact_metadata.as_ref();
+        let ours: Option<OurCompact> = self.cairn.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let kept = metadata.and_then(|metadata| {
+            let messages = metadata.preserved_messages.as_ref().and_then(|kept| kept.uuids.first());
+            messages.or(metadata.preserved_segment.as_ref().map(|segment| &segment.head_uuid)).cloned()
+        });
+        let (extent, reason) = match ours {
+            Some(OurCompact { extent: Some(extent), reason }) => (extent, reason),
+            other => {
+                let extent = kept.map_or(Extent::Everything, Extent::Before);
+                (extent, other.map(|ours| ours.reason).unwrap_or_default())
+            }
+        };
+        let act = Act::Compact {
+            extent,
+            trigger: metadata.and_then(|metadata| metadata.trigger).unwrap_or_default(),
+            pre_tokens: metadata.map_or(0, |metadata| metadata.pre_tokens),
+        };
+        Body::Commit(Commit { act, reason })
+    }
+
+    fn clear(&self) -> Body {
+        let Some(metadata) = &self.microcompact_metadata else { return Body::Other };
+        let mut reason = self.reason();
+        if self.cairn.is_none() {
+            reason.freed = metadata.tokens_saved;
+        }
+        let act =
+            Act::Clear { results: metadata.compacted_tool_ids.clone(), trigger: metadata.trigger.unwrap_or_default() };
+        Body::Commit(Commit { act, reason })
+    }
+
+    fn snip(&self) -> Body {
+        let Some(metadata) = &self.snip_metadata else { return Body::Other };
+        let act = Act::Snip { uuids: metadata.removed_uuids.clone(), marker: "[earlier messages removed]".to_owned() };
+        Body::Commit(Commit { act, reason: Reason::default() })
+    }
+
+    fn spill(&self) -> Body {
+        let replacements: Option<Vec<Replacement>> =
+            self.replacements.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        match replacements {
+            Some(replacements) => Body::Commit(Commit { act: Act::Spill { replacements }, reason: self.reason() }),
+            None => Body::Other,
+        }
+    }
+
+    fn collapse(&self) -> Body {
+        let (Some(first), Some(last), Some(summary)) =
+            (&self.first_archived_uuid, &self.last_archived_uuid, &self.summary_content)
+        else {
+            return Body::Other;
+        };
+        let act = Act::Collapse { first: first.into(), last: last.into(), summary: summary.clone() };
+        Body::Commit(Commit { act, reason: Reason::default() })
+    }
+
+    fn meta(&self) -> Body {
+        let Some(raw) = self.meta else { return Body::Other };
+        let kind = serde_json::from_str::<MetaKind<'_>>(raw.get()).map(|meta| meta.kind.0).unwrap_or(Cow::Borrowed(""));
+        match kind.as_ref() {
+            "prologue" => serde_json::from_str::<Prologue>(raw.get()).map_or(Body::Other, Body::Prologue),
+            _ => Body::Meta(raw.to_owned()),
+        }
+    }
+}
+
+impl WireMessage<'_> {
+    fn blocks(&self) -> Vec<crate::block::Block> {
+        self.content.map(blocks_of).unwrap_or_default()
+    }
+}
+
+/// The text with escapes of lone surrogates replaced, or none if there are none.
+fn without_lone_surrogates(text: &str) -> Option<String> {
+    let escape = |at: usize| -> Option<u16> {
+        let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(hex, 16).ok()
+    };
+    let (mut out, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        at += found;
+        match escape(at) {
+            Some(0xd800..=0xdbff) if matches!(escape(at + 6), Some(0xdc00..=0xdfff)) => at += 12,
+            Some(0xd800..=0xdfff) => {
+                out.push_str(&text[copied..at]);
+                out.push_str("\\ufffd");
+                at += 6;
+                copied = at;
+            }
+            Some(_) => at += 6,
+            None => at += 2,
+        }
+    }
+    (copied > 0).then(|| out + &text[copied..])
+}

@@ -1,0 +1,130 @@
+//! From a [`Line`] to bytes.
+
+use serde_json::{Value, json};
+
+use super::{Body, Context, Line, Source, VERSION_PREFIX};
+use crate::commit::{Act, Commit, Extent, Trigger};
+
+impl Line {
+    /// The line as it stands in the file, newline included.
+    pub fn render(&self, context: &Context) -> String {
+        let mut out = json!({
+            "parentUuid": self.parent,
+            "isSidechain": self.sidechain,
+            "userType": "external",
+            "cwd": context.cwd,
+            "sessionId": context.session,
+            "version": format!("{VERSION_PREFIX}{}", env!("CARGO_PKG_VERSION")),
+            "gitBranch": context.branch,
+        });
+        self.body.fill(&mut out);
+        if let Body::Commit(Commit { act: Act::Compact { .. }, .. }) = self.body {
+            // The chain starts anew at a boundary; what came before is its logical parent.
+            out["logicalParentUuid"] = out["parentUuid"].take();
+        }
+        if let (Some(extra), None) = (&self.extra, out.get("cairn")) {
+            out["cairn"] = serde_json::from_str(extra.get()).unwrap_or(Value::Null);
+        }
+        out["uuid"] = json!(self.id);
+        out["timestamp"] = json!(self.time.map(|time| format!("{time:.3}")));
+        let mut text = out.to_string();
+        text.push('\n');
+        text
+    }
+}
+
+impl Body {
+    fn fill(&self, out: &mut Value) {
+        match self {
+            Self::User { blocks, source } => {
+                out["type"] = json!("user");
+                out["message"] = json!({"role": "user", "content": blocks});
+                match source {
+                    Source::Said => {}
+                    Source::Injected => out["isMeta"] = json!(true),
+                    Source::Summary => {
+                        out["isVisibleInTranscriptOnly"] = json!(true);
+                        out["isCompactSummary"] = json!(true);
+                    }
+                }
+            }
+            Self::Assistant { id, model, blocks, usage, stop } => {
+                out["type"] = json!("assistant");
+                out["message"] = json!({
+                    "id": id, "type": "message", "role": "assistant", "model": model,
+                    "content": blocks, "stop_reason": stop, "stop_sequence": null, "usage": usage,
+                });
+            }
+            Self::Attachment { blocks } => {
+                out["type"] = json!("attachment");
+                out["message"] = json!({"role": "user", "content": blocks});
+            }
+            Self::Commit(commit) => fill_commit(commit, out),
+            Self::Prologue(prologue) => {
+                out["type"] = json!("meta");
+                let mut meta = json!({"kind": "prologue"});
+                if let (Value::Object(meta), Ok(Value::Object(fields))) = (&mut meta, serde_json::to_value(prologue)) {
+                    meta.extend(fields);
+                }
+                out["meta"] = meta;
+            }
+            Self::Meta(meta) => {
+                out["type"] = json!("meta");
+                out["meta"] = serde_json::from_str(meta.get()).unwrap_or(Value::Null);
+            }
+            Self::Other => out["type"] = json!("other"),
+        }
+    }
+}
+
+/// Spill, clear and compact in the form Claude Code writes them, with our reason beside; the others in ours.
+fn fill_commit(commit: &Commit, out: &mut Value) {
+    match &commit.act {
+        Act::Spill { replacements } => {
+            out["type"] = json!("content-replacement");
+            let records = replacements.iter().map(
+                |one| json!({"kind": "tool-result", "toolUseId": one.tool_use_id, "replacement": one.replacement}),
+            );
+            out["replacements"] = records.collect();
+            out["cairn"] = json!(commit.reason);
+        }
+        Act::Clear { results, trigger } => {
+            out["type"] = json!("system");
+            out["subtype"] = json!("microcompact_boundary");
+            out["content"] = json!("Context microcompacted");
+            out["level"] = json!("info");
+            out["isMeta"] = json!(false);
+            out["microcompactMetadata"] = json!({
+                "trigger": trigger, "preTokens": 0, "tokensSaved": commit.reason.freed.unwrap_or(0),
+                "compactedToolIds": results, "clearedAttachmentUUIDs": [],
+            });
+            out["cairn"] = json!(commit.reason);
+        }
+        Act::Compact { extent, trigger, pre_tokens } => {
+            out["type"] = json!("system");
+            out["subtype"] = json!("compact_boundary");
+            out["content"] = json!("Conversation compacted");
+            out["level"] = json!("info");
+            out["isMeta"] = json!(false);
+            out["compactMetadata"] = json!({"trigger": trigger_name(*trigger), "preTokens": pre_tokens});
+            if let Extent::Before(head) = extent {
+                out["compactMetadata"]["preservedSegment"] =
+                    json!({"headUuid": head, "anchorUuid": null, "tailUuid": out["parentUuid"]});
+            }
+            let mut ours = json!(commit.reason);
+            ours["extent"] = json!(extent);
+            out["cairn"] = ours;
+        }
+        _ => {
+            out["type"] = json!("commit");
+            out["commit"] = json!(commit);
+        }
+    }
+}
+
+fn trigger_name(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Auto => "auto",
+        Trigger::Manual => "manual",
+    }
+}

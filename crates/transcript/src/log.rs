@@ -1,0 +1,128 @@
+//! The log in memory: its lines, which of them are live, and the view they project to.
+//!
+//! A file may hold abandoned branches: other programs rewind by writing a new child of an earlier line. Live is what
+//! leads to the newest message: its ancestors, the other lines of their replies, and the results of their calls
+//! (parallel calls branch, so walking parents alone would lose results). Our own sessions never branch; to go back is a
+//! commit like any other.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::block::Kind;
+use crate::id::Id;
+use crate::line::{Body, Line, Writer};
+use crate::view::{Change, View};
+
+/// A session's lines and the view they project to.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    lines: Vec<Line>,
+    tip: Option<Id>,
+    view: View,
+}
+
+impl Log {
+    /// Projects a file's lines.
+    pub fn load(lines: Vec<Line>) -> Self {
+        Self::load_watching(lines, |_, _| {})
+    }
+
+    /// Projects a file's lines and shows the view just before each live one is taken in.
+    pub fn load_watching(lines: Vec<Line>, mut watch: impl FnMut(&View, &Line)) -> Self {
+        let live = live(&lines);
+        let mut view = View::default();
+        for (line, live) in lines.iter().zip(&live) {
+            if *live {
+                watch(&view, line);
+                view.push(line);
+            }
+        }
+        let tip = newest(&lines).and_then(|tip| lines[tip].id.clone());
+        Self { lines, tip, view }
+    }
+
+    /// Takes one more line and says where the view changed.
+    pub fn append(&mut self, line: Line) -> Change {
+        if line.sidechain {
+            self.lines.push(line);
+            return Change::Grew;
+        }
+        if line.in_chain() && line.parent != self.tip {
+            // A branch: what is live has to be found anew.
+            let mut lines = std::mem::take(&mut self.lines);
+            lines.push(line);
+            *self = Self::load(lines);
+            return Change::From(0);
+        }
+        let change = self.view.push(&line);
+        if line.in_chain() {
+            self.tip.clone_from(&line.id);
+        }
+        self.lines.push(line);
+        change
+    }
+
+    /// All lines, live or not.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// What the model sees.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The line the next one follows.
+    pub fn tip(&self) -> Option<&Id> {
+        self.tip.as_ref()
+    }
+
+    /// Whether another program wrote last, so that the session has to be continued in a file of its own.
+    pub fn is_foreign(&self) -> bool {
+        newest(&self.lines).is_some_and(|tip| self.lines[tip].writer == Writer::Other)
+    }
+}
+
+fn newest(lines: &[Line]) -> Option<usize> {
+    lines.iter().rposition(|line| !line.sidechain && line.id.is_some() && line.in_chain())
+}
+
+/// Which lines are live. Commits and meta lines always are: they stand off the chain and do nothing where what they
+/// name is not visible.
+fn live(lines: &[Line]) -> Vec<bool> {
+    let place: HashMap<&Id, usize> =
+        lines.iter().enumerate().filter_map(|(at, line)| line.id.as_ref().map(|id| (id, at))).collect();
+    let mut live = vec![false; lines.len()];
+    let mut at = newest(lines);
+    while let Some(here) = at.filter(|&here| !live[here]) {
+        live[here] = true;
+        at = lines[here].parent.as_ref().and_then(|parent| place.get(parent)).copied();
+    }
+    let replies: HashSet<&Id> = lines
+        .iter()
+        .zip(&live)
+        .filter_map(|(line, live)| match &line.body {
+            Body::Assistant { id, .. } if *live => Some(id),
+            _ => None,
+        })
+        .collect();
+    let mut calls: HashSet<Arc<str>> = HashSet::new();
+    for (line, live) in lines.iter().zip(&mut live) {
+        match &line.body {
+            Body::Assistant { id, blocks, .. } if !line.sidechain && replies.contains(id) => {
+                *live = true;
+                calls.extend(blocks.iter().filter_map(|block| match block.kind() {
+                    Kind::ToolUse { id, .. } => Some(id.clone()),
+                    _ => None,
+                }));
+            }
+            Body::User { blocks, .. } if !line.sidechain => {
+                let answers = |id: &Arc<str>| calls.contains(id);
+                *live |= blocks.iter().any(|block| matches!(block.kind(), Kind::ToolResult { id, .. } if answers(id)));
+            }
+            Body::Commit(_) | Body::Prologue(_) | Body::Meta(_) => *live |= !line.sidechain,
+            _ => {}
+        }
+    }
+    live
+}

@@ -1,0 +1,284 @@
+//! The projection: from the lines of a log to what the model sees.
+//!
+//! The view is a sequence of **items** in the order of the log. There are two kinds: a *prompt* (one line said on the
+//! user's side) and a *reply* (all lines that share one API message id, together with the results of its tool calls).
+//! That a reply and its results are one item is what keeps the protocol's promise: no cover can split a call from its
+//! result, or two halves of one reply. A call that has no result gets one that says so; a result whose call is not
+//! there belongs to no item and is not shown.
+//!
+//! Commits act on items. An item remembers every cover that names it; the newest one that is not void owns it, and the
+//! first item a cover owns shows the cover's text in its place. Items behind a cover are still represented by it, so a
+//! later, wider cover may take them over. Since nothing is ever removed, voiding a commit is the same work as applying
+//! it, and the view is what it would be had the commit never been written.
+//!
+//! Every change goes through [`View::refresh`], one item at a time; its count ([`View::visits`]) is the cost of a
+//! change. Appending visits one item, however long the session.
+//!
+//! A result counts only until the next reply begins: what was sent without it stays as it was sent.
+
+mod cover;
+mod emit;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::block::{Block, Kind, Size};
+use crate::commit::{Act, Commit};
+use crate::id::Id;
+use crate::line::{Body, Line, Source};
+use crate::message::{Prologue, Usage};
+use crate::tokens::Tally;
+
+use cover::CommitState;
+
+/// What the model sees, kept up to date line by line.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    items: Vec<Item>,
+    shown: BTreeSet<usize>,
+    commits: Vec<CommitState>,
+    prologue: Option<Arc<Prologue>>,
+    tally: Tally,
+    visible: Size,
+    visits: u64,
+
+    item_of_line: HashMap<Id, usize>,
+    item_of_reply: HashMap<Id, usize>,
+    item_of_call: HashMap<Arc<str>, usize>,
+    commit_of_line: HashMap<Id, usize>,
+    rewrites: HashMap<Arc<str>, Vec<Rewrite>>,
+    last_reply: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Item {
+    /// The line that began it.
+    line: Id,
+    content: Content,
+    /// Commits that cover it, in the order of the log.
+    covers: Vec<usize>,
+    /// The one that counts.
+    owner: Option<usize>,
+    /// What it adds to the view right now.
+    size: Size,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    Prompt {
+        blocks: Vec<Block>,
+        /// A restore shows only while its commit counts.
+        commit: Option<usize>,
+    },
+    Reply {
+        blocks: Vec<Block>,
+        calls: Vec<Call>,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    id: Arc<str>,
+    /// What the tool returned.
+    result: Option<Block>,
+    /// What is shown of it.
+    shown: Block,
+}
+
+/// A commit's new content for one tool result.
+#[derive(Debug, Clone)]
+struct Rewrite {
+    commit: usize,
+    text: Arc<str>,
+}
+
+/// Where the view changed, as seen by one who remembers it from before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// The prologue, and so everything.
+    Prologue,
+    /// From this item on.
+    From(usize),
+    /// Only the end grew.
+    Grew,
+}
+
+/// What a call without a result is answered with.
+const INTERRUPTED: &str = "[No result: the call was interrupted before it finished.]";
+
+impl View {
+    /// Takes the next live line and says where the view changed.
+    pub(crate) fn push(&mut self, line: &Line) -> Change {
+        let Some(id) = &line.id else {
+            // A line without a name can still rewrite results, which have names of their own.
+            return match &line.body {
+                Body::Commit(commit) => self.push_commit(None, commit),
+                _ => Change::Grew,
+            };
+        };
+        match &line.body {
+            Body::User { blocks, source: Source::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
+            Body::User { blocks, .. } => self.push_user(id, blocks),
+            Body::Attachment { blocks } => self.push_prompt(id, blocks.clone()),
+            Body::Assistant { id: reply, blocks, usage, .. } => self.push_assistant(id, reply, blocks, *usage),
+            Body::Commit(commit) => self.push_commit(Some(id), commit),
+            Body::Prologue(prologue) => self.push_prologue(prologue),
+            Body::Meta(_) | Body::Other => Change::Grew,
+        }
+    }
+
+    /// How many items all pushes so far have looked at.
+    pub fn visits(&self) -> u64 {
+        self.visits
+    }
+
+    /// How much is visible, for estimates.
+    pub fn visible_size(&self) -> Size {
+        self.visible
+    }
+
+    /// The token count of the conversation as it stands.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What stands before the messages, if the log says so.
+    pub fn prologue(&self) -> Option<&Arc<Prologue>> {
+        self.prologue.as_ref()
+    }
+
+    /// The line that began an item.
+    pub fn line_of(&self, item: usize) -> Option<&Id> {
+        self.items.get(item).map(|item| &item.line)
+    }
+
+    /// Whether a commit counts: it is known, complete and not undone.
+    pub fn counts(&self, commit: &Id) -> bool {
+        self.commit_of_line.get(commit).is_some_and(|&commit| self.commits[commit].counts())
+    }
+
+    fn push_prologue(&mut self, prologue: &Prologue) -> Change {
+        let changed = self.prologue.as_deref().is_some_and(|old| old != prologue);
+        self.tally.prologue(prologue);
+        self.prologue = Some(Arc::new(prologue.clone()));
+        if changed { Change::Prologue } else { Change::Grew }
+    }
+
+    /// Results go to the reply that called for them; the rest is a prompt of its own.
+    fn push_user(&mut self, line: &Id, blocks: &[Block]) -> Change {
+        let mut rest = Vec::new();
+        for block in blocks {
+            match block.kind() {
+                Kind::ToolResult { id, .. } => self.push_result(line, id, block),
+                _ => rest.push(block.clone()),
+            }
+        }
+        if rest.is_empty() { Change::Grew } else { self.push_prompt(line, rest) }
+    }
+
+    fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) {
+        let Some(&item) = self.item_of_call.get(call) else { return };
+        if self.last_reply != Some(item) {
+            return;
+        }
+        let Content::Reply { calls, .. } = &mut self.items[item].content else { return };
+        let Some(open) = calls.iter_mut().find(|open| open.id == *call && open.result.is_none()) else { return };
+        open.result = Some(block.clone());
+        self.item_of_line.entry(line.clone()).or_insert(item);
+        self.tally.said(block.size());
+        self.show_result(item, call);
+    }
+
+    fn push_prompt(&mut self, line: &Id, blocks: Vec<Block>) -> Change {
+        let blocks: Vec<Block> = blocks.into_iter().filter(Block::is_sendable).collect();
+        self.tally.said(blocks.iter().map(Block::size).sum());
+        let item = self.push_item(line, Content::Prompt { blocks, commit: None });
+        self.item_of_line.insert(line.clone(), item);
+        Change::Grew
+    }
+
+    fn push_assistant(&mut self, line: &Id, reply: &Id, blocks: &[Block], usage: Option<Usage>) -> Change {
+        let (item, change) = match self.item_of_reply.get(reply) {
+            Some(&item) if self.last_reply == Some(item) => (item, Change::Grew),
+            Some(&item) => (item, Change::From(item)),
+            None => {
+                let item = self.push_item(line, Content::Reply { blocks: Vec::new(), calls: Vec::new() });
+                self.item_of_reply.insert(reply.clone(), item);
+                self.last_reply = Some(item);
+                self.tally.replied();
+                (item, Change::Grew)
+            }
+        };
+        self.item_of_line.insert(line.clone(), item);
+        let mut added = Size::default();
+        let mut opened = Vec::new();
+        if let Content::Reply { blocks: all, calls } = &mut self.items[item].content {
+            for block in blocks.iter().filter(|block| block.is_sendable()) {
+                if let Kind::ToolUse { id, .. } = block.kind() {
+                    if calls.iter().any(|call| call.id == *id) {
+                        continue;
+                    }
+                    let shown = Block::tool_result(id, &[Block::text(INTERRUPTED)], crate::Outcome::Failed);
+                    calls.push(Call { id: id.clone(), result: None, shown });
+                    opened.push(id.clone());
+                }
+                added += block.size();
+                all.push(block.clone());
+            }
+        }
+        for id in opened {
+            self.item_of_call.insert(id, item);
+        }
+        self.tally.reply(added, usage);
+        self.refresh(item);
+        change
+    }
+
+    /// A summary belongs to the boundary it follows; one without a boundary is a prompt like any other.
+    fn push_summary(&mut self, line: &Id, boundary: Option<&Id>, blocks: &[Block]) -> Change {
+        let boundary = boundary.and_then(|boundary| self.commit_of_line.get(boundary)).copied();
+        match boundary.filter(|&commit| self.commits[commit].awaits_text()) {
+            Some(commit) => self.complete(commit, blocks.to_vec()),
+            None => self.push_prompt(line, blocks.to_vec()),
+        }
+    }
+
+    fn push_commit(&mut self, line: Option<&Id>, commit: &Commit) -> Change {
+        let index = self.commits.len();
+        let state = CommitState::new(commit, self.extent_of(&commit.act));
+        self.commits.push(state);
+        if let Some(line) = line {
+            self.commit_of_line.insert(line.clone(), index);
+        }
+        match &commit.act {
+            Act::Spill { replacements } => {
+                let texts = replacements.iter().map(|one| (one.tool_use_id.as_str(), one.replacement.as_str()));
+                self.add_rewrites(index, texts);
+            }
+            Act::Clear { results, .. } => {
+                self.add_rewrites(index, results.iter().map(|id| (id.as_str(), crate::commit::CLEARED)));
+            }
+            // Commits name what was said, never what another commit brought in: its line is not looked up.
+            Act::Restore { blocks } => {
+                if let Some(line) = line {
+                    self.push_item(line, Content::Prompt { blocks: blocks.clone(), commit: Some(index) });
+                }
+            }
+            _ => {}
+        }
+        self.apply(index)
+    }
+
+    fn add_rewrites<'a>(&mut self, commit: usize, texts: impl Iterator<Item = (&'a str, &'a str)>) {
+        for (id, text) in texts {
+            self.rewrites.entry(id.into()).or_default().push(Rewrite { commit, text: text.into() });
+        }
+    }
+
+    fn push_item(&mut self, line: &Id, content: Content) -> usize {
+        let index = self.items.len();
+        self.items.push(Item { line: line.clone(), content, covers: Vec::new(), owner: None, size: Size::default() });
+        self.refresh(index);
+        index
+    }
+}

@@ -1,0 +1,78 @@
+//! What an item contributes to the request, and the request as a whole.
+
+use super::{Call, Content, Item, View};
+use crate::block::{Block, Kind, Size};
+use crate::message::{Message, Role};
+
+/// What the first message says when the log begins in the middle.
+const NO_START: &str = "[The beginning of this conversation is not available.]";
+
+impl View {
+    /// Works out anew what an item shows.
+    pub(super) fn refresh(&mut self, index: usize) {
+        self.visits += 1;
+        let size: Size = self.blocks_of(index).map(|(_, block)| block.size()).sum();
+        let shows = self.blocks_of(index).next().is_some();
+        let item = &mut self.items[index];
+        self.visible -= item.size;
+        self.visible += size;
+        item.size = size;
+        if shows {
+            self.shown.insert(index);
+        } else {
+            self.shown.remove(&index);
+        }
+    }
+
+    /// The blocks of the view in order, each with the item it belongs to.
+    pub fn blocks(&self) -> impl Iterator<Item = (usize, Role, &Block)> {
+        self.shown.iter().flat_map(|&item| self.blocks_of(item).map(move |(role, block)| (item, role, block)))
+    }
+
+    /// The view as messages: consecutive blocks of one role form one, and the first is the user's.
+    pub fn messages(&self) -> Vec<Message> {
+        let mut messages: Vec<Message> = Vec::new();
+        for (_, role, block) in self.blocks() {
+            if messages.is_empty() && role == Role::Assistant {
+                messages.push(Message { role: Role::User, blocks: vec![Block::text(NO_START)] });
+            }
+            match messages.last_mut() {
+                Some(last) if last.role == role => last.blocks.push(block.clone()),
+                _ => messages.push(Message { role, blocks: vec![block.clone()] }),
+            }
+        }
+        messages
+    }
+
+    /// Calls of the newest reply that have no result yet, in order.
+    pub fn open_calls(&self) -> Vec<Block> {
+        let Some(Item { content: Content::Reply { blocks, calls }, .. }) =
+            self.last_reply.map(|item| &self.items[item])
+        else {
+            return Vec::new();
+        };
+        let open = |id: &str| calls.iter().any(|call| &*call.id == id && call.result.is_none());
+        blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { id, .. } if open(id))).cloned().collect()
+    }
+
+    fn blocks_of(&self, index: usize) -> impl Iterator<Item = (Role, &Block)> {
+        let item = &self.items[index];
+        let cover = item.owner.map(|owner| &self.commits[owner]).filter(|cover| cover.anchor == Some(index));
+        let cover = cover.and_then(|cover| cover.text.as_deref()).unwrap_or_default();
+        let (said, replied, results): (&[Block], &[Block], &[Call]) = match &item.content {
+            _ if item.owner.is_some() => (&[], &[], &[]),
+            Content::Prompt { commit: Some(commit), .. } if !self.commits[*commit].counts() => (&[], &[], &[]),
+            Content::Prompt { blocks, .. } => (blocks, &[], &[]),
+            Content::Reply { blocks, calls } => (&[], without_trailing_thinking(blocks), calls),
+        };
+        let user = cover.iter().chain(said).map(|block| (Role::User, block));
+        let assistant = replied.iter().map(|block| (Role::Assistant, block));
+        user.chain(assistant).chain(results.iter().map(|call| (Role::User, &call.shown)))
+    }
+}
+
+/// The API refuses a reply that ends in thinking, which is what an interrupted one does.
+fn without_trailing_thinking(blocks: &[Block]) -> &[Block] {
+    let end = blocks.iter().rposition(|block| *block.kind() != Kind::Thinking).map_or(0, |last| last + 1);
+    &blocks[..end]
+}

@@ -1,0 +1,185 @@
+//! How large a model's window is, and how full.
+
+use serde::{Deserialize, Serialize};
+
+/// The window of a model nobody knows.
+const DEFAULT_WINDOW: u64 = 200_000;
+/// The large window.
+const LARGE_WINDOW: u64 = 1_000_000;
+/// A model name ending so asks for the large window.
+const LARGE_SUFFIX: &str = "[1m]";
+/// The beta that grants the large window.
+const LARGE_BETA: &str = "context-1m-2025-08-07";
+/// Models whose window is large by itself.
+const LARGE_MODELS: [&str; 7] = ["opus-4-6", "opus-4-7", "opus-4-8", "opus-5", "sonnet-4-6", "sonnet-5", "fable-5"];
+/// Models of the same maker whose window is the usual one.
+const KNOWN_MODELS: [&str; 3] = ["claude-opus", "claude-sonnet", "claude-haiku"];
+
+/// Room kept for the reply, at most.
+const REPLY_ROOM: u64 = 20_000;
+/// Room kept below the effective window so that compaction happens in time.
+const COMPACT_ROOM: u64 = 13_000;
+/// How far below the threshold the warning comes.
+const WARNING_ROOM: u64 = 20_000;
+/// Room kept below the effective window so that a summary still fits.
+const BLOCKING_ROOM: u64 = 3_000;
+
+/// What may say how large the window is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WindowHints<'a> {
+    /// The model's name, `[1m]` and all.
+    pub model: &'a str,
+    /// Betas the request carries.
+    pub betas: &'a [String],
+    /// From the environment: for models the table does not know.
+    pub max_context_tokens: Option<u64>,
+    /// From the environment: a cap on whatever was found.
+    pub auto_compact_window: Option<u64>,
+    /// From a provider entry in the settings.
+    pub configured: Option<u64>,
+    /// The model's own limit on output.
+    pub max_output: u64,
+}
+
+/// A model's window and the limits derived from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// Everything, input and output.
+    pub size: u64,
+    /// Without the room for a reply.
+    pub effective: u64,
+}
+
+/// Whether a layer compacts by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AutoCompact {
+    /// It does.
+    #[default]
+    On,
+    /// Only by hand.
+    Off,
+}
+
+/// How full the window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Fill {
+    /// Tokens in use.
+    pub used: u64,
+    /// Where compaction is due.
+    pub threshold: u64,
+    /// Of the threshold, rounded.
+    pub percent_left: u64,
+    /// Close enough to say so.
+    pub above_warning: bool,
+    /// Close enough to say so in red.
+    pub above_error: bool,
+    /// Compaction is due.
+    pub above_auto_compact: bool,
+    /// Only a summary still fits.
+    pub at_blocking_limit: bool,
+}
+
+impl Window {
+    /// The window, from the first hint that knows: the name's suffix, a provider entry, the table, the beta, the
+    /// environment, and then the usual one. A cap holds for all.
+    pub fn of(hints: &WindowHints<'_>) -> Self {
+        let known = || KNOWN_MODELS.iter().any(|known| hints.model.starts_with(known));
+        let size = if hints.model.ends_with(LARGE_SUFFIX) {
+            LARGE_WINDOW
+        } else if let Some(configured) = hints.configured {
+            configured
+        } else if LARGE_MODELS.iter().any(|large| hints.model.contains(large)) {
+            LARGE_WINDOW
+        } else if hints.betas.iter().any(|beta| beta == LARGE_BETA) {
+            LARGE_WINDOW
+        } else if known() {
+            DEFAULT_WINDOW
+        } else {
+            hints.max_context_tokens.unwrap_or(DEFAULT_WINDOW)
+        };
+        let size = hints.auto_compact_window.map_or(size, |cap| size.min(cap));
+        Self { size, effective: size.saturating_sub(hints.max_output.min(REPLY_ROOM)) }
+    }
+
+    /// Where compaction is due.
+    pub fn threshold(&self, auto: AutoCompact) -> u64 {
+        match auto {
+            AutoCompact::On => self.effective.saturating_sub(COMPACT_ROOM),
+            AutoCompact::Off => self.effective,
+        }
+    }
+
+    /// How full it is with so many tokens in use.
+    pub fn fill(&self, used: u64, auto: AutoCompact) -> Fill {
+        let threshold = self.threshold(auto);
+        let left = threshold.saturating_sub(used);
+        let warning = threshold.saturating_sub(WARNING_ROOM);
+        Fill {
+            used,
+            threshold,
+            percent_left: if threshold == 0 { 0 } else { (left * 200 + threshold) / (threshold * 2) },
+            above_warning: used >= warning,
+            above_error: used >= warning,
+            above_auto_compact: auto == AutoCompact::On && used >= threshold,
+            at_blocking_limit: used >= self.effective.saturating_sub(BLOCKING_ROOM),
+        }
+    }
+}
+
+/// The name the provider knows, without the suffix that asks for a large window.
+pub fn provider_name(model: &str) -> &str {
+    model.strip_suffix(LARGE_SUFFIX).unwrap_or(model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(hints: WindowHints<'_>) -> u64 {
+        Window::of(&WindowHints { max_output: 64_000, ..hints }).size
+    }
+
+    /// TOK-4: suffix, then table, then beta, then environment, then 200,000; a cap holds for whatever was found.
+    #[test]
+    fn the_window_comes_from_the_first_hint_that_knows() {
+        let beta = [LARGE_BETA.to_owned()];
+        let hints = WindowHints::default();
+        assert_eq!(window(WindowHints { model: "local[1m]", ..hints }), 1_000_000);
+        assert_eq!(window(WindowHints { model: "claude-opus-4-6", ..hints }), 1_000_000);
+        assert_eq!(window(WindowHints { model: "claude-opus-4-5-20251101", ..hints }), 200_000);
+        assert_eq!(window(WindowHints { model: "claude-sonnet-4-5", betas: &beta, ..hints }), 1_000_000);
+        assert_eq!(window(WindowHints { model: "claude-haiku-4-5", max_context_tokens: Some(9), ..hints }), 200_000);
+        assert_eq!(window(WindowHints { model: "other", max_context_tokens: Some(32_768), ..hints }), 32_768);
+        assert_eq!(window(WindowHints { model: "other", configured: Some(8_192), ..hints }), 8_192);
+        assert_eq!(window(WindowHints { model: "other", ..hints }), 200_000);
+        assert_eq!(window(WindowHints { model: "x[1m]", auto_compact_window: Some(100_000), ..hints }), 100_000);
+    }
+
+    /// TOK-5: for 200K the effective window is 180,000 and compaction is due at 167,000.
+    #[test]
+    fn the_threshold_leaves_room_for_a_reply_and_a_summary() {
+        let window =
+            Window::of(&WindowHints { model: "claude-opus-4-5", max_output: 64_000, ..WindowHints::default() });
+        assert_eq!((window.effective, window.threshold(AutoCompact::On)), (180_000, 167_000));
+        assert_eq!(window.threshold(AutoCompact::Off), 180_000);
+        let small = Window::of(&WindowHints { configured: Some(200_000), max_output: 4_096, ..WindowHints::default() });
+        assert_eq!(small.effective, 195_904);
+    }
+
+    /// TOK-6: percent left is against the threshold; warning and error 20,000 below it; blocking 3,000 below the
+    /// effective window.
+    #[test]
+    fn the_fill_says_how_near_the_limits_are() {
+        let window = Window { size: 200_000, effective: 180_000 };
+        let fill = window.fill(83_500, AutoCompact::On);
+        assert_eq!((fill.percent_left, fill.above_warning, fill.above_auto_compact), (50, false, false));
+        let fill = window.fill(147_000, AutoCompact::On);
+        assert_eq!((fill.percent_left, fill.above_warning, fill.above_error), (12, true, true));
+        let fill = window.fill(167_000, AutoCompact::On);
+        assert_eq!((fill.percent_left, fill.above_auto_compact, fill.at_blocking_limit), (0, true, false));
+        assert!(window.fill(177_000, AutoCompact::On).at_blocking_limit);
+        let off = window.fill(167_000, AutoCompact::Off);
+        assert_eq!((off.threshold, off.above_auto_compact, off.percent_left), (180_000, false, 7));
+    }
+}

@@ -1,0 +1,16 @@
+//! What holds of the log and its projection, whatever happens in a session.
+#[path = "it/session.rs"]
+mod session;
+
+#[path = "it/crash.rs"]
+mod crash;
+#[path = "it/foreign.rs"]
+mod foreign;
+#[path = "it/incremental.rs"]
+mod incremental;
+#[path = "it/pairing.rs"]
+mod pairing;
+#[path = "it/prefix_stability.rs"]
+mod prefix_stability;
+#[path = "it/undo.rs"]
+mod undo;
