@@ -90,8 +90,15 @@ fn newest(lines: &[Line]) -> Option<usize> {
 /// Which lines are live. Commits and meta lines always are: they stand off the chain and do nothing where what they
 /// name is not visible.
 fn live(lines: &[Line]) -> Vec<bool> {
-    let place: HashMap<&Id, usize> =
-        lines.iter().enumerate().filter_map(|(at, line)| line.id.as_ref().map(|id| (id, at))).collect();
+    let mut place: HashMap<&Id, usize> = HashMap::with_capacity(lines.len());
+    let mut repeated: Vec<usize> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(id) = &line.id
+            && *place.entry(id).or_insert(at) != at
+        {
+            repeated.push(at);
+        }
+    }
     let mut live = vec![false; lines.len()];
     let mut at = newest(lines);
     while let Some(here) = at.filter(|&here| !live[here]) {
@@ -123,6 +130,9 @@ fn live(lines: &[Line]) -> Vec<bool> {
             Body::Commit(_) | Body::Prologue(_) | Body::Meta(_) => *live |= !line.sidechain,
             _ => {}
         }
+    }
+    for at in repeated {
+        live[at] = false; // written twice is said once
     }
     live
 }

@@ -84,19 +84,15 @@ impl Window {
     /// The window, from the first hint that knows: the name's suffix, a provider entry, the table, the beta, the
     /// environment, and then the usual one. A cap holds for all.
     pub fn of(hints: &WindowHints<'_>) -> Self {
+        let large_by_itself = || LARGE_MODELS.iter().any(|large| hints.model.contains(large));
+        let large_by_beta = || hints.betas.iter().any(|beta| beta == LARGE_BETA);
         let known = || KNOWN_MODELS.iter().any(|known| hints.model.starts_with(known));
-        let size = if hints.model.ends_with(LARGE_SUFFIX) {
-            LARGE_WINDOW
-        } else if let Some(configured) = hints.configured {
-            configured
-        } else if LARGE_MODELS.iter().any(|large| hints.model.contains(large)) {
-            LARGE_WINDOW
-        } else if hints.betas.iter().any(|beta| beta == LARGE_BETA) {
-            LARGE_WINDOW
-        } else if known() {
-            DEFAULT_WINDOW
-        } else {
-            hints.max_context_tokens.unwrap_or(DEFAULT_WINDOW)
+        let size = match hints.configured {
+            _ if hints.model.ends_with(LARGE_SUFFIX) => LARGE_WINDOW,
+            Some(configured) => configured,
+            None if large_by_itself() || large_by_beta() => LARGE_WINDOW,
+            None if known() => DEFAULT_WINDOW,
+            None => hints.max_context_tokens.unwrap_or(DEFAULT_WINDOW),
         };
         let size = hints.auto_compact_window.map_or(size, |cap| size.min(cap));
         Self { size, effective: size.saturating_sub(hints.max_output.min(REPLY_ROOM)) }

@@ -13,7 +13,7 @@ use crate::message::{Prologue, StopReason, Usage};
 use crate::text::Text;
 
 /// The fields the view needs; all others are skipped without being looked at.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Wire<'a> {
     #[serde(borrow, rename = "type")]
@@ -54,39 +54,8 @@ struct Wire<'a> {
     summary_content: Option<String>,
 }
 
-impl Default for Wire<'_> {
-    fn default() -> Self {
-        Self {
-            kind: Text::default(),
-            uuid: Text::default(),
-            parent_uuid: Text::default(),
-            logical_parent_uuid: Text::default(),
-            timestamp: Text::default(),
-            version: Text::default(),
-            subtype: Text::default(),
-            is_sidechain: None,
-            is_meta: None,
-            is_compact_summary: None,
-            is_visible_in_transcript_only: None,
-            is_api_error_message: None,
-            message: None,
-            compact_metadata: None,
-            microcompact_metadata: None,
-            snip_metadata: None,
-            replacements: None,
-            commit: None,
-            meta: None,
-            cairn: None,
-            first_archived_uuid: None,
-            last_archived_uuid: None,
-            summary_content: None,
-        }
-    }
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct CompactMetadata {
     trigger: Option<Trigger>,
     pre_tokens: u64,

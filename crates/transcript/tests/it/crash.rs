@@ -10,8 +10,10 @@ proptest! {
         let session = Session::of(&ops);
         let file = session.file().into_bytes();
         if !file.is_empty() {
-            let torn = &file[..cut.index(file.len())];
-            let whole = torn.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+            let cut = cut.index(file.len());
+            let torn = &file[..cut];
+            let ends_whole = file[cut] == b'\n';
+            let whole = if ends_whole { cut } else { torn.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1) };
             prop_assert_eq!(bytes(&read(torn)), bytes(&read(&torn[..whole])));
             let mended = [torn, b"\n", &file[whole..]].concat();
             prop_assert_eq!(bytes(&read(&mended)), bytes(&session.log));
