@@ -96,7 +96,7 @@ impl Anthropic {
         let mut value = value.map_err(|_| settings("the key or token contains characters that cannot be sent"))?;
         value.set_sensitive(true);
         headers.insert(name, value);
-        let server = Server::new(&config.base_url, &config.app, headers, secret, config.patience)?;
+        let server = Server::new(&config.base_url, &config.app, &headers, secret, config.patience)?;
         Ok(Self { server: Arc::new(server), retry: config.retry })
     }
 

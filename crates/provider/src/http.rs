@@ -5,6 +5,7 @@
 //! through [`Server::quote`], which hides the key.
 
 use std::error::Error as _;
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ impl Server {
     pub(crate) fn new(
         base_url: &str,
         app: &str,
-        headers: HeaderMap,
+        headers: &HeaderMap,
         secret: SecretString,
         patience: Patience,
     ) -> Result<Self, Error> {
@@ -75,21 +76,24 @@ impl Server {
             return Err(settings("the base URL must not contain a user name or password; use the key or token"));
         }
         let host = base.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
-        let mut builder = reqwest::Client::builder()
-            .user_agent(app)
-            .default_headers(headers)
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .connect_timeout(patience.connect);
-        if is_loopback(name) {
-            builder = builder.no_proxy();
-            if base.scheme() == "http" {
-                // No TLS on this way: a machine without certificates need not have any.
-                builder = builder.tls_certs_only([]);
-            }
-        }
-        let client = builder.build().map_err(|error| settings(deepest(&error)))?;
+        let builder = || {
+            let builder = reqwest::Client::builder()
+                .user_agent(app)
+                .default_headers(headers.clone())
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                .connect_timeout(patience.connect);
+            if is_loopback(name) { builder.no_proxy() } else { builder }
+        };
+        // A machine without certificates can still speak plain HTTP.
+        let plain = || builder().tls_certs_only([]).build();
+        let client = match base.scheme() {
+            "http" if is_loopback(name) => plain(),
+            "http" => builder().build().or_else(|_| plain()),
+            _ => builder().build(),
+        };
+        let client = client.map_err(|error| settings(format!("no HTTP client can be made: {}", deepest(&error))))?;
         Ok(Self { client, base, host, secret, patience })
     }
 
@@ -187,8 +191,7 @@ impl Server {
             return Failure::restart(Error::Cut { host, cause });
         }
         // A certificate that is not trusted now will not be in a second either.
-        let untrusted = causes(error).filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-        let untrusted = untrusted.map(std::io::Error::kind).any(|kind| kind == std::io::ErrorKind::InvalidData);
+        let untrusted = causes(error).any(|cause| cause.downcast_ref().is_some_and(is_untrusted));
         let then = if untrusted { Then::GiveUp } else { Then::Retry(None) };
         Failure { error: Error::Unreachable { host, cause }, then }
     }
@@ -215,6 +218,12 @@ fn is_loopback(host: &str) -> bool {
     }
 }
 
+/// TLS tells of a bad certificate as invalid data, wrapped in other IO errors, which do not count themselves as causes.
+fn is_untrusted(error: &io::Error) -> bool {
+    let inner = || error.get_ref()?.downcast_ref::<io::Error>();
+    error.kind() == io::ErrorKind::InvalidData || inner().is_some_and(is_untrusted)
+}
+
 fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
@@ -232,7 +241,7 @@ mod tests {
     use super::*;
 
     fn server(base_url: &str) -> Result<Server, Error> {
-        Server::new(base_url, "test", HeaderMap::new(), "sk-secret".into(), Patience::default())
+        Server::new(base_url, "test", &HeaderMap::new(), "sk-secret".into(), Patience::default())
     }
 
     #[test]

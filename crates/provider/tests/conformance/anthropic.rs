@@ -71,7 +71,7 @@ impl Dialect for Messages {
             };
             events.extend(block_events(index, &start, &deltas));
         }
-        events.push(end(reply.stop.clone(), reply.usage.output_tokens));
+        events.push(end(&reply.stop, reply.usage.output_tokens));
         events.push(event(&json!({"type": "message_stop"})));
         events
     }
@@ -83,7 +83,7 @@ impl Dialect for Messages {
         let block = json!({"type": "tool_use", "id": "t1", "name": "Bash", "input": {}});
         let mut events = vec![start(&empty)];
         events.extend(block_events(0, &block, &inputs(input_text)));
-        events.push(end(stop, 5));
+        events.push(end(&stop, 5));
         events.push(event(&json!({"type": "message_stop"})));
         events
     }
@@ -132,7 +132,7 @@ fn start(reply: &Reply) -> String {
     event(&json!({"type": "message_start", "message": message}))
 }
 
-fn end(stop: transcript::StopReason, output_tokens: u64) -> String {
+fn end(stop: &transcript::StopReason, output_tokens: u64) -> String {
     let usage = json!({"output_tokens": output_tokens, "input_tokens": null});
     event(&json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": usage}))
 }
