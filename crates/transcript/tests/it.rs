@@ -1,4 +1,6 @@
 //! What holds of the log and its projection, whatever happens in a session.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, unreachable_pub, reason = "tests")]
+
 #[path = "it/session.rs"]
 mod session;
 

@@ -104,7 +104,10 @@ impl View {
             Effect::Rewrite { results } => self.rewrite(&results),
             Effect::Restore { item } => {
                 self.refresh(item);
-                if item + 1 == self.items.len() { Change::Grew } else { Change::From(item) }
+                if let Some(owner) = self.items[item].owner {
+                    self.find_anchor(owner).for_each(|item| self.refresh(item));
+                }
+                if counts && item + 1 == self.items.len() { Change::Grew } else { Change::From(item) }
             }
             Effect::Undo { commit: Some(target) } if target < commit => return self.void(target, counts),
             Effect::Undo { .. } | Effect::CacheEdit { .. } | Effect::Nothing => Change::Grew,
@@ -182,6 +185,14 @@ impl View {
         let old = std::mem::replace(&mut self.commits[commit].anchor, anchor);
         let both = if old == anchor { [None, None] } else { [old, anchor] };
         both.into_iter().flatten()
+    }
+
+    /// Whether an item is there at all: what a voided commit brought in is not.
+    pub(super) fn exists(&self, item: usize) -> bool {
+        match self.items[item].content {
+            Content::Prompt { commit: Some(commit), .. } => self.commits[commit].counts(),
+            _ => true,
+        }
     }
 
     fn rewrite(&mut self, results: &[String]) -> Change {

@@ -60,8 +60,7 @@ impl View {
         let cover = item.owner.map(|owner| &self.commits[owner]).filter(|cover| cover.anchor == Some(index));
         let cover = cover.and_then(|cover| cover.text.as_deref()).unwrap_or_default();
         let (said, replied, results): (&[Block], &[Block], &[Call]) = match &item.content {
-            _ if item.owner.is_some() => (&[], &[], &[]),
-            Content::Prompt { commit: Some(commit), .. } if !self.commits[*commit].counts() => (&[], &[], &[]),
+            _ if item.owner.is_some() || !self.exists(index) => (&[], &[], &[]),
             Content::Prompt { blocks, .. } => (blocks, &[], &[]),
             Content::Reply { blocks, calls } => (&[], without_trailing_thinking(blocks), calls),
         };
