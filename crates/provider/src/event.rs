@@ -71,7 +71,7 @@ pub enum Event {
     Restarted,
     /// The reply is complete.
     Done(Reply),
-    /// There is no reply.
+    /// There is no reply; what was shown of one is void.
     Failed(Error),
 }
 

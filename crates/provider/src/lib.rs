@@ -39,6 +39,7 @@ use transcript::Request;
 
 pub use error::Error;
 pub use event::{Event, INVALID_INPUT, invalid_input};
+pub use http::Patience;
 pub use retry::Retry;
 
 /// Something that answers requests.

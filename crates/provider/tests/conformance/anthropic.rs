@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use provider::anthropic::{Anthropic, Auth, Config, Patience};
-use provider::{Model, Retry};
+use provider::anthropic::{Anthropic, Auth, Config};
+use provider::{Model, Patience, Retry};
 use serde_json::{Value, json};
 use transcript::block::Kind;
 use transcript::{Block, Reply};

@@ -7,5 +7,6 @@
 )]
 
 mod anthropic;
+mod simulated;
 mod suite;
 mod wire;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use provider::anthropic::Patience;
-use provider::{Error, Event, Model, Retry, invalid_input};
+use provider::{Error, Event, Model, Patience, Retry, invalid_input};
 use serde_json::{Value, json};
 use transcript::mark::{Marks, Place, Ttl};
 use transcript::{Block, Message, Prologue, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage};
@@ -21,7 +20,7 @@ pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 pub(crate) trait Dialect {
     /// A client of the server at `url`, with [`KEY`] as its key.
     fn model(&self, url: &str, retry: Retry, patience: Patience) -> Arc<dyn Model>;
-    /// A reply as server-sent events, a few characters a delta. Tool inputs are sent as `input_text` has them.
+    /// A reply as server-sent events, a few characters a delta.
     fn events(&self, reply: &Reply) -> Vec<String>;
     /// The events of a call of the tool `Bash` whose input is this text.
     fn call(&self, input_text: &str) -> Vec<String>;
