@@ -14,5 +14,7 @@ mod incremental;
 mod pairing;
 #[path = "it/prefix_stability.rs"]
 mod prefix_stability;
+#[path = "it/tokens.rs"]
+mod tokens;
 #[path = "it/undo.rs"]
 mod undo;
