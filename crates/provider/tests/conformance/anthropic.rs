@@ -27,6 +27,7 @@ conformance! { Messages;
     a_server_that_says_when_is_obeyed,
     a_wait_that_is_too_long_is_the_users_to_decide,
     a_cut_stream_is_asked_for_again,
+    what_was_shown_is_voided_once,
     a_stream_that_is_always_cut_fails,
     only_the_farewell_may_be_missing,
     an_error_in_the_middle_of_a_stream_is_retried,

@@ -274,6 +274,14 @@ pub(crate) async fn a_cut_stream_is_asked_for_again(dialect: &impl Dialect) {
     assert!(bodies.iter().all(|body| *body == bodies[0]), "the same bytes, or the cache is lost");
 }
 
+pub(crate) async fn what_was_shown_is_voided_once(dialect: &impl Dialect) {
+    let whole = dialect.events(&greeting());
+    let server = Server::start(vec![wire::stream(&whole[..3]), busy(dialect, 529, &[]), wire::stream(&whole)]).await;
+    let events = run(dialect, &server.url).await;
+    assert_eq!(done(&events), &greeting());
+    assert_eq!((restarts(&events), retries(&events).len()), (1, 2), "the refusal showed nothing");
+}
+
 pub(crate) async fn a_stream_that_is_always_cut_fails(dialect: &impl Dialect) {
     let whole = dialect.events(&greeting());
     let server = Server::start(vec![wire::stream(&whole[..3])]).await;
