@@ -1,1 +1,42 @@
-//! Being laid.
+//! What the model can do: read, write and search files, run commands.
+//!
+//! A tool is one file here. The doc comment of its input is what the model is told; the input's type is its schema; what
+//! it returns is a list of content blocks and whether it failed. A tool never panics, never asks and never decides
+//! whether it may run: bad input is a failed output that names the field, asking is the engine's, and the matching of
+//! permission rules is in [`permission`], apart from the tools.
+//!
+//! - [`Tool`] is what the engine sees; [`Typed`] is what most tools are written as.
+//! - [`Scope`] is where tools run: directories, what was read so far, and how to stop.
+//! - [`run_all`] runs the calls of one reply: read-only ones at the same time, the others one by one in order.
+//!
+//! The disk is reached through the files crate alone; the network, the clock and the environment not at all.
+
+mod bash;
+mod edit;
+mod glob;
+mod grep;
+mod input;
+pub mod permission;
+mod read;
+mod run;
+mod scope;
+mod show;
+mod tool;
+mod write;
+
+use std::sync::Arc;
+
+pub use bash::{Bash, BashInput};
+pub use edit::{Edit, EditInput};
+pub use glob::{Glob, GlobInput};
+pub use grep::{Grep, GrepInput, OutputMode};
+pub use read::{Read, ReadInput};
+pub use run::{CONCURRENT, Call, run_all};
+pub use scope::Scope;
+pub use tool::{Access, Limit, Output, Subject, Tool, Typed};
+pub use write::{Write, WriteInput};
+
+/// The tools that need nothing but a disk and a shell, in the order the model is told of them.
+pub fn standard() -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(Grep), Arc::new(Glob), Arc::new(Bash)]
+}

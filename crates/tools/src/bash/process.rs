@@ -1,0 +1,195 @@
+//! One shell and everything it starts: run, watched, and gone at the end.
+//!
+//! The shell leads a session and a process group of its own. Whatever it starts belongs to that group unless it leaves
+//! on purpose, so a signal to the group reaches all of it. The order at the end is always the same: ask (TERM), wait a
+//! little, then kill (KILL); the pipe is drained all the while, so that nobody hangs on a full pipe. If the call itself is
+//! dropped, the group is killed at once.
+
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use process_wrap::tokio::{CommandWrap, ProcessSession};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::capture::Capture;
+
+/// How long output may still come after the shell has ended, from a process it left in the background.
+const AFTER_EXIT: Duration = Duration::from_millis(500);
+
+/// How long processes have between being asked to end and being killed.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How often is looked whether those who were asked have ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long the rest of the output is waited for once all are dead; one who left the group may hold the pipe forever.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// Secrets that no command needs.
+const SECRETS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
+
+/// What keeps programs from asking questions, paging and colouring.
+const ENVIRONMENT: [(&str, &str); 6] = [
+    ("TERM", "dumb"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "true"),
+    ("EDITOR", "true"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// How.
+    pub(super) end: End,
+    /// What it printed.
+    pub(super) printed: Capture,
+    /// Whether it had left processes in the background, which were stopped.
+    pub(super) stopped_others: bool,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End {
+    /// By itself.
+    Exited(ExitStatus),
+    /// It took too long.
+    TimedOut,
+    /// The user stopped it.
+    Cancelled,
+}
+
+/// Runs a script in `directory`, for at most `limit`.
+pub(super) async fn run(
+    script: &str,
+    directory: &Path,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> io::Result<Ended> {
+    let (reader, writer) = io::pipe()?;
+    let mut command = CommandWrap::with_new("bash", |command| {
+        command.arg("-c").arg(script).current_dir(directory);
+        command.envs(ENVIRONMENT);
+        for secret in SECRETS {
+            command.env_remove(secret);
+        }
+        command.stdin(Stdio::null());
+    });
+    command.command_mut().stdout(writer.try_clone()?).stderr(writer);
+    command.wrap(ProcessSession);
+    let mut child = command.spawn()?;
+    // It holds the writing end: as long as we have it too, the pipe has no end.
+    drop(command);
+    let group = Group::led_by(child.id())?;
+    let mut output = Pipe { receiver: Some(Receiver::from_owned_fd(reader.into())?), printed: Capture::default() };
+
+    // The wait of the wrapper would also wait for orphans where we are their new parent (process 1): not ours to do.
+    let mut exited = child.inner_mut().wait();
+    let end = tokio::select! {
+        status = &mut exited => End::Exited(status?),
+        () = sleep(limit) => End::TimedOut,
+        () = cancel.cancelled() => End::Cancelled,
+        // Without an end of its own: the others decide.
+        () = output.drain_on() => End::TimedOut,
+    };
+    let mut stopped_others = false;
+    if let End::Exited(_) = end {
+        let _ = timeout(AFTER_EXIT, output.drain()).await;
+        // One who has just closed the pipe is about to end.
+        stopped_others = timeout(LAST_WORDS, group.gone()).await.is_err();
+    }
+    if group.is_alive() {
+        group.signal(Signal::TERM);
+        let gone = async {
+            if !matches!(end, End::Exited(_)) {
+                let _ = (&mut exited).await;
+            }
+            group.gone().await;
+        };
+        tokio::select! {
+            _ = timeout(GRACE, gone) => {}
+            () = output.drain_on() => {}
+        }
+        group.signal(Signal::KILL);
+    }
+    let _ = timeout(LAST_WORDS, output.drain()).await;
+    if !matches!(end, End::Exited(_)) {
+        // Killed, so this is short; it leaves no zombie.
+        let _ = exited.await;
+    }
+    group.release();
+    Ok(Ended { end, printed: output.printed, stopped_others })
+}
+
+/// The reading end of the pipe, and what came through it.
+struct Pipe {
+    receiver: Option<Receiver>,
+    printed: Capture,
+}
+
+impl Pipe {
+    /// Reads until all writers have closed it.
+    async fn drain(&mut self) {
+        let mut block = vec![0; 64 * 1024];
+        while let Some(receiver) = &mut self.receiver {
+            match receiver.read(&mut block).await {
+                Ok(0) | Err(_) => self.receiver = None,
+                Ok(read) => self.printed.push(&block[..read]),
+            }
+        }
+    }
+
+    /// Reads for as long as it is polled.
+    async fn drain_on(&mut self) {
+        self.drain().await;
+        std::future::pending::<()>().await;
+    }
+}
+
+/// A process group that is killed with us.
+struct Group {
+    leader: Option<Pid>,
+}
+
+impl Group {
+    fn led_by(leader: Option<u32>) -> io::Result<Self> {
+        let leader = leader.and_then(|id| Pid::from_raw(id.cast_signed()));
+        let leader = leader.ok_or_else(|| io::Error::other("the shell ended before it began"))?;
+        Ok(Self { leader: Some(leader) })
+    }
+
+    fn is_alive(&self) -> bool {
+        self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok())
+    }
+
+    /// Waits until nobody is left.
+    async fn gone(&self) {
+        while self.is_alive() {
+            sleep(LOOK).await;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.leader {
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+
+    /// Nothing is left to kill, and the number may soon be someone else's.
+    fn release(mut self) {
+        self.leader = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}

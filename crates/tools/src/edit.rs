@@ -1,0 +1,210 @@
+//! Edit: one exact text for another.
+//!
+//! The model says what is there and what should be there instead. That only works on a file it has seen as it is, so the
+//! file must have been read (or written) here before and be unchanged since: a user's edit in between is never lost.
+//! Whatever was not named stays as it was, byte for byte: the line endings, the byte order mark, the last newline or its
+//! absence, the mode. Nothing is guessed: a text that is not there, or there more than once, is an error that says where
+//! to look.
+
+use std::path::Path;
+
+use files::Error;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::read::WHOLE;
+use crate::run::off_the_loop;
+use crate::scope::Scope;
+use crate::show;
+use crate::tool::{Access, Output, Subject, Typed};
+use crate::write::{create, refusal};
+
+/// How many lines are shown before and after the change.
+const AROUND: usize = 3;
+
+/// How many lines of the change itself are shown.
+const SHOWN: usize = 40;
+
+/// How many line numbers of matches are listed.
+const LISTED: usize = 20;
+
+/// How many characters of a line are shown.
+const LINE_CHARACTERS: usize = 500;
+
+/// Replaces an exact text in a file by another.
+///
+/// The file must have been read before and be unchanged since. `old_string` must occur exactly once, with its whitespace
+/// as in the file and without the line numbers that Read shows; take in more of the surroundings if it is not unique, or
+/// set `replace_all` to change every occurrence. An empty `old_string` makes a new file.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditInput {
+    /// The absolute path of the file.
+    pub file_path: String,
+    /// The text to replace.
+    pub old_string: String,
+    /// The text to put in its place.
+    pub new_string: String,
+    /// Whether to replace every occurrence instead of exactly one.
+    #[serde(default)]
+    pub replace_all: Option<bool>,
+}
+
+/// Edits files.
+#[derive(Debug, Clone, Copy)]
+pub struct Edit;
+
+impl Typed for Edit {
+    type Input = EditInput;
+    const NAME: &'static str = "Edit";
+
+    fn access(&self, _: &EditInput) -> Access {
+        Access::Changes
+    }
+
+    fn subject(&self, input: &EditInput, scope: &Scope) -> Subject {
+        Subject::path(scope, &input.file_path)
+    }
+
+    fn run(&self, input: EditInput, scope: Scope) -> BoxFuture<'static, Output> {
+        Box::pin(off_the_loop(move || {
+            let path = scope.absolute(&input.file_path);
+            edit(&path, &input, &scope).unwrap_or_else(|error| Output::failed(refusal(&error, &scope)))
+        }))
+    }
+}
+
+fn edit(path: &Path, input: &EditInput, scope: &Scope) -> Result<Output, Error> {
+    let shown = path.display();
+    if input.old_string == input.new_string {
+        return Ok(Output::failed("old_string and new_string are the same: there is nothing to change."));
+    }
+    if input.old_string.is_empty() {
+        let written = match create(path, &input.new_string) {
+            Err(Error::Exists { .. }) => {
+                return Ok(Output::failed(format!(
+                    "{shown} exists: an empty old_string only makes a new file. Name the text to replace."
+                )));
+            }
+            written => written?,
+        };
+        scope.note(path, written);
+        let lines = show::count(show::lines(&input.new_string), "line");
+        return Ok(
+            Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(path)
+        );
+    }
+    let snapshot = files::read(path, WHOLE)?;
+    let Some(seen) = scope.seen(path) else {
+        return Ok(Output::failed(format!("{shown} has not been read. Read it before editing it.")));
+    };
+    if !seen.same_content(&snapshot.stamp) {
+        return Err(Error::Changed { path: path.to_owned() });
+    }
+    let Ok(text) = std::str::from_utf8(&snapshot.bytes) else {
+        return Ok(Output::failed(format!("{shown} is not valid UTF-8. Change it with Bash.")));
+    };
+    let change = match Change::find(text, input) {
+        Ok(change) => change,
+        Err(why) => return Ok(Output::failed(format!("{why} ({shown})"))),
+    };
+    let (edited, at) = change.apply(text);
+    let written = files::replace_unchanged(path, edited.as_bytes(), &seen)?;
+    scope.note(path, written);
+    let times = show::count(change.places.len(), "place");
+    let snippet = snippet(&edited, at, change.new.len());
+    Ok(Output::done(format!("Edited {shown} in {times}.\n{snippet}"), format!("Edited {times}")).with_changed(path))
+}
+
+/// What will be replaced, where, and by what: in the line endings of the file.
+struct Change {
+    old: String,
+    new: String,
+    places: Vec<usize>,
+}
+
+impl Change {
+    fn find(text: &str, input: &EditInput) -> Result<Self, String> {
+        let in_the_files_endings =
+            uses_crlf(text).then(|| (with_crlf(&input.old_string), with_crlf(&input.new_string)));
+        let as_given = (input.old_string.clone(), input.new_string.clone());
+        for (old, new) in in_the_files_endings.into_iter().chain([as_given]) {
+            let places: Vec<usize> = text.match_indices(&old).map(|(place, _)| place).collect();
+            match places.len() {
+                0 => {}
+                1 => return Ok(Self { old, new, places }),
+                _ if input.replace_all == Some(true) => return Ok(Self { old, new, places }),
+                many => {
+                    let lines = places.iter().take(LISTED).map(|place| line_of(text, *place).to_string());
+                    let lines = lines.collect::<Vec<_>>().join(", ");
+                    let more = if many > LISTED { ", …" } else { "" };
+                    return Err(format!(
+                        "old_string occurs {many} times, at lines {lines}{more}. Take in more of the surroundings to \
+                         make it unique, or set replace_all."
+                    ));
+                }
+            }
+        }
+        Err(match loose_match(text, &input.old_string) {
+            Some(line) => format!(
+                "old_string was not found as it is, but line {line} differs from it only in whitespace. Read the file \
+                 there and copy it exactly."
+            ),
+            None => "old_string was not found.".to_owned(),
+        })
+    }
+
+    /// The new text, and where in it the first change is.
+    fn apply(&self, text: &str) -> (String, usize) {
+        let mut edited = String::with_capacity(text.len() + self.places.len() * self.new.len());
+        let mut done = 0;
+        for place in &self.places {
+            edited.push_str(&text[done..*place]);
+            edited.push_str(&self.new);
+            done = place + self.old.len();
+        }
+        edited.push_str(&text[done..]);
+        (edited, self.places.first().copied().unwrap_or(0))
+    }
+}
+
+/// Whether most lines end in CRLF.
+fn uses_crlf(text: &str) -> bool {
+    let crlf = text.matches("\r\n").count();
+    crlf > 0 && crlf * 2 > text.matches('\n').count()
+}
+
+fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+fn line_of(text: &str, place: usize) -> usize {
+    text[..place].matches('\n').count() + 1
+}
+
+/// The number of the line at which `wanted` stands if whitespace at both ends of its lines does not count.
+fn loose_match(text: &str, wanted: &str) -> Option<usize> {
+    let wanted: Vec<&str> = wanted.trim().lines().map(str::trim).collect();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let first = *wanted.first().filter(|line| !line.is_empty())?;
+    let at = lines.windows(wanted.len()).position(|window| window == wanted);
+    // A single line may be a part of one, with other whitespace inside.
+    at.or_else(|| {
+        let collapsed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let first = collapsed(first);
+        (wanted.len() == 1).then(|| lines.iter().position(|line| collapsed(line).contains(&first))).flatten()
+    })
+    .map(|index| index + 1)
+}
+
+/// The changed lines with a few around them, numbered.
+fn snippet(text: &str, at: usize, len: usize) -> String {
+    let first = line_of(text, at);
+    let last = line_of(text, at + len);
+    let from = first.saturating_sub(AROUND).max(1);
+    let to = (last + AROUND).min(from + AROUND * 2 + SHOWN);
+    let lines = text.lines().enumerate().skip(from - 1).take(to + 1 - from);
+    let lines = lines.map(|(index, line)| show::numbered(index as u64 + 1, &show::cut(line, LINE_CHARACTERS)));
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,200 @@
+//! One rule, as it stands in settings: `Bash`, `Bash(npm run test:*)`, `Read(src/**)`, `Edit(//etc/**)`, `mcp__server`.
+//!
+//! The name before the parentheses says which tools are meant: `Edit` also means Write, `Read` also Grep and Glob,
+//! `mcp__server` every tool of that server. Without a pattern the rule is about every call of them.
+//!
+//! A command pattern is exact, or a prefix (`git log:*`, which ends at a word), or has `*` for anything. A path pattern is
+//! read as in a `.gitignore`, from where its beginning says: `//` the file system's root, `~/` home, `/` the directory of
+//! the settings file, anything else the working directory.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::command;
+use crate::tool::Subject;
+
+/// Where the paths in rules start from. All absolute.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The working directory.
+    pub directory: PathBuf,
+    /// The directory of the settings file the rule stands in.
+    pub settings: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+}
+
+/// One rule.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    text: String,
+    tool: String,
+    pattern: Pattern,
+}
+
+/// A rule that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the permission rule `{rule}` cannot be understood: {why}")]
+pub struct BadRule {
+    /// As it stands in the settings.
+    pub rule: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+#[derive(Debug, Clone)]
+enum Pattern {
+    /// Every call.
+    Any,
+    /// A command or a path, whichever the tool is about.
+    Of { command: String, path: Option<Gitignore> },
+}
+
+impl Rule {
+    /// Reads a rule.
+    pub fn parse(text: &str, places: &Places) -> Result<Self, BadRule> {
+        let text = text.trim();
+        let bad = |why: &str| BadRule { rule: text.to_owned(), why: why.to_owned() };
+        let (tool, pattern) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => {
+                let pattern =
+                    rest.strip_suffix(')').ok_or_else(|| bad("it opens a parenthesis and does not close it"))?;
+                (tool, Some(pattern.trim()))
+            }
+        };
+        if tool.is_empty() || !tool.chars().all(|letter| letter.is_alphanumeric() || "_-*.".contains(letter)) {
+            return Err(bad("it does not start with the name of a tool"));
+        }
+        let pattern = match pattern {
+            None | Some("" | "*" | "**" | ":*") => Pattern::Any,
+            Some(pattern) if tool == "Bash" => Pattern::Of { command: pattern.to_owned(), path: None },
+            Some(pattern) => {
+                let path = path_pattern(pattern, places).map_err(|why| bad(&why))?;
+                Pattern::Of { command: pattern.to_owned(), path: Some(path) }
+            }
+        };
+        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern })
+    }
+
+    /// Whether it is about this tool.
+    pub fn covers(&self, tool: &str) -> bool {
+        match self.tool.as_str() {
+            name if name == tool => true,
+            "Edit" => matches!(tool, "Write" | "MultiEdit" | "NotebookEdit"),
+            "Read" => matches!(tool, "Grep" | "Glob"),
+            name if name.starts_with("mcp__") => {
+                let server = name.strip_suffix("__*").unwrap_or(name);
+                // `mcp__server`, and not `mcp__server__tool`, which is one tool.
+                let is_server = !server["mcp__".len()..].contains("__");
+                is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether any part of a call is what the rule is about: for rules that deny or ask.
+    pub fn touches(&self, subject: &Subject) -> bool {
+        match (&self.pattern, subject) {
+            (Pattern::Any, _) => true,
+            (Pattern::Of { command, .. }, Subject::Command(text)) => {
+                command::perhaps(text).iter().any(|part| command_matches(command, part))
+            }
+            (Pattern::Of { path: Some(pattern), .. }, Subject::Path { named, real }) => {
+                path_matches(pattern, named) || path_matches(pattern, real)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether one part of a command is surely what the rule is about.
+    fn matches_part(&self, part: &str) -> bool {
+        match &self.pattern {
+            Pattern::Any => true,
+            Pattern::Of { command, .. } => command_matches(command, part),
+        }
+    }
+
+    fn matches_path(&self, path: &Path) -> bool {
+        match &self.pattern {
+            Pattern::Any => true,
+            Pattern::Of { path: Some(pattern), .. } => path_matches(pattern, path),
+            Pattern::Of { path: None, .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Whether these rules together allow all of a call.
+pub(super) fn allowed(rules: &[&Rule], subject: &Subject) -> bool {
+    if rules.iter().any(|rule| matches!(rule.pattern, Pattern::Any)) {
+        return true;
+    }
+    match subject {
+        Subject::Whole => false,
+        Subject::Command(text) => command::surely(text)
+            .is_some_and(|parts| parts.iter().all(|part| rules.iter().any(|rule| rule.matches_part(part)))),
+        Subject::Path { named, real } => {
+            [named, real].iter().all(|path| rules.iter().any(|rule| rule.matches_path(path)))
+        }
+    }
+}
+
+/// Exact, a prefix that ends at a word (`npm run:*`, `npm run *`), or with `*` for anything.
+fn command_matches(pattern: &str, command: &str) -> bool {
+    if let Some(prefix) = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"))
+        && !prefix.contains('*')
+    {
+        return command.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+    }
+    let pattern = pattern.strip_suffix(":*").map_or_else(|| pattern.to_owned(), |prefix| format!("{prefix} *"));
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = command.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+fn path_pattern(pattern: &str, places: &Places) -> Result<Gitignore, String> {
+    let no_home = || "it starts with ~, but the home directory is not known".to_owned();
+    let (root, rest) = if let Some(rest) = pattern.strip_prefix("//") {
+        (Path::new("/"), format!("/{rest}"))
+    } else if let Some(rest) = pattern.strip_prefix("~/") {
+        (places.home.as_deref().ok_or_else(no_home)?, format!("/{rest}"))
+    } else if pattern.starts_with('/') {
+        (places.settings.as_path(), pattern.to_owned())
+    } else if let Some(rest) = pattern.strip_prefix("./") {
+        (places.directory.as_path(), format!("/{rest}"))
+    } else if pattern.starts_with(['!', '#']) {
+        // In a .gitignore these would mean something else.
+        (places.directory.as_path(), format!("\\{pattern}"))
+    } else {
+        (places.directory.as_path(), pattern.to_owned())
+    };
+    if rest.split('/').any(|part| part == "..") {
+        return Err("it contains `..`; write where it leads".to_owned());
+    }
+    let mut builder = GitignoreBuilder::new(root);
+    builder.add_line(None, &rest).map_err(|error| error.to_string())?;
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn path_matches(pattern: &Gitignore, path: &Path) -> bool {
+    // Relative to the root by ourselves: the matcher does not tolerate a path outside it.
+    path.strip_prefix(pattern.path())
+        .is_ok_and(|relative| pattern.matched_path_or_any_parents(relative, false).is_ignore())
+}

@@ -1,0 +1,287 @@
+//! Read: a file as the model sees it.
+//!
+//! Text comes with line numbers and bounds itself, so that its output never has to be put into a file (which the model
+//! would have to Read). Pictures and PDFs come as what they are, known by their first bytes and not by their name. Files
+//! too large to hold are read only as far as they are asked for. What was read whole is noted, so that Edit and Write can
+//! tell whether it changed since.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use files::{Error, Lines, Text};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use transcript::block::Block;
+
+use crate::run::{CANCELLED, off_the_loop};
+use crate::scope::Scope;
+use crate::show;
+use crate::tool::{Access, Limit, Output, Subject, Typed};
+
+/// How many lines are shown where the call does not say.
+const LINES: u64 = 2_000;
+
+/// How many characters of a line are shown.
+const LINE_CHARACTERS: usize = 2_000;
+
+/// How many tokens may be shown.
+const TOKENS: usize = 25_000;
+
+/// How many bytes make a token, at least: an estimate on the safe side for code.
+const BYTES_PER_TOKEN: usize = 3;
+
+/// The largest text that is read whole, and so can be edited. Larger ones are read only as far as asked for.
+pub(crate) const WHOLE: u64 = 10 * 1024 * 1024;
+
+/// The largest picture: the provider takes 5 MB of base64.
+const IMAGE: u64 = 5 * 1024 * 1024 / 4 * 3;
+
+/// The largest PDF: the provider takes 32 MB for a whole request.
+const PDF: u64 = 20 * 1024 * 1024;
+
+/// In a file that is streamed, lines above this length are cut by the reader already.
+const STREAMED_LINE: usize = 64 * 1024;
+
+/// Reads a file: text with line numbers (as `cat -n`), a picture (PNG, JPEG, GIF, WebP) or a PDF.
+///
+/// Without `offset` and `limit` it shows the first 2,000 lines. Lines above 2,000 characters are cut. A part above about
+/// 25,000 tokens is refused: ask for less with `offset` and `limit`, or search with Grep. Several files can be read at
+/// once. A directory cannot be read: use Glob, or `ls` in Bash.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadInput {
+    /// The absolute path of the file.
+    pub file_path: String,
+    /// The number of the line to start at; the first line is 1.
+    #[serde(default)]
+    pub offset: Option<u64>,
+    /// How many lines to read.
+    #[serde(default)]
+    pub limit: Option<u64>,
+}
+
+/// Reads files.
+#[derive(Debug, Clone, Copy)]
+pub struct Read;
+
+impl Typed for Read {
+    type Input = ReadInput;
+    const NAME: &'static str = "Read";
+    const LIMIT: Limit = Limit::Unlimited;
+
+    fn access(&self, _: &ReadInput) -> Access {
+        Access::ReadOnly
+    }
+
+    fn subject(&self, input: &ReadInput, scope: &Scope) -> Subject {
+        Subject::path(scope, &input.file_path)
+    }
+
+    fn run(&self, input: ReadInput, scope: Scope) -> BoxFuture<'static, Output> {
+        Box::pin(off_the_loop(move || {
+            let path = scope.absolute(&input.file_path);
+            read(&path, &input, &scope).unwrap_or_else(|error| Output::failed(explain(&error, &scope)))
+        }))
+    }
+}
+
+fn read(path: &Path, input: &ReadInput, scope: &Scope) -> Result<Output, Error> {
+    let head = files::read_range(path, 0, 8000)?;
+    if let Some(media_type) = picture(&head) {
+        let bytes = files::read(path, IMAGE)?.bytes;
+        let summary = format!("Read a picture of {} bytes", bytes.len());
+        return Ok(Output::of(vec![Block::image(media_type, &STANDARD.encode(bytes))], summary));
+    }
+    if head.starts_with(b"%PDF-") {
+        let bytes = files::read(path, PDF)?.bytes;
+        let summary = format!("Read a PDF of {} bytes", bytes.len());
+        return Ok(Output::of(vec![Block::document("application/pdf", &STANDARD.encode(bytes))], summary));
+    }
+    if show::is_binary(&head) {
+        let path = path.display();
+        return Ok(Output::failed(format!("{path} is a binary file and cannot be shown. Look at it with Bash.")));
+    }
+    let mut page = Page::new(input);
+    match files::read(path, WHOLE) {
+        Ok(snapshot) => {
+            scope.note(path, snapshot.stamp);
+            let mut lines = snapshot.bytes.split(|byte| *byte == b'\n').peekable();
+            while let Some(line) = lines.next() {
+                // A last newline starts no line.
+                if lines.peek().is_some() || !line.is_empty() {
+                    page.add(line, line.len() as u64);
+                }
+            }
+            Ok(page.finish(path, Rest::Counted))
+        }
+        Err(Error::TooLarge { .. }) => {
+            let mut lines = Lines::open(path)?.with_cap(STREAMED_LINE);
+            while let Some(line) = lines.next()? {
+                if page.is_full() {
+                    return Ok(page.finish(path, Rest::Unknown));
+                }
+                if page.lines.is_multiple_of(10_000) && scope.cancel().is_cancelled() {
+                    return Ok(Output::failed(CANCELLED));
+                }
+                match line.text {
+                    Text::Whole(text) => page.add(text, text.len() as u64),
+                    Text::Oversized { head, len } => page.add(head, len),
+                }
+            }
+            Ok(page.finish(path, Rest::Counted))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the number of lines after the page is known.
+#[derive(Clone, Copy)]
+enum Rest {
+    Counted,
+    Unknown,
+}
+
+/// The part of a file that was asked for.
+struct Page {
+    first: u64,
+    limit: u64,
+    /// Lines met so far, shown or not.
+    lines: u64,
+    shown: u64,
+    text: String,
+    lossy: bool,
+    over: bool,
+}
+
+impl Page {
+    fn new(input: &ReadInput) -> Self {
+        let first = input.offset.unwrap_or(1).max(1);
+        let limit = input.limit.unwrap_or(LINES);
+        Self { first, limit, lines: 0, shown: 0, text: String::new(), lossy: false, over: false }
+    }
+
+    fn is_full(&self) -> bool {
+        self.over || self.lines >= self.first.saturating_add(self.limit) - 1
+    }
+
+    /// Takes the next line, of which `bytes` may be only the beginning.
+    fn add(&mut self, bytes: &[u8], len: u64) {
+        self.lines += 1;
+        if self.lines < self.first || self.shown >= self.limit || self.over {
+            return;
+        }
+        let mut line = String::from_utf8_lossy(bytes);
+        if self.lines == 1
+            && let Some(rest) = line.strip_prefix('\u{feff}')
+        {
+            line = rest.to_owned().into();
+        }
+        let whole = len == bytes.len() as u64;
+        self.lossy |= whole && std::str::from_utf8(bytes).is_err();
+        let cut = show::cut(show::without_return(&line), LINE_CHARACTERS);
+        let numbered = show::numbered(self.lines, &cut);
+        if self.text.len() + numbered.len() > TOKENS * BYTES_PER_TOKEN {
+            self.over = true;
+            return;
+        }
+        self.text.push_str(&numbered);
+        if !whole {
+            self.text.push_str(&format!(" [the line has {len} bytes]"));
+        }
+        self.text.push('\n');
+        self.shown += 1;
+    }
+
+    fn finish(mut self, path: &Path, rest: Rest) -> Output {
+        let path = path.display();
+        let (first, last) = (self.first, self.first + self.shown.saturating_sub(1));
+        if self.over {
+            return Output::failed(format!(
+                "This part of {path} is above the limit of about {TOKENS} tokens. Ask for less: offset {first} with \
+                 limit {} fits. Or search in it with Grep.",
+                self.shown
+            ));
+        }
+        if self.lines == 0 {
+            return Output::done(format!("{path} exists and is empty."), "Read an empty file");
+        }
+        if self.shown == 0 && self.limit > 0 {
+            return Output::failed(format!(
+                "Offset {first} is past the end: {path} has {}.",
+                show::count(usize::try_from(self.lines).unwrap_or(usize::MAX), "line")
+            ));
+        }
+        let mut notes = Vec::new();
+        match rest {
+            Rest::Counted if self.lines > last => {
+                notes.push(format!("lines {first}–{last} of {}; go on with offset {}", self.lines, last + 1));
+            }
+            Rest::Unknown => notes.push(format!("lines {first}–{last}; more follow: go on with offset {}", last + 1)),
+            Rest::Counted => {}
+        }
+        if self.lossy {
+            notes.push("some bytes are not valid UTF-8 and are shown as \u{fffd}".to_owned());
+        }
+        for note in notes {
+            self.text.push_str(&format!("\n[{note}]"));
+        }
+        let shown = show::count(usize::try_from(self.shown).unwrap_or(usize::MAX), "line");
+        Output::done(self.text.trim_end_matches('\n'), format!("Read {shown}"))
+    }
+}
+
+fn picture(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// What the model is told of a file that could not be read, with what to do instead.
+pub(crate) fn explain(error: &Error, scope: &Scope) -> String {
+    match error {
+        Error::IsDirectory { .. } => format!("{error}. Use Glob to find files in it, or `ls` in Bash."),
+        Error::NotFound { path } => match closest(path) {
+            Some(name) => format!("{error}. Did you mean {}?", path.with_file_name(name).display()),
+            None => format!("{error}. The working directory is {}.", scope.directory().display()),
+        },
+        _ => format!("{error}."),
+    }
+}
+
+/// The name in the same directory that is most like the one that does not exist.
+fn closest(path: &Path) -> Option<String> {
+    let wanted = path.file_name()?.to_str()?.to_lowercase();
+    let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
+    let names = files::list(path.parent()?).ok()?.into_iter().filter_map(|entry| entry.name.into_string().ok());
+    let (distance, name) = names
+        .map(|name| {
+            let lower = name.to_lowercase();
+            // Another extension is a smaller mistake than it looks.
+            let distance = if stem(&lower) == stem(&wanted) { 1 } else { edits(&lower, &wanted) };
+            (distance, name)
+        })
+        .min()?;
+    (distance <= wanted.chars().count() / 3).then_some(name)
+}
+
+/// How many characters must be added, taken away or changed to turn one word into the other (Levenshtein).
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}

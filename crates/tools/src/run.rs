@@ -1,0 +1,121 @@
+//! Running the calls of one reply.
+//!
+//! Neighbouring read-only calls run at the same time, up to [`CONCURRENT`]; every other call runs alone and in order, so
+//! that a Read after an Edit sees the edit. Outputs come back in the order of the calls. Nothing a tool does gets in the
+//! way of the others: an unknown name or a panic is a failed output. When the scope is cancelled, calls that run get a
+//! moment to clean up after themselves, and those that have not started are not started.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::scope::Scope;
+use crate::tool::{Access, Output, Tool};
+
+/// How many read-only calls run at the same time.
+pub const CONCURRENT: usize = 10;
+
+/// What a call is answered that was stopped before its end.
+pub(crate) const CANCELLED: &str = "cancelled by the user";
+
+/// How long a cancelled call may take to clean up: longer than Bash waits between asking and killing.
+const CLEAN_UP: Duration = Duration::from_secs(5);
+
+/// One call of a tool.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The tool.
+    pub name: String,
+    /// What it is called with.
+    pub input: Value,
+}
+
+/// Runs the calls and returns their outputs in the same order. `on_done` hears of each as it ends.
+pub async fn run_all(
+    calls: Vec<Call>,
+    tools: &[Arc<dyn Tool>],
+    scope: &Scope,
+    mut on_done: impl FnMut(usize, &Output),
+) -> Vec<Output> {
+    let mut outputs: Vec<Option<Output>> = calls.iter().map(|_| None).collect();
+    let found: Vec<Found> = calls
+        .into_iter()
+        .enumerate()
+        .map(|(index, call)| Found { index, tool: tools.iter().find(|tool| tool.name() == call.name).cloned(), call })
+        .collect();
+    for group in found.chunk_by(|one, next| one.only_looks() && next.only_looks()) {
+        let running = group.iter().map(|found| async move {
+            let output = match &found.tool {
+                Some(tool) => run_one(&**tool, found.call.clone(), scope).await,
+                None => unknown(&found.call.name, tools),
+            };
+            (found.index, output)
+        });
+        let mut running = stream::iter(running).buffer_unordered(CONCURRENT);
+        while let Some((index, output)) = running.next().await {
+            on_done(index, &output);
+            outputs[index] = Some(output);
+        }
+    }
+    outputs.into_iter().map(|output| output.unwrap_or_else(|| Output::failed(CANCELLED))).collect()
+}
+
+/// A call, and the tool it names.
+struct Found {
+    index: usize,
+    tool: Option<Arc<dyn Tool>>,
+    call: Call,
+}
+
+impl Found {
+    fn only_looks(&self) -> bool {
+        // A call of no known tool does nothing.
+        self.tool.as_ref().is_none_or(|tool| tool.access(&self.call.input) == Access::ReadOnly)
+    }
+}
+
+async fn run_one(tool: &dyn Tool, call: Call, scope: &Scope) -> Output {
+    if scope.cancel().is_cancelled() {
+        return Output::failed(CANCELLED);
+    }
+    // A task of its own, so that a panic ends only this call; dropped with us, so that nothing runs on unseen.
+    let running = tool.run(call.input, scope.clone());
+    let mut task = AbortOnDropHandle::new(tokio::spawn(running));
+    let ended = tokio::select! {
+        ended = &mut task => ended,
+        () = scope.cancel().cancelled() => match tokio::time::timeout(CLEAN_UP, &mut task).await {
+            Ok(ended) => ended,
+            Err(_) => return Output::failed(CANCELLED),
+        },
+    };
+    ended.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => Output::failed(format!("{} broke down: {}", call.name, message(&*panic))),
+        Err(_) => Output::failed(CANCELLED),
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+fn unknown(name: &str, tools: &[Arc<dyn Tool>]) -> Output {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    Output::failed(format!("There is no tool named {name}. The tools are: {}.", names.join(", ")))
+}
+
+/// Runs work that waits for the disk where it holds up nobody.
+pub(crate) async fn off_the_loop(work: impl FnOnce() -> Output + Send + 'static) -> Output {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(output) => output,
+        Err(error) => match error.try_into_panic() {
+            // Handed on to whoever runs the tool, who says which one it was.
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Output::failed(CANCELLED),
+        },
+    }
+}

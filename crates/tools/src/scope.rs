@@ -1,0 +1,182 @@
+//! Where tools run: the directories they work in, the files they have seen, and how to stop them.
+//!
+//! A scope is a handle: clones share the working directory and what was read, so that a later call knows of an earlier
+//! one. A sub-agent gets a [`Scope::fork`], which starts with the same knowledge and then goes its own way.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use files::Stamp;
+use tokio_util::sync::CancellationToken;
+
+/// Says whether a file may be shown. Given by the engine, from the deny rules.
+type Readable = dyn Fn(&Path) -> bool + Send + Sync;
+
+/// Where tools run.
+#[derive(Clone)]
+pub struct Scope {
+    places: Arc<Places>,
+    memory: Arc<Mutex<Memory>>,
+    cancel: CancellationToken,
+}
+
+struct Places {
+    project: PathBuf,
+    extra: Vec<PathBuf>,
+    temporary: PathBuf,
+    home: Option<PathBuf>,
+    readable: Option<Arc<Readable>>,
+}
+
+#[derive(Clone)]
+struct Memory {
+    directory: PathBuf,
+    seen: HashMap<PathBuf, Stamp>,
+}
+
+impl Scope {
+    /// A scope in `project`, with a directory for temporary files of this session. Both paths are absolute.
+    pub fn new(project: impl AsRef<Path>, temporary: impl AsRef<Path>) -> Self {
+        let project = real(project.as_ref());
+        let memory = Memory { directory: project.clone(), seen: HashMap::new() };
+        let temporary = temporary.as_ref().to_owned();
+        Self {
+            places: Arc::new(Places { project, extra: Vec::new(), temporary, home: None, readable: None }),
+            memory: Arc::new(Mutex::new(memory)),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Adds directories to work in.
+    #[must_use]
+    pub fn with_directories(self, extra: impl IntoIterator<Item = PathBuf>) -> Self {
+        let extra = extra.into_iter().map(|path| real(&path)).collect();
+        self.with_places(|places| places.extra = extra)
+    }
+
+    /// Says what `~` stands for.
+    #[must_use]
+    pub fn with_home(self, home: PathBuf) -> Self {
+        self.with_places(|places| places.home = Some(home))
+    }
+
+    /// Keeps files from being found by Grep and Glob, which read more than the path they are given.
+    #[must_use]
+    pub fn with_readable(self, readable: Arc<Readable>) -> Self {
+        self.with_places(|places| places.readable = Some(readable))
+    }
+
+    /// The same scope, stopped by another token: one for each turn.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// A scope that starts with what this one knows and shares nothing with it from then on.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let memory = self.memory().clone();
+        Self { places: self.places.clone(), memory: Arc::new(Mutex::new(memory)), cancel: self.cancel.child_token() }
+    }
+
+    fn with_places(mut self, change: impl FnOnce(&mut Places)) -> Self {
+        let now = &self.places;
+        let mut places = Places {
+            project: now.project.clone(),
+            extra: now.extra.clone(),
+            temporary: now.temporary.clone(),
+            home: now.home.clone(),
+            readable: now.readable.clone(),
+        };
+        change(&mut places);
+        self.places = Arc::new(places);
+        self
+    }
+
+    /// What stops the tools that run in it.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// The project's directory.
+    pub fn project(&self) -> &Path {
+        &self.places.project
+    }
+
+    /// Where temporary files of this session go.
+    pub fn temporary(&self) -> &Path {
+        &self.places.temporary
+    }
+
+    /// The directories to work in, symbolic links followed: the project and the extra ones.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.places.project).chain(&self.places.extra).cloned().collect()
+    }
+
+    /// The working directory: Bash moves it, and relative paths start from it.
+    pub fn directory(&self) -> PathBuf {
+        self.memory().directory.clone()
+    }
+
+    /// Moves the working directory.
+    pub fn set_directory(&self, directory: PathBuf) {
+        self.memory().directory = directory;
+    }
+
+    /// A path as a model writes it, made absolute: `~` and relative paths resolved, `.` and `..` taken out by name.
+    pub fn absolute(&self, path: &str) -> PathBuf {
+        let path = match (path.strip_prefix('~'), &self.places.home) {
+            (Some(""), Some(home)) => home.clone(),
+            (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+            _ => self.directory().join(path),
+        };
+        let mut absolute = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => drop(absolute.pop()),
+                part => absolute.push(part),
+            }
+        }
+        absolute
+    }
+
+    /// A path as it is shown: relative to the working directory where it lies below it.
+    pub fn shown(&self, path: &Path) -> String {
+        let memory = self.memory();
+        let path = path.strip_prefix(&memory.directory).unwrap_or(path);
+        if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() }
+    }
+
+    /// Whether Grep and Glob may show a file.
+    pub fn may_show(&self, path: &Path) -> bool {
+        self.places.readable.as_ref().is_none_or(|readable| readable(path))
+    }
+
+    /// What a file was when it was last read or written here.
+    pub fn seen(&self, path: &Path) -> Option<Stamp> {
+        self.memory().seen.get(&real(path)).copied()
+    }
+
+    /// Notes what a file is, now that it was read or written.
+    pub fn note(&self, path: &Path, stamp: Stamp) {
+        self.memory().seen.insert(real(path), stamp);
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("project", &self.places.project).finish_non_exhaustive()
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    files::real(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,180 @@
+//! What a tool is: to the engine ([`Tool`]), and to the one who writes it ([`Typed`]).
+//!
+//! `Tool` speaks JSON, since calls come from a model and some tools come from elsewhere (MCP). `Typed` speaks the
+//! tool's own input type; every `Typed` is a `Tool`, and turning JSON into the type, with an error the model can act on,
+//! happens in one place.
+
+use std::path::{Path, PathBuf};
+
+use futures_util::future::{BoxFuture, ready};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use transcript::block::{Block, Outcome};
+use transcript::message::ToolDefinition;
+
+use crate::input;
+use crate::scope::Scope;
+
+/// A tool, as the engine sees it.
+pub trait Tool: Send + Sync {
+    /// The name the model calls it by.
+    fn name(&self) -> &str;
+
+    /// What the model is told. The same bytes every time.
+    fn definition(&self) -> ToolDefinition;
+
+    /// What this call would do.
+    fn access(&self, input: &Value) -> Access;
+
+    /// What permission rules look at.
+    fn subject(&self, input: &Value, scope: &Scope) -> Subject;
+
+    /// How much of its output may stay in the conversation.
+    fn limit(&self) -> Limit;
+
+    /// Runs it. Bad input is a failed output.
+    fn run(&self, input: Value, scope: Scope) -> BoxFuture<'static, Output>;
+}
+
+/// A tool whose input has a type. The doc comment of the type is the tool's description.
+pub trait Typed: Send + Sync + 'static {
+    /// What it is called with.
+    type Input: DeserializeOwned + JsonSchema;
+
+    /// The name the model calls it by.
+    const NAME: &'static str;
+
+    /// How much of its output may stay in the conversation.
+    const LIMIT: Limit = Limit::Characters(100_000);
+
+    /// What this call would do.
+    fn access(&self, input: &Self::Input) -> Access;
+
+    /// What permission rules look at.
+    fn subject(&self, input: &Self::Input, scope: &Scope) -> Subject;
+
+    /// Runs it.
+    fn run(&self, input: Self::Input, scope: Scope) -> BoxFuture<'static, Output>;
+}
+
+impl<T: Typed> Tool for T {
+    fn name(&self) -> &str {
+        T::NAME
+    }
+
+    fn definition(&self) -> ToolDefinition {
+        input::definition::<T::Input>(T::NAME)
+    }
+
+    fn access(&self, input: &Value) -> Access {
+        // A call that cannot be understood will fail; until then nothing is taken for granted.
+        input::parse(input.clone()).map_or(Access::Changes, |input| Typed::access(self, &input))
+    }
+
+    fn subject(&self, input: &Value, scope: &Scope) -> Subject {
+        input::parse(input.clone()).map_or(Subject::Whole, |input| Typed::subject(self, &input, scope))
+    }
+
+    fn limit(&self) -> Limit {
+        T::LIMIT
+    }
+
+    fn run(&self, input: Value, scope: Scope) -> BoxFuture<'static, Output> {
+        match input::parse(input) {
+            Ok(input) => Typed::run(self, input, scope),
+            Err(why) => Box::pin(ready(Output::failed(format!("{} was called with bad input: {why}", T::NAME)))),
+        }
+    }
+}
+
+/// What a call does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It only looks: it may run at the same time as others.
+    ReadOnly,
+    /// It may change something: it runs alone.
+    Changes,
+}
+
+/// What a permission rule is matched against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A shell command.
+    Command(String),
+    /// A file or a directory.
+    Path {
+        /// As it was named, made absolute.
+        named: PathBuf,
+        /// Where it leads once symbolic links are followed.
+        real: PathBuf,
+    },
+    /// The call as a whole: only rules without a pattern match.
+    Whole,
+}
+
+impl Subject {
+    /// A path as a model names it.
+    pub fn path(scope: &Scope, path: &str) -> Self {
+        let named = scope.absolute(path);
+        let real = files::real(&named).unwrap_or_else(|_| named.clone());
+        Self::Path { named, real }
+    }
+}
+
+/// How much of an output stays in the conversation before the engine puts it into a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// In Unicode scalars.
+    Characters(usize),
+    /// It bounds itself.
+    Unlimited,
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// What the model reads.
+    pub content: Vec<Block>,
+    /// Whether it failed.
+    pub outcome: Outcome,
+    /// What a person reads, in one line.
+    pub summary: String,
+    /// The file it changed.
+    pub changed: Option<PathBuf>,
+}
+
+impl Output {
+    /// It worked, and this is what the model reads.
+    pub fn done(text: impl AsRef<str>, summary: impl Into<String>) -> Self {
+        Self::of(vec![Block::text(text)], summary)
+    }
+
+    /// It worked, with content that is more than text.
+    pub fn of(content: Vec<Block>, summary: impl Into<String>) -> Self {
+        Self { content, outcome: Outcome::Done, summary: summary.into(), changed: None }
+    }
+
+    /// It failed, and this is why. The first line is the summary.
+    pub fn failed(why: impl AsRef<str>) -> Self {
+        let why = why.as_ref();
+        Self {
+            content: vec![Block::text(why)],
+            outcome: Outcome::Failed,
+            summary: why.lines().next().unwrap_or_default().to_owned(),
+            changed: None,
+        }
+    }
+
+    /// Names the file it changed.
+    #[must_use]
+    pub fn with_changed(mut self, path: &Path) -> Self {
+        self.changed = Some(path.to_owned());
+        self
+    }
+
+    /// Its text, without pictures and documents.
+    pub fn text(&self) -> String {
+        self.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
+    }
+}

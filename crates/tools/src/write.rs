@@ -1,0 +1,92 @@
+//! Write: a whole file, new or instead of one that was read.
+//!
+//! An existing file is only overwritten by one who has seen it as it is: read before, and unchanged since. The new
+//! content appears at once or not at all.
+
+use std::path::Path;
+
+use files::Error;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::read::{WHOLE, explain};
+use crate::run::off_the_loop;
+use crate::scope::Scope;
+use crate::show;
+use crate::tool::{Access, Output, Subject, Typed};
+
+/// Writes a whole file, making its directories where they are missing.
+///
+/// A file that exists must have been read before and be unchanged since. To change a part of a file, use Edit.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteInput {
+    /// The absolute path of the file.
+    pub file_path: String,
+    /// All that the file is to contain.
+    pub content: String,
+}
+
+/// Writes files.
+#[derive(Debug, Clone, Copy)]
+pub struct Write;
+
+impl Typed for Write {
+    type Input = WriteInput;
+    const NAME: &'static str = "Write";
+
+    fn access(&self, _: &WriteInput) -> Access {
+        Access::Changes
+    }
+
+    fn subject(&self, input: &WriteInput, scope: &Scope) -> Subject {
+        Subject::path(scope, &input.file_path)
+    }
+
+    fn run(&self, input: WriteInput, scope: Scope) -> BoxFuture<'static, Output> {
+        Box::pin(off_the_loop(move || {
+            let path = scope.absolute(&input.file_path);
+            write(&path, &input.content, &scope).unwrap_or_else(|error| Output::failed(refusal(&error, &scope)))
+        }))
+    }
+}
+
+fn write(path: &Path, content: &str, scope: &Scope) -> Result<Output, Error> {
+    let lines = show::count(show::lines(content), "line");
+    let shown = path.display();
+    let before = match files::read(path, WHOLE) {
+        Ok(before) => before,
+        Err(Error::NotFound { .. }) => {
+            scope.note(path, create(path, content)?);
+            return Ok(
+                Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(path)
+            );
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(seen) = scope.seen(path) else {
+        return Ok(Output::failed(format!("{shown} exists and has not been read. Read it before writing it.")));
+    };
+    let written = files::replace_unchanged(path, content.as_bytes(), &seen)?;
+    scope.note(path, written);
+    let lines_before = show::lines(&String::from_utf8_lossy(&before.bytes));
+    Ok(Output::done(format!("Updated {shown}: {lines}, before {lines_before}."), format!("Updated, {lines}"))
+        .with_changed(path))
+}
+
+/// Makes a file that does not exist, through a link that leads nowhere yet as well.
+pub(crate) fn create(path: &Path, content: &str) -> Result<files::Stamp, Error> {
+    files::create_new(files::real(path)?, content.as_bytes())
+}
+
+/// What the model is told of a file that could not be written.
+pub(crate) fn refusal(error: &Error, scope: &Scope) -> String {
+    match error {
+        Error::Changed { path } => {
+            format!("{} changed since it was read. Read it again, then decide anew.", path.display())
+        }
+        Error::TooLarge { .. } => format!("{error}. Change it with Bash."),
+        _ => explain(error, scope),
+    }
+}
