@@ -22,8 +22,8 @@ use serde_json::Value;
 
 use crate::count::Counter;
 
-/// How many characters of a block a report quotes.
-const EXCERPT_CHARS: usize = 120;
+/// How much of a block's text is kept to show where two prompts differ.
+const KEPT_CHARS: usize = 2_000;
 
 /// How long a cache entry lives after its last use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,8 @@ pub(crate) struct Position {
     pub(crate) block: Hash,
     pub(crate) tokens: u64,
     pub(crate) breakpoint: Option<Ttl>,
-    pub(crate) excerpt: String,
+    /// The beginning of the block, readable.
+    pub(crate) text: String,
 }
 
 /// A request as a line of positions.
@@ -149,7 +150,7 @@ impl Line {
             block: blake3::hash(identity.as_bytes()),
             tokens,
             breakpoint: breakpoint(block),
-            excerpt: excerpt(block),
+            text: readable(block),
         });
     }
 }
@@ -262,21 +263,24 @@ pub(crate) fn is_cacheable(block: &Value) -> bool {
     }
 }
 
-fn excerpt(block: &Value) -> String {
-    let text = match (&block["text"], &block["content"], &block["name"]) {
+/// A block as text, for reports.
+fn readable(block: &Value) -> String {
+    let mut text = match (&block["text"], &block["content"], &block["name"]) {
         (Value::String(text), _, _) => text.clone(),
         (_, Value::String(text), _) => text.clone(),
         (_, Value::Array(inner), _) => {
             inner.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
         }
         (_, _, Value::String(name)) if block["input"].is_object() => format!("{name} {}", block["input"]),
-        (_, _, Value::String(name)) => format!("{name}: {}", block["description"].as_str().unwrap_or_default()),
+        (_, _, Value::String(name)) => {
+            format!("{name}: {} {}", block["description"].as_str().unwrap_or_default(), block["input_schema"])
+        }
         _ => block["thinking"].as_str().map_or_else(|| block["type"].to_string(), str::to_owned),
     };
-    match text.char_indices().nth(EXCERPT_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+    if let Some((end, _)) = text.char_indices().nth(KEPT_CHARS) {
+        text.truncate(end);
     }
+    text
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //!
 //! - it extends it, or is a beginning of it;
 //! - it only brings another user turn after a common beginning that holds a reply: a fork, or a second try;
-//! - it shares nothing but tools and has no reply in it yet: a new conversation.
+//! - it has no reply in it yet and differs before the messages, or its lineage is unknown because it has no user id: a
+//!   new conversation. With a user id, another first message is a break, as a compaction is one.
 
 use std::collections::VecDeque;
 
@@ -14,12 +15,16 @@ use blake3::Hash;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Split;
-use crate::prompt::{Place, Prompt};
+use crate::prompt::{Place, Position, Prompt};
 
 /// Requests listed; later ones only enter the totals.
 const MOST_LINES: usize = 20_000;
 /// Ends of conversations remembered for comparison.
-const MOST_TRAILS: usize = 64;
+const MOST_TRAILS: usize = 32;
+/// Characters that a break quotes.
+const EXCERPT_CHARS: usize = 120;
+/// Characters before the difference that a break quotes.
+const EXCERPT_LEAD: usize = 30;
 
 /// Everything the simulator saw.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -138,7 +143,8 @@ pub(crate) struct Trails {
 
 impl Trails {
     /// Where `prompt` breaks with its lineage; remembers it.
-    pub(crate) fn follow(&mut self, prompt: Prompt, lineage: &str) -> Option<Break> {
+    pub(crate) fn follow(&mut self, prompt: Prompt, user: Option<&str>) -> Option<Break> {
+        let lineage = format!("{} {}", prompt.model, user.unwrap_or_default());
         let chains: Vec<Hash> = prompt.positions.iter().map(|position| position.chain).collect();
         let shared = |trail: &Trail| chains.iter().zip(&trail.chains).take_while(|(new, old)| new == old).count();
         let nearest = self
@@ -154,10 +160,10 @@ impl Trails {
             if common == before.chains.len() {
                 self.recent.remove(index);
             } else if common < chains.len() {
-                broke = find_break(&before.prompt, &prompt, common);
+                broke = find_break(&before.prompt, &prompt, common, user.is_some());
             }
         }
-        self.recent.push_back(Trail { lineage: lineage.to_owned(), chains, prompt });
+        self.recent.push_back(Trail { lineage, chains, prompt });
         if self.recent.len() > MOST_TRAILS {
             self.recent.pop_front();
         }
@@ -165,23 +171,37 @@ impl Trails {
     }
 }
 
-fn find_break(before: &Prompt, after: &Prompt, common: usize) -> Option<Break> {
-    let (shared, new) = after.positions.split_at(common);
-    let replied = |positions: &[crate::prompt::Position]| positions.iter().any(|position| position.assistant);
-    let is_fork = replied(shared) && !replied(new);
-    let is_new_conversation = !replied(&after.positions)
-        && new.first().is_some_and(|position| !matches!(position.place, Place::Message { .. }));
-    if is_fork || is_new_conversation {
+fn find_break(before: &Prompt, after: &Prompt, common: usize, lineage_is_known: bool) -> Option<Break> {
+    let replied = |positions: &[Position]| positions.iter().any(|position| position.assistant);
+    let (shared, rest) = after.positions.split_at(common);
+    let (old, new) = (before.positions.get(common)?, rest.first()?);
+    let in_messages = |position: &Position| matches!(position.place, Place::Message { .. });
+    let is_fork = replied(shared) && !replied(rest);
+    let is_new = !replied(&after.positions) && !(lineage_is_known && in_messages(old) && in_messages(new));
+    if is_fork || is_new {
         return None;
     }
-    let (old, new) = (before.positions.get(common)?, new.first()?);
     let tokens = before.positions[common..].iter().map(|position| position.tokens).sum();
-    Some(if old.block == new.block {
-        let (before, after) = (before.parameters.clone(), after.parameters.clone());
-        Break { place: "parameters".to_owned(), before, after, tokens }
+    let (place, (before, after)) = if old.block == new.block {
+        ("parameters".to_owned(), (before.parameters.clone(), after.parameters.clone()))
     } else {
-        Break { place: new.place.to_string(), before: old.excerpt.clone(), after: new.excerpt.clone(), tokens }
-    })
+        (new.place.to_string(), where_they_differ(&old.text, &new.text))
+    };
+    Some(Break { place, before, after, tokens })
+}
+
+/// Both texts from shortly before their first difference.
+fn where_they_differ(before: &str, after: &str) -> (String, String) {
+    let same = before.chars().zip(after.chars()).take_while(|(old, new)| old == new).count();
+    let start = same.saturating_sub(EXCERPT_LEAD);
+    let quote = |text: &str| {
+        let lead = if start > 0 { "…" } else { "" };
+        let mut rest = text.chars().skip(start);
+        let quoted: String = rest.by_ref().take(EXCERPT_CHARS).collect();
+        let tail = if rest.next().is_some() { "…" } else { "" };
+        format!("{lead}{quoted}{tail}")
+    };
+    (quote(before), quote(after))
 }
 
 #[cfg(test)]
@@ -204,7 +224,7 @@ mod tests {
 
     fn places(prompts: &[(&str, &[&str])]) -> Vec<Option<String>> {
         let mut trails = Trails::default();
-        let follow = |(system, turns): &(&str, &[&str])| trails.follow(prompt(system, turns), "one");
+        let follow = |(system, turns): &(&str, &[&str])| trails.follow(prompt(system, turns), Some("one"));
         prompts.iter().map(follow).map(|broke| broke.map(|broke| broke.place)).collect()
     }
 
@@ -245,5 +265,24 @@ mod tests {
         let found = places(&[("s", &["a"]), ("S", &["a", "b", "c"]), ("other", &["x"])]);
         assert_eq!(found[1].as_deref(), Some("system[0]"));
         assert_eq!(found[2], None);
+    }
+
+    #[test]
+    fn another_first_message_is_a_compaction_when_the_lineage_is_known() {
+        let found = |user| {
+            let mut trails = Trails::default();
+            trails.follow(prompt("s", &["a", "b", "c"]), user);
+            trails.follow(prompt("s", &["summary"]), user).map(|broke| broke.place)
+        };
+        assert_eq!(found(Some("me")).as_deref(), Some("messages[0].content[0]"));
+        assert_eq!(found(None), None);
+    }
+
+    #[test]
+    fn the_quotes_begin_near_the_difference() {
+        let same = "x".repeat(500);
+        let (before, after) = where_they_differ(&format!("{same}old"), &format!("{same}new"));
+        assert_eq!(before, format!("…{}old", "x".repeat(EXCERPT_LEAD)));
+        assert_eq!(after, format!("…{}new", "x".repeat(EXCERPT_LEAD)));
     }
 }

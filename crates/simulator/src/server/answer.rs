@@ -176,8 +176,7 @@ fn begin(
         if sent != Some(0) {
             state.cache.begin(plan, shared.watch.now());
         }
-        let lineage = format!("{} {}", asked.prompt.model, asked.body["metadata"]["user_id"]);
-        line.broke = state.trails.follow(asked.prompt, &lineage);
+        line.broke = state.trails.follow(asked.prompt, asked.body["metadata"]["user_id"].as_str());
         state.report.add(std::mem::take(line));
     }
     let mut parts: Vec<Part> = if streams {
