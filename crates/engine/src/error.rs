@@ -1,0 +1,73 @@
+//! What can go wrong before or beside a turn. What goes wrong inside one is how the turn ended.
+
+use std::path::PathBuf;
+
+/// Why a session could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The disk said no.
+    #[error(transparent)]
+    Files(#[from] files::Error),
+    /// There is no such session.
+    #[error("no session {id} in {folder}")]
+    NoSession {
+        /// As it was asked for.
+        id: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// A name that fits several sessions.
+    #[error("{id} fits several sessions: {}", found.join(", "))]
+    Ambiguous {
+        /// As it was asked for.
+        id: String,
+        /// Those it fits.
+        found: Vec<String>,
+    },
+    /// A session id that cannot be a file's name.
+    #[error("{id:?} is no session id: use a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057")]
+    BadId {
+        /// As it was given.
+        id: String,
+    },
+    /// A new session would overwrite an old one.
+    #[error("session {id} exists already")]
+    Exists {
+        /// The id.
+        id: String,
+    },
+    /// Not a single line of the file could be read.
+    #[error("{path} is not a session: none of its {lines} lines could be read")]
+    NotASession {
+        /// The file.
+        path: PathBuf,
+        /// How many lines it has.
+        lines: usize,
+    },
+    /// A settings file that is no JSON object.
+    #[error("{path}: {why}")]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// A permission rule nobody understands.
+    #[error(transparent)]
+    Rule(#[from] tools::permission::BadRule),
+}
+
+impl Error {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Files(files::Error::Held { .. }) => {
+                Some("close the other one, or continue in a copy: cairn --resume ID --fork-session".into())
+            }
+            Self::NoSession { .. } => Some("cairn session list shows the sessions of this project".into()),
+            Self::Ambiguous { .. } => Some("give more of the id".into()),
+            Self::Exists { .. } => Some("continue it with --resume, or leave out --session-id".into()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What can be seen of a session while it runs. Hooks attach to the same points.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tools::Output;
+use transcript::{Id, Reply, Usage};
+
+/// Something happened.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A session is open.
+    SessionStarted {
+        /// Its id.
+        session: String,
+        /// Its file.
+        file: PathBuf,
+        /// The model it talks to.
+        model: String,
+        /// The tools it has.
+        tools: Vec<String>,
+    },
+    /// The user's words are in the log.
+    PromptSubmitted {
+        /// The line.
+        line: Option<Id>,
+    },
+    /// A request goes out.
+    RequestSent {
+        /// Which of this turn, from 1.
+        round: u32,
+        /// The estimate of its tokens.
+        tokens: u64,
+    },
+    /// More text of the reply.
+    Text(String),
+    /// More thinking.
+    Thinking(String),
+    /// The model is writing a call.
+    CallWriting {
+        /// The tool.
+        tool: String,
+    },
+    /// An attempt failed; another follows.
+    Retrying {
+        /// How many have failed.
+        attempt: u32,
+        /// How long until the next.
+        after: Duration,
+        /// What failed.
+        why: String,
+    },
+    /// The reply broke off and begins anew: what was shown of it is void.
+    Restarted,
+    /// The reply is in the log.
+    Replied {
+        /// The reply.
+        reply: Reply,
+    },
+    /// A tool is about to run.
+    ToolStarted {
+        /// The call.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// What it was called with.
+        input: Value,
+    },
+    /// A call was not allowed.
+    ToolDenied {
+        /// The call.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// What it was called with.
+        input: Value,
+        /// Why, as the model was told.
+        why: String,
+    },
+    /// A tool has ended, and its result is in the log.
+    ToolEnded {
+        /// The call.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// What it gave.
+        output: Output,
+    },
+    /// The turn is over.
+    TurnEnded {
+        /// What all its requests used.
+        usage: Usage,
+    },
+    /// Something the user should know, that stops nothing.
+    Warning(String),
+}

@@ -1,0 +1,149 @@
+//! Where things lie below the config home, `~/.claude` unless told otherwise.
+//!
+//! A session of a project lies in `projects/<slug>/<id>.jsonl`. The slug is the working directory's real path, as
+//! Claude Code makes it, so that both programs list each other's sessions.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// Longer slugs are cut and get a hash, since file names have a limit.
+const SLUG_LENGTH: usize = 200;
+
+/// The config home.
+#[derive(Debug, Clone)]
+pub struct Home {
+    path: PathBuf,
+}
+
+/// A session's file, as a listing shows it.
+#[derive(Debug, Clone)]
+pub struct SessionFile {
+    /// The session's id: the file's name.
+    pub id: String,
+    /// The file.
+    pub path: PathBuf,
+    /// When it was last written.
+    pub modified: Option<std::time::SystemTime>,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+impl Home {
+    /// A config home at an absolute path.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the sessions of a project lie.
+    pub fn project(&self, directory: &Path) -> PathBuf {
+        self.path.join("projects").join(slug(directory))
+    }
+
+    /// A session's file.
+    pub fn session(&self, directory: &Path, id: &str) -> Result<PathBuf, Error> {
+        if !is_session_id(id) {
+            return Err(Error::BadId { id: id.to_owned() });
+        }
+        Ok(self.project(directory).join(format!("{id}.jsonl")))
+    }
+
+    /// A project's sessions, newest first.
+    pub fn sessions(&self, directory: &Path) -> Result<Vec<SessionFile>, Error> {
+        let entries = match files::list(self.project(directory)) {
+            Ok(entries) => entries,
+            Err(files::Error::NotFound { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut sessions: Vec<SessionFile> = entries
+            .into_iter()
+            .filter_map(|entry| {
+                let name = entry.name.to_str()?;
+                let id = name.strip_suffix(".jsonl").filter(|id| is_session_id(id))?.to_owned();
+                let path = self.project(directory).join(name);
+                Some(SessionFile { id, path, modified: entry.modified, len: entry.len })
+            })
+            .collect();
+        sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.id.cmp(&a.id)));
+        Ok(sessions)
+    }
+
+    /// The session an id or the beginning of one means.
+    pub fn find(&self, directory: &Path, id: &str) -> Result<SessionFile, Error> {
+        let mut found: Vec<SessionFile> =
+            self.sessions(directory)?.into_iter().filter(|session| session.id.starts_with(id)).collect();
+        if let Some(exact) = found.iter().position(|session| session.id == id) {
+            return Ok(found.swap_remove(exact));
+        }
+        match found.len() {
+            0 => Err(Error::NoSession { id: id.to_owned(), folder: self.project(directory) }),
+            1 => Ok(found.swap_remove(0)),
+            _ => {
+                let found = found.into_iter().map(|session| session.id).collect();
+                Err(Error::Ambiguous { id: id.to_owned(), found })
+            }
+        }
+    }
+}
+
+/// A directory's path as a folder name.
+fn slug(directory: &Path) -> String {
+    let path = directory.to_string_lossy();
+    let slug: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    if slug.len() <= SLUG_LENGTH {
+        return slug;
+    }
+    let hash = blake3::hash(path.as_bytes()).to_hex();
+    format!("{}-{}", &slug[..SLUG_LENGTH], &hash[..8])
+}
+
+/// An id is a file's name, so it is nothing but letters, digits and dashes.
+fn is_session_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// The branch checked out in a directory, from `.git/HEAD` there or above; empty where there is none.
+pub fn git_branch(directory: &Path) -> String {
+    const HEAD_LIMIT: u64 = 4_096;
+    let read = |path: PathBuf| {
+        files::read(path, HEAD_LIMIT).ok().map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
+    };
+    let head = directory.ancestors().find_map(|above| {
+        let git = above.join(".git");
+        read(git.join("HEAD")).or_else(|| {
+            // In a worktree `.git` is a file that says where the real one is.
+            let link = read(git)?;
+            read(above.join(link.trim().strip_prefix("gitdir: ")?).join("HEAD"))
+        })
+    });
+    let head = head.unwrap_or_default();
+    let head = head.trim();
+    head.strip_prefix("ref: refs/heads/").unwrap_or(head).chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_is_the_path_with_dashes() {
+        assert_eq!(slug(Path::new("/home/me/my.project")), "-home-me-my-project");
+        let long = format!("/{}", "x".repeat(300));
+        assert_eq!(slug(Path::new(&long)).len(), SLUG_LENGTH + 9);
+        assert_ne!(slug(Path::new(&long)), slug(Path::new(&format!("{long}y"))));
+    }
+
+    #[test]
+    fn a_session_id_cannot_name_another_file() {
+        let home = Home::at("/h");
+        for bad in ["../x", "a/b", "", "a.b", "x\0"] {
+            assert!(home.session(Path::new("/w"), bad).is_err(), "{bad:?}");
+        }
+        assert!(home.session(Path::new("/w"), "01890a5d-ac96-774b-bcce-b302099a8057").is_ok());
+    }
+}

@@ -1,0 +1,80 @@
+//! Asking for permission: the rules decide what they can, the rest is asked.
+
+use std::path::PathBuf;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tools::permission::{Decision, Mode, Rules, decide};
+use tools::{Access, Scope, Subject, Tool};
+
+/// The mode and the rules in force.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    /// How much may happen without asking.
+    pub mode: Mode,
+    /// What settings and flags say.
+    pub rules: Rules,
+}
+
+/// A call that is neither allowed nor denied.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The tool.
+    pub tool: String,
+    /// What it was called with.
+    pub input: Value,
+    /// What it is about.
+    pub subject: Subject,
+    /// Where it would run.
+    pub directory: PathBuf,
+    /// Why it is asked.
+    pub why: String,
+}
+
+/// What the one who was asked says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It may run.
+    Allow,
+    /// It may not, and the model is told why.
+    Deny {
+        /// In words for the model.
+        why: String,
+    },
+}
+
+/// One who can be asked.
+pub trait Approver: Send + Sync {
+    /// Decides on a call.
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+}
+
+/// Nobody is there: whatever needs asking is denied.
+#[derive(Debug, Clone, Copy)]
+pub struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        let why = format!(
+            "{} needs permission ({}), and nobody is there to give it. Do what you can without it.",
+            question.tool, question.why
+        );
+        Box::pin(std::future::ready(Answer::Deny { why }))
+    }
+}
+
+impl Policy {
+    /// Decides on a call, asking if the rules do not.
+    pub async fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope, approver: &dyn Approver) -> Answer {
+        let subject = tool.subject(input, scope);
+        let access: Access = tool.access(input);
+        match decide(self.mode, access, tool.name(), &subject, &self.rules, &scope.directories()) {
+            Decision::Allow => Answer::Allow,
+            Decision::Deny { why } => Answer::Deny { why },
+            Decision::Ask { why } => {
+                let (tool, input, directory) = (tool.name().to_owned(), input.clone(), scope.directory());
+                approver.ask(Question { tool, input, subject, directory, why }).await
+            }
+        }
+    }
+}

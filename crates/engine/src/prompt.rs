@@ -1,0 +1,128 @@
+//! The system prompt, in blocks: what is the same for everyone first, then what belongs to this session.
+//!
+//! The provider caches by prefix, so the order is by how seldom a block changes, and nothing in it is computed twice:
+//! a session writes its prologue into the log and sends that, also after a resume on another day. Only what the user
+//! asks for anew (another model, another appended prompt) or a new version of the program changes it, and that is a
+//! declared break.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use minijinja::{Environment, context};
+use transcript::{Block, Prologue, Thinking, ToolDefinition};
+
+const SYSTEM: &str = include_str!("prompts/system.md");
+const ENVIRONMENT: &str = include_str!("prompts/environment.md");
+
+/// What a prologue is made from.
+#[derive(Debug, Clone)]
+pub struct Ingredients<'a> {
+    /// The model, as the provider knows it.
+    pub model: &'a str,
+    /// The most it may answer.
+    pub max_tokens: u64,
+    /// Thinking, where asked for.
+    pub thinking: Option<Thinking>,
+    /// Beta features.
+    pub betas: Vec<String>,
+    /// The tools, in order.
+    pub tools: Vec<ToolDefinition>,
+    /// Where the work is done.
+    pub directory: &'a Path,
+    /// Where it may be done too.
+    pub extra_directories: &'a [PathBuf],
+    /// The branch checked out there.
+    pub branch: &'a str,
+    /// In place of our own prompt.
+    pub custom: Option<&'a str>,
+    /// After all else.
+    pub appended: Option<&'a str>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Makes a session's prologue. Of a `known` one (a resumed session's) the part that belongs to the session is kept as
+/// it was sent, as long as the same is asked for.
+pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
+    let fixed = Block::text(from.custom.unwrap_or(SYSTEM).trim());
+    let mut session = vec![Block::text(environment(from))];
+    session.extend(from.appended.map(str::trim).filter(|text| !text.is_empty()).map(Block::text));
+    if let Some(known) = known {
+        let old = known.system.get(known.static_blocks..).unwrap_or_default();
+        if let (Some(first), true) = (old.first(), old.get(1..) == session.get(1..) && known.model == from.model) {
+            session[0] = first.clone();
+        }
+    }
+    Prologue {
+        model: from.model.to_owned(),
+        max_tokens: from.max_tokens,
+        system: std::iter::once(fixed).chain(session).collect(),
+        static_blocks: 1,
+        tools: from.tools.clone(),
+        thinking: from.thinking,
+        betas: from.betas.clone(),
+    }
+}
+
+fn environment(from: &Ingredients<'_>) -> String {
+    let extra: Vec<String> = from.extra_directories.iter().map(|path| path.display().to_string()).collect();
+    let values = context! {
+        directory => from.directory.display().to_string(),
+        extra => extra,
+        branch => from.branch,
+        system => format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        date => from.now.strftime("%Y-%m-%d").to_string(),
+        model => from.model,
+    };
+    // A template of ours that does not render is found by the tests; the plain fact is still worth sending.
+    let rendered = Environment::new().render_str(ENVIRONMENT, values);
+    rendered.unwrap_or_else(|_| format!("Working directory: {}", from.directory.display())).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ingredients<'a>(model: &'a str, appended: Option<&'a str>, now: i64) -> Ingredients<'a> {
+        Ingredients {
+            model,
+            max_tokens: 1_000,
+            thinking: None,
+            betas: Vec::new(),
+            tools: Vec::new(),
+            directory: Path::new("/work/x"),
+            extra_directories: &[],
+            branch: "main",
+            custom: None,
+            appended,
+            now: Timestamp::from_second(now).unwrap(),
+        }
+    }
+
+    /// CACHE-1: static text first, then what belongs to the session, each computed once: a session resumed on another
+    /// day sends what it sent before.
+    #[test]
+    fn a_resumed_session_keeps_the_system_prompt_it_sent() {
+        let first = prologue(&ingredients("m", None, 1_800_000_000), None);
+        let next_day = prologue(&ingredients("m", None, 1_800_100_000), None);
+        assert_eq!(first.system[0], next_day.system[0]);
+        assert_ne!(first.system[1], next_day.system[1], "a new session has a new date");
+        assert_eq!(prologue(&ingredients("m", None, 1_800_100_000), Some(&first)), first);
+    }
+
+    /// CACHE-1: what the user asks for anew is taken anew.
+    #[test]
+    fn another_model_or_appended_prompt_makes_a_new_prologue() {
+        let first = prologue(&ingredients("m", None, 1_800_000_000), None);
+        assert_ne!(prologue(&ingredients("n", None, 1_800_000_000), Some(&first)), first);
+        let appended = prologue(&ingredients("m", Some("be brief"), 1_800_000_000), Some(&first));
+        assert_eq!(appended.system.last(), Some(&Block::text("be brief")));
+    }
+
+    #[test]
+    fn every_template_renders() {
+        insta::assert_snapshot!(
+            environment(&ingredients("m", None, 1_800_000_000)).replace(std::env::consts::ARCH, "[arch]")
+        );
+    }
+}

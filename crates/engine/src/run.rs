@@ -1,0 +1,222 @@
+//! The step machine: what comes next in a turn.
+//!
+//! It does nothing itself. [`Run::next`] looks at the log and at what little a turn has to remember, and names the next
+//! step; whoever drives it takes the step, appends what came of it to the log, and asks again. So a test can drive a
+//! turn without a runtime, a model or a disk.
+//!
+//! ```
+//! use engine::run::{Limits, Run, Step};
+//! use transcript::Log;
+//! let run = Run::new(Limits::default());
+//! assert!(matches!(run.next(&Log::default()), Step::CallModel));
+//! ```
+
+use serde::{Deserialize, Serialize};
+use transcript::block::Kind;
+use transcript::{Block, Log, Reply, StopReason};
+
+/// So many times the same calls in a row, and the model is told.
+pub const REPEATS_TOLD: u32 = 3;
+/// So many times, and the turn ends.
+pub const REPEATS_ENDED: u32 = 10;
+
+/// What bounds a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The most requests in one turn.
+    pub max_rounds: Option<u32>,
+}
+
+/// A turn under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    limits: Limits,
+    rounds: u32,
+    stop: Option<StopReason>,
+    last_calls: Vec<String>,
+    repeats: u32,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Send the view to the model.
+    CallModel,
+    /// Run these calls.
+    CallTools(Vec<Block>),
+    /// The turn is over.
+    Done(Ending),
+}
+
+/// How a turn ended, as far as the machine can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The model answered without calling a tool.
+    Answered,
+    /// The answer was cut at the output limit.
+    OutputLimit,
+    /// The model declined.
+    Refused,
+    /// The window is full.
+    WindowFull,
+    /// The limit of rounds.
+    MaxRounds,
+    /// The model made the same calls again and again.
+    Looping,
+}
+
+impl Run {
+    /// A turn that is about to begin: the user's words are in the log.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, rounds: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
+    }
+
+    /// The next step.
+    pub fn next(&self, log: &Log) -> Step {
+        let calls = log.view().open_calls();
+        if !calls.is_empty() {
+            return if self.repeats >= REPEATS_ENDED { Step::Done(Ending::Looping) } else { Step::CallTools(calls) };
+        }
+        let ending = match &self.stop {
+            None | Some(StopReason::ToolUse | StopReason::PauseTurn) => return self.call_model(),
+            // Calls came with it and were answered, whatever the reason was.
+            Some(_) if !self.last_calls.is_empty() => return self.call_model(),
+            Some(StopReason::MaxTokens) => Ending::OutputLimit,
+            Some(StopReason::Refusal) => Ending::Refused,
+            Some(StopReason::ModelContextWindowExceeded) => Ending::WindowFull,
+            Some(StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_)) => Ending::Answered,
+        };
+        Step::Done(ending)
+    }
+
+    fn call_model(&self) -> Step {
+        match self.limits.max_rounds {
+            Some(most) if self.rounds >= most => Step::Done(Ending::MaxRounds),
+            _ => Step::CallModel,
+        }
+    }
+
+    /// A reply came.
+    pub fn replied(&mut self, reply: &Reply) {
+        self.rounds += 1;
+        self.stop = Some(reply.stop.clone());
+        let calls: Vec<String> = reply
+            .blocks
+            .iter()
+            .filter_map(|block| match block.kind() {
+                Kind::ToolUse { name, .. } => Some(format!("{name} {}", block.input().unwrap_or_default())),
+                _ => None,
+            })
+            .collect();
+        let again = !calls.is_empty() && calls == self.last_calls;
+        self.repeats = if again { self.repeats + 1 } else { u32::from(!calls.is_empty()) };
+        self.last_calls = calls;
+    }
+
+    /// How many requests the turn has made.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// How many times in a row the newest calls were made.
+    pub fn repeats(&self) -> u32 {
+        self.repeats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use transcript::line::{Body, Line, Source};
+    use transcript::{Id, Outcome, Usage};
+
+    struct Turn {
+        run: Run,
+        log: Log,
+        written: u32,
+    }
+
+    impl Turn {
+        fn new(limits: Limits) -> Self {
+            let mut turn = Self { run: Run::new(limits), log: Log::default(), written: 0 };
+            turn.write(Body::User { blocks: vec![Block::text("go")], source: Source::Said });
+            turn
+        }
+
+        fn write(&mut self, body: Body) {
+            self.written += 1;
+            let id = Id::from(format!("l{}", self.written));
+            self.log.append(Line::new(id, self.log.tip().cloned(), jiff::Timestamp::UNIX_EPOCH, body));
+        }
+
+        fn reply(&mut self, stop: StopReason, blocks: Vec<Block>) -> Step {
+            let id = format!("m{}", self.written);
+            let reply = Reply { id, model: "m".into(), blocks, stop, usage: Usage::default() };
+            let (id, blocks) = (Id::from(&reply.id), reply.blocks.clone());
+            self.write(Body::Assistant { id, model: "m".into(), blocks, usage: None, stop: None });
+            self.run.replied(&reply);
+            self.run.next(&self.log)
+        }
+
+        fn answer(&mut self, id: &str) -> Step {
+            let result = Block::tool_result(id, &[Block::text("ok")], Outcome::Done);
+            self.write(Body::User { blocks: vec![result], source: Source::Said });
+            self.run.next(&self.log)
+        }
+    }
+
+    fn call(id: &str, command: &str) -> Block {
+        Block::tool_use(id, "Bash", &json!({"command": command}))
+    }
+
+    /// LOOP-1: a turn goes model, tools, model, until the model answers without a call.
+    #[test]
+    fn a_turn_goes_on_while_tools_are_called() {
+        let mut turn = Turn::new(Limits::default());
+        assert_eq!(turn.run.next(&turn.log), Step::CallModel);
+        let step = turn.reply(StopReason::ToolUse, vec![call("a", "ls"), call("b", "pwd")]);
+        assert_eq!(step, Step::CallTools(vec![call("a", "ls"), call("b", "pwd")]));
+        assert_eq!(turn.answer("b"), Step::CallTools(vec![call("a", "ls")]));
+        assert_eq!(turn.answer("a"), Step::CallModel);
+        assert_eq!(turn.reply(StopReason::EndTurn, vec![Block::text("done")]), Step::Done(Ending::Answered));
+    }
+
+    /// LOOP-1: the limit of rounds ends a turn between rounds, with every call answered.
+    #[test]
+    fn the_limit_of_rounds_ends_a_turn_with_every_call_answered() {
+        let mut turn = Turn::new(Limits { max_rounds: Some(1) });
+        assert!(matches!(turn.reply(StopReason::ToolUse, vec![call("a", "ls")]), Step::CallTools(_)));
+        assert_eq!(turn.answer("a"), Step::Done(Ending::MaxRounds));
+    }
+
+    #[test]
+    fn a_model_that_repeats_itself_is_stopped() {
+        let mut turn = Turn::new(Limits::default());
+        for round in 1..REPEATS_ENDED {
+            let id = format!("c{round}");
+            assert!(matches!(turn.reply(StopReason::ToolUse, vec![call(&id, "ls")]), Step::CallTools(_)));
+            turn.answer(&id);
+        }
+        assert_eq!(turn.reply(StopReason::ToolUse, vec![call("last", "ls")]), Step::Done(Ending::Looping));
+    }
+
+    #[test]
+    fn another_call_in_between_is_no_loop() {
+        let mut turn = Turn::new(Limits::default());
+        for round in 0..40 {
+            let (id, command) = (format!("c{round}"), if round % 5 == 0 { "pwd" } else { "ls" });
+            assert!(matches!(turn.reply(StopReason::ToolUse, vec![call(&id, command)]), Step::CallTools(_)));
+            turn.answer(&id);
+        }
+    }
+
+    #[test]
+    fn what_the_provider_paused_is_sent_back() {
+        let mut turn = Turn::new(Limits::default());
+        assert_eq!(turn.reply(StopReason::PauseTurn, vec![Block::text("so far")]), Step::CallModel);
+        assert_eq!(turn.reply(StopReason::Refusal, vec![Block::text("no")]), Step::Done(Ending::Refused));
+        assert_eq!(turn.reply(StopReason::MaxTokens, vec![Block::text("and")]), Step::Done(Ending::OutputLimit));
+    }
+}

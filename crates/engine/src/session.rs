@@ -1,0 +1,214 @@
+//! A session on disk: its file, held by one writer, and the log it projects to.
+//!
+//! Whatever happens is appended, first to the file and then to the log in memory; what [`Session::append`] returned for
+//! is on the disk. A session that another program wrote last is not appended to: it is copied and continued under an id
+//! of its own.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use transcript::commit::{Act, Commit};
+use transcript::line::{Body, Context, Line, Source};
+use transcript::view::Change;
+use transcript::{Block, Id, Log, Outcome};
+
+use crate::error::Error;
+use crate::home::{Home, git_branch};
+use crate::record::{self, Skipped};
+use crate::world::World;
+
+/// A session, open for writing.
+#[derive(Debug)]
+pub struct Session {
+    id: String,
+    file: files::Log,
+    log: Log,
+    context: Context,
+    world: World,
+}
+
+/// What a line of ours carries beside what is said, so that a resumed session knows what this one knew.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Beside {
+    /// A file that was read or written, as it was then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenFile>,
+    /// Where commands run from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+}
+
+/// A file as it was when a tool last saw it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Its length.
+    pub len: u64,
+    /// The hash of its content.
+    pub hash: String,
+}
+
+/// What a call is answered when a session is resumed that was stopped in the middle of it.
+const STOPPED: &str = "[No result: the session ended before the call did. It may have run in part.]";
+
+impl Session {
+    /// Begins a session in a directory.
+    pub fn create(home: &Home, directory: &Path, id: Option<&str>, world: World) -> Result<Self, Error> {
+        let id = id.map_or_else(|| world.fresh_id().to_string(), str::to_owned);
+        let path = home.session(directory, &id)?;
+        if files::stamp(&path).is_ok() {
+            return Err(Error::Exists { id });
+        }
+        Self::open_file(&path, id, directory, Log::default(), world)
+    }
+
+    /// Goes on with a session. Says which of its lines could not be read.
+    pub fn resume(
+        home: &Home,
+        directory: &Path,
+        id: &str,
+        fork: Fork,
+        world: World,
+    ) -> Result<(Self, Vec<Skipped>), Error> {
+        let found = home.find(directory, id)?;
+        Self::resume_file(home, directory, &found.path, fork, world)
+    }
+
+    /// Goes on with the session in a file, wherever it lies.
+    pub fn resume_file(
+        home: &Home,
+        directory: &Path,
+        path: &Path,
+        fork: Fork,
+        world: World,
+    ) -> Result<(Self, Vec<Skipped>), Error> {
+        let ours = home.project(directory).as_path() == path.parent().unwrap_or(path);
+        let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        if fork == Fork::No && ours {
+            // Held before it is read, so that what is read is what will be appended to.
+            let mut session = Self::open_file(path, id.clone(), directory, Log::default(), world.clone())?;
+            let record = record::read(path)?;
+            if !record.log.is_foreign() {
+                session.log = record.log;
+                session.close_open_calls()?;
+                return Ok((session, record.skipped));
+            }
+        }
+        let record = record::read(path)?;
+        let mut session = Self::create(home, directory, None, world)?;
+        session.copy(path, &record.log)?;
+        session.log = record.log;
+        let origin = serde_json::json!({"kind": "continued", "session": id, "file": path});
+        session.note(&origin)?;
+        session.close_open_calls()?;
+        Ok((session, record.skipped))
+    }
+
+    fn open_file(path: &Path, id: String, directory: &Path, log: Log, world: World) -> Result<Self, Error> {
+        let holder = format!("process {}, since {:.0}", std::process::id(), world.now());
+        let file = files::Log::open(path, &holder)?;
+        let cwd = directory.to_string_lossy().into_owned();
+        let context = Context { session: id.clone(), cwd, branch: git_branch(directory) };
+        Ok(Self { id, file, log, context, world })
+    }
+
+    /// Appends what was said or decided. It is on the disk when this returns.
+    pub fn append(&mut self, body: Body) -> Result<Change, Error> {
+        self.append_with(body, &Beside::default())
+    }
+
+    /// Appends with facts beside.
+    pub fn append_with(&mut self, body: Body, beside: &Beside) -> Result<Change, Error> {
+        let mut line = Line::new(self.world.fresh_id(), self.log.tip().cloned(), self.world.now(), body);
+        if beside.seen.is_some() || beside.directory.is_some() {
+            line.extra = serde_json::value::to_raw_value(beside).ok();
+        }
+        self.file.append(line.render(&self.context).as_bytes())?;
+        Ok(self.log.append(line))
+    }
+
+    /// Appends facts for other parts of the program.
+    pub fn note(&mut self, meta: &serde_json::Value) -> Result<(), Error> {
+        if let Ok(raw) = serde_json::value::to_raw_value(meta) {
+            self.append(Body::Meta(raw))?;
+        }
+        Ok(())
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// What was said, and what the model sees of it.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The time and fresh names.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// What the lines of this program carry beside what is said, in order.
+    pub fn beside(&self) -> impl Iterator<Item = Beside> {
+        let extras = self.log.lines().iter().filter_map(|line| line.extra.as_deref());
+        extras.filter_map(|extra: &RawValue| serde_json::from_str(extra.get()).ok())
+    }
+
+    /// A crash leaves calls without results; the API takes no history with such.
+    fn close_open_calls(&mut self) -> Result<(), Error> {
+        for call in self.log.view().open_calls() {
+            if let transcript::block::Kind::ToolUse { id, .. } = call.kind() {
+                let result = Block::tool_result(id, &[Block::text(STOPPED)], Outcome::Failed);
+                self.append(Body::User { blocks: vec![result], source: Source::Said })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies another session's lines into this file under this session's name, unknown fields and all. What cannot be
+    /// copied as it is (another agent's format) is written anew.
+    fn copy(&mut self, from: &Path, log: &Log) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        let mut reader = files::Lines::open(from)?;
+        let mut named = 0;
+        while let Some(line) = reader.next()? {
+            let files::Text::Whole(text) = line.text else { continue };
+            let Ok(serde_json::Value::Object(mut object)) = serde_json::from_slice(text) else { continue };
+            named += usize::from(object.contains_key("uuid"));
+            if object.contains_key("sessionId") {
+                object.insert("sessionId".into(), self.id.clone().into());
+            }
+            bytes.extend_from_slice(serde_json::Value::Object(object).to_string().as_bytes());
+            bytes.push(b'\n');
+        }
+        if named == 0 {
+            bytes = log.lines().iter().flat_map(|line| line.render(&self.context).into_bytes()).collect();
+        }
+        Ok(self.file.append(&bytes)?)
+    }
+}
+
+/// Whether a resumed session goes on in its own file or in a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fork {
+    /// In its own, if this program wrote it.
+    No,
+    /// In a copy, always.
+    Yes,
+}
+
+/// Takes back a commit: the line to append, if there is such a commit and it counts.
+pub fn undo(log: &Log, commit: &Id) -> Option<Body> {
+    let act = Act::Undo { commit: commit.clone() };
+    log.view().counts(commit).then(|| Body::Commit(Commit { act, reason: transcript::commit::Reason::default() }))
+}

@@ -1,0 +1,184 @@
+//! Settings, merged from several files: a later one is stronger, lists are joined.
+//!
+//! The files are those Claude Code reads, so most of their keys are not for us. A key of ours with a value of the wrong
+//! type is reported with its file and left out; it never stops a session.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tools::permission::{BadRule, Mode, Places, Rule, Rules};
+use transcript::mark::Ttl;
+use transcript::price::{Price, Prices};
+
+use crate::error::Error;
+
+/// The largest settings file that is read.
+const SETTINGS_LIMIT: u64 = 1_000_000;
+
+/// What the settings say.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The model.
+    pub model: Option<String>,
+    /// The permission mode a session starts in.
+    pub mode: Option<Mode>,
+    /// Permission rules.
+    pub rules: Rules,
+    /// More directories to work in.
+    pub directories: Vec<PathBuf>,
+    /// The most a reply may be.
+    pub max_output_tokens: Option<u64>,
+    /// How long the provider keeps the cached prefix.
+    pub cache_ttl: Option<Ttl>,
+    /// Prices that the table does not have.
+    pub prices: Prices,
+    /// What was wrong in the files.
+    pub warnings: Vec<String>,
+}
+
+/// Where the paths in settings start from.
+#[derive(Debug, Clone)]
+pub struct Ground<'a> {
+    /// The working directory.
+    pub directory: &'a Path,
+    /// The user's home.
+    pub home: Option<&'a Path>,
+}
+
+impl Settings {
+    /// Reads the files that exist, weakest first.
+    pub fn load(paths: &[PathBuf], ground: &Ground<'_>) -> Result<Self, Error> {
+        let mut settings = Self::default();
+        let mut prices = Vec::new();
+        for path in paths {
+            let bytes = match files::read(path, SETTINGS_LIMIT) {
+                Ok(snapshot) => snapshot.bytes,
+                Err(files::Error::NotFound { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let bad = |why: String| Error::Settings { path: path.clone(), why };
+            let value: Value = serde_json::from_slice(&bytes).map_err(|error| bad(format!("not JSON: {error}")))?;
+            if !value.is_object() {
+                return Err(bad("settings are a JSON object".into()));
+            }
+            settings.take(&value, path, ground, &mut prices);
+        }
+        settings.prices = Prices::with(prices);
+        Ok(settings)
+    }
+
+    fn take(&mut self, value: &Value, path: &Path, ground: &Ground<'_>, prices: &mut Vec<(String, Price)>) {
+        let mut warnings = Vec::new();
+        let mut wrong = |key: &str, expected: &str| {
+            warnings.push(format!("{}: {key} should be {expected}; it is left out", path.display()));
+        };
+        if let Some(model) = value.get("model") {
+            match model.as_str() {
+                Some(model) => self.model = Some(model.to_owned()),
+                None => wrong("model", "a string"),
+            }
+        }
+        if let Some(tokens) = value.get("maxOutputTokens") {
+            match tokens.as_u64() {
+                Some(tokens) => self.max_output_tokens = Some(tokens),
+                None => wrong("maxOutputTokens", "a number"),
+            }
+        }
+        if let Some(ttl) = value.get("cacheTtl") {
+            match serde_json::from_value(ttl.clone()) {
+                Ok(ttl) => self.cache_ttl = Some(ttl),
+                Err(_) => wrong("cacheTtl", "\"5m\" or \"1h\""),
+            }
+        }
+        for (model, price) in value.get("prices").and_then(Value::as_object).into_iter().flatten() {
+            match serde_json::from_value(price.clone()) {
+                Ok(price) => prices.push((model.clone(), price)),
+                Err(_) => {
+                    wrong("prices", "an object of {input, output, cacheWrite5m, cacheWrite1h, cacheRead} by model")
+                }
+            }
+        }
+        let permissions = value.get("permissions").cloned().unwrap_or_default();
+        if let Some(mode) = permissions.get("defaultMode") {
+            match serde_json::from_value(mode.clone()) {
+                Ok(mode) => self.mode = Some(mode),
+                Err(_) => wrong("permissions.defaultMode", "default, acceptEdits, plan or bypassPermissions"),
+            }
+        }
+        for directory in strings(&permissions, "additionalDirectories") {
+            self.directories.push(ground.directory.join(expand(directory, ground)));
+        }
+        let places = Places {
+            directory: ground.directory.to_owned(),
+            settings: settings_root(path),
+            home: ground.home.map(Path::to_owned),
+        };
+        let lists = [("allow", &mut self.rules.allow), ("ask", &mut self.rules.ask), ("deny", &mut self.rules.deny)];
+        for (key, rules) in lists {
+            for text in strings(&permissions, key) {
+                match Rule::parse(text, &places) {
+                    Ok(rule) => rules.push(rule),
+                    Err(error) => warnings.push(format!("{}: {error}", path.display())),
+                }
+            }
+        }
+        self.warnings.append(&mut warnings);
+    }
+}
+
+/// Rules as they are given in flags, `Bash(git *),Read` or one by one.
+pub fn rules(texts: &[String], ground: &Ground<'_>) -> Result<Vec<Rule>, BadRule> {
+    let places = Places {
+        directory: ground.directory.to_owned(),
+        settings: ground.directory.to_owned(),
+        home: ground.home.map(Path::to_owned),
+    };
+    let split = texts.iter().flat_map(|text| split_rules(text));
+    split.map(|text| Rule::parse(text, &places)).collect()
+}
+
+/// Splits at commas and blanks outside of parentheses.
+fn split_rules(text: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' | ' ' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+fn strings<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn expand(path: &str, ground: &Ground<'_>) -> PathBuf {
+    match (path.strip_prefix("~/"), ground.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// The directory a settings file speaks of: that of `.claude/settings.json` is the one above.
+fn settings_root(path: &Path) -> PathBuf {
+    let parent = path.parent().unwrap_or(path);
+    let root = if parent.ends_with(".claude") { parent.parent().unwrap_or(parent) } else { parent };
+    root.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_in_one_flag_are_split_outside_of_parentheses() {
+        assert_eq!(split_rules("Bash(git log:*, x) Read,Edit"), ["Bash(git log:*, x)", "Read", "Edit"]);
+    }
+}
