@@ -2,7 +2,7 @@
 //!
 //! A client that passes here should pass there. The checks share no type with our own client, or they could not prove
 //! it wrong. Each file holds one group: [`fields`] the top level, [`content`] the blocks, [`pairing`] tool calls and
-//! their results, [`tools`] the definitions, [`breakpoints`] the cache marks, [`format`] structured output, and
+//! their results, [`thoughts`] the thinking that goes with them, [`tools`] the definitions, [`breakpoints`] the cache marks, [`mod@format`] structured output, and
 //! [`editing`] context management and cache edits.
 //!
 //! What comes out is the body in its long form: string contents and a string system prompt have become lists of one text
@@ -19,6 +19,7 @@ mod editing;
 mod fields;
 mod format;
 mod pairing;
+mod thoughts;
 mod tools;
 
 /// What a check may depend on besides the body.
@@ -55,6 +56,7 @@ pub(crate) fn request(body: Value, context: &Context<'_>) -> Result<Value, Refus
     content::system(&body)?;
     content::messages(&body, context)?;
     pairing::calls_and_results(&body)?;
+    thoughts::before_calls(&body, context)?;
     breakpoints::marks(&body)?;
     tools::choice(&body)?;
     fields::limits(&body, context)?;

@@ -15,6 +15,9 @@ pub enum Clock {
     Real,
 }
 
+/// As far as a clock goes, so that a time to live can be added to it.
+const END: u64 = u64::MAX / 4;
+
 /// A running clock, in milliseconds since its start.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -29,14 +32,16 @@ impl Watch {
     }
 
     pub(crate) fn now(&self) -> u64 {
-        self.started.map_or(0, |started| millis(started.elapsed())) + self.moved.load(Ordering::SeqCst)
+        self.started.map_or(0, |started| millis(started.elapsed())).saturating_add(self.moved.load(Ordering::SeqCst))
     }
 
     pub(crate) fn advance(&self, by: Duration) {
-        self.moved.fetch_add(millis(by), Ordering::SeqCst);
+        let forward = |moved: u64| Some(moved.saturating_add(millis(by)).min(END));
+        // The closure never declines.
+        let _before = self.moved.fetch_update(Ordering::SeqCst, Ordering::SeqCst, forward);
     }
 }
 
 fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4)
+    u64::try_from(duration.as_millis()).unwrap_or(END)
 }

@@ -5,6 +5,8 @@ use blake3::{Hash, Hasher};
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// As long as the provider's ids after their prefix.
 const ID_CHARS: usize = 22;
+/// Characters of a call's id that tell of thinking; more than chance would hit.
+const MARK_CHARS: usize = 6;
 
 /// Names things after the seed and a request.
 #[derive(Debug, Clone)]
@@ -23,8 +25,27 @@ impl Ids {
         format!("msg_01{}", self.name("message", 0))
     }
 
-    pub(crate) fn tool_use(&self, index: usize) -> String {
-        format!("toolu_01{}", self.name("tool_use", index))
+    /// The id of a call. Whether the model thought before it can be told from the id, by who knows the key.
+    pub(crate) fn tool_use(&self, index: usize, after_thinking: bool) -> String {
+        let mut id = format!("toolu_01{}", self.name("tool_use", index));
+        if after_thinking {
+            id.truncate(id.len() - MARK_CHARS);
+            id.push_str(&self.mark(&id));
+        }
+        id
+    }
+
+    /// Whether a call has come from here and the model thought before it.
+    pub(crate) fn was_thought_about(&self, id: &str) -> bool {
+        let split = id.len().checked_sub(MARK_CHARS).and_then(|at| id.split_at_checked(at));
+        split.is_some_and(|(name, mark)| mark == self.mark(name))
+    }
+
+    fn mark(&self, name: &str) -> String {
+        let mut hasher = Hasher::new_keyed(&self.key);
+        hasher.update(b"after thinking");
+        hasher.update(name.as_bytes());
+        letters(&hasher, MARK_CHARS)
     }
 
     /// Proves that a thinking block was written here: whoever changes its text cannot sign it again.

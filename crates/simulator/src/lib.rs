@@ -16,6 +16,7 @@ mod report;
 mod script;
 mod server;
 mod stream;
+mod trail;
 
 pub use cache::Split;
 pub use clock::Clock;

@@ -19,9 +19,10 @@ use crate::clock::{Clock, Watch};
 use crate::count::Counter;
 use crate::faults::{Fault, Faults};
 use crate::price::Price;
-use crate::report::{Report, Trails};
+use crate::report::Report;
 use crate::script::Script;
 use crate::script::choose::Chooser;
+use crate::trail::Trails;
 
 mod answer;
 mod routes;

@@ -1,4 +1,5 @@
 //! The simulator over HTTP, as a client sees it. One file a behaviour.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 #[path = "it/client.rs"]
 mod client;

@@ -101,6 +101,9 @@ pub(super) fn known(body: &Value, context: &Context<'_>) -> Checked {
         }
     }
     no_other_fields("metadata", &body["metadata"], &["user_id"])?;
+    if !matches!(body["metadata"]["user_id"], Value::Null | Value::String(_)) {
+        return Err(invalid("metadata.user_id", "Input should be a valid string"));
+    }
     let names: Vec<&str> = FIELDS.iter().map(|(key, _)| *key).collect();
     no_other_fields("", body, &names)
 }

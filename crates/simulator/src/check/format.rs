@@ -1,8 +1,11 @@
 //! Structured output: only schemas that the provider can compile into a grammar.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{Checked, invalid, tools};
+use crate::prompt::items;
 
 /// Keywords that the grammar cannot hold to, with the type they belong to.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
@@ -12,6 +15,9 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("array", &["maxItems", "uniqueItems", "contains", "minContains", "maxContains"]),
     ("object", &["minProperties", "maxProperties", "patternProperties"]),
 ];
+
+/// References inside references, at most.
+const DEEPEST: usize = 64;
 
 /// Keywords whose value is a schema.
 const ONE_SCHEMA: &[&str] = &["items", "not", "if", "then", "else"];
@@ -33,7 +39,9 @@ pub(super) fn output(body: &Value) -> Checked {
         let (root, path) = (&format["schema"], format!("{path}.schema"));
         match root {
             Value::Null => return Err(invalid(&path, "Field required")),
-            Value::Object(_) if tools::is_schema(root) => schema(&path, root, root, &mut Vec::new())?,
+            Value::Object(_) if tools::is_schema(root) => {
+                Walk { root, inside: Vec::new(), sound: HashSet::new() }.schema(&path, root)?;
+            }
             Value::Object(_) => return Err(invalid(&path, "JSON schema is invalid")),
             _ => return Err(invalid(&path, "Input should be a valid dictionary")),
         }
@@ -41,49 +49,64 @@ pub(super) fn output(body: &Value) -> Checked {
     Ok(())
 }
 
-/// Walks a schema; `inside` are the references that are being followed.
-fn schema<'a>(path: &str, schema_: &'a Value, root: &'a Value, inside: &mut Vec<&'a str>) -> Checked {
-    let kind = schema_["type"].as_str().unwrap_or_default();
-    if kind == "object" && schema_["additionalProperties"] != false {
-        let problem = "For 'object' type, 'additionalProperties' must be explicitly set to false";
-        return Err(invalid(path, problem));
-    }
-    let unsupported = UNSUPPORTED.iter().find(|(name, _)| *name == kind).map_or(&[][..], |(_, keys)| *keys);
-    if let Some(key) = unsupported.iter().find(|key| !schema_[**key].is_null()) {
-        return Err(invalid(path, format!("For '{kind}' type, property '{key}' is not supported")));
-    }
-    if kind == "array" && schema_["minItems"].as_u64().is_some_and(|least| least > 1) {
-        return Err(invalid(path, "For 'array' type, 'minItems' values other than 0 or 1 are not supported"));
-    }
-    if let Some(reference) = schema_["$ref"].as_str() {
-        return follow(path, reference, root, inside);
-    }
-    for key in ONE_SCHEMA.iter().filter(|key| schema_[**key].is_object()) {
-        schema(&format!("{path}.{key}"), &schema_[*key], root, inside)?;
-    }
-    for key in LISTS {
-        for (index, inner) in crate::prompt::items(&schema_[*key]).enumerate() {
-            schema(&format!("{path}.{key}.{index}"), inner, root, inside)?;
-        }
-    }
-    for key in TABLES {
-        for (name, inner) in schema_[*key].as_object().into_iter().flatten() {
-            schema(&format!("{path}.{key}.{name}"), inner, root, inside)?;
-        }
-    }
-    Ok(())
+/// A walk through a schema and the definitions it refers to.
+struct Walk<'a> {
+    root: &'a Value,
+    /// References that are being followed.
+    inside: Vec<&'a str>,
+    /// References that have been followed, so that each is followed once.
+    sound: HashSet<&'a str>,
 }
 
-fn follow<'a>(path: &str, reference: &'a str, root: &'a Value, inside: &mut Vec<&'a str>) -> Checked {
-    if inside.contains(&reference) || reference == "#" {
-        return Err(invalid(path, format!("Circular reference detected in schema definitions: {reference}")));
+impl<'a> Walk<'a> {
+    fn schema(&mut self, path: &str, schema: &'a Value) -> Checked {
+        let kind = schema["type"].as_str().unwrap_or_default();
+        if kind == "object" && schema["additionalProperties"] != false {
+            let problem = "For 'object' type, 'additionalProperties' must be explicitly set to false";
+            return Err(invalid(path, problem));
+        }
+        let unsupported = UNSUPPORTED.iter().find(|(name, _)| *name == kind).map_or(&[][..], |(_, keys)| *keys);
+        if let Some(key) = unsupported.iter().find(|key| !schema[**key].is_null()) {
+            return Err(invalid(path, format!("For '{kind}' type, property '{key}' is not supported")));
+        }
+        if kind == "array" && schema["minItems"].as_u64().is_some_and(|least| least > 1) {
+            return Err(invalid(path, "For 'array' type, 'minItems' values other than 0 or 1 are not supported"));
+        }
+        if let Some(reference) = schema["$ref"].as_str() {
+            return self.follow(path, reference);
+        }
+        for key in ONE_SCHEMA.iter().filter(|key| schema[**key].is_object()) {
+            self.schema(&format!("{path}.{key}"), &schema[*key])?;
+        }
+        for key in LISTS {
+            for (index, inner) in items(&schema[*key]).enumerate() {
+                self.schema(&format!("{path}.{key}.{index}"), inner)?;
+            }
+        }
+        for key in TABLES {
+            for (name, inner) in schema[*key].as_object().into_iter().flatten() {
+                self.schema(&format!("{path}.{key}.{name}"), inner)?;
+            }
+        }
+        Ok(())
     }
-    let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-    let Some(target) = target else {
-        return Err(invalid(path, format!("reference '{reference}' cannot be resolved")));
-    };
-    inside.push(reference);
-    schema(path, target, root, inside)?;
-    inside.pop();
-    Ok(())
+
+    fn follow(&mut self, path: &str, reference: &'a str) -> Checked {
+        if self.inside.contains(&reference) || reference == "#" {
+            return Err(invalid(path, format!("Circular reference detected in schema definitions: {reference}")));
+        }
+        let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+        let Some(target) = target else {
+            return Err(invalid(path, format!("reference '{reference}' cannot be resolved")));
+        };
+        if self.inside.len() == DEEPEST {
+            return Err(invalid(path, "Schema is too complex."));
+        }
+        if self.sound.insert(reference) {
+            self.inside.push(reference);
+            self.schema(path, target)?;
+            self.inside.pop();
+        }
+        Ok(())
+    }
 }

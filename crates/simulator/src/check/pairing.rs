@@ -10,13 +10,14 @@ use serde_json::Value;
 use super::{Checked, invalid};
 use crate::prompt::items;
 
-struct Turn<'a> {
-    is_assistant: bool,
+/// Consecutive messages of one role.
+pub(super) struct Turn<'a> {
+    pub(super) is_assistant: bool,
     /// Message, block, and the block itself.
-    blocks: Vec<(usize, usize, &'a Value)>,
+    pub(super) blocks: Vec<(usize, usize, &'a Value)>,
 }
 
-fn turns(body: &Value) -> Vec<Turn<'_>> {
+pub(super) fn turns(body: &Value) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for (message, value) in items(&body["messages"]).enumerate() {
         let is_assistant = value["role"] == "assistant";

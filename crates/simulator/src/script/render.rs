@@ -19,6 +19,11 @@ use crate::refusal::Refusal;
 /// What fills a text up to `say_bytes`.
 const FILLER: &str = "Stone upon stone, the path is marked for those who come after. ";
 
+/// A reply is never longer than this.
+const MOST_SAID_BYTES: usize = 64 * 1024 * 1024;
+/// Steps that a template may take, so that a loop in it ends.
+const TEMPLATE_STEPS: u64 = 1_000_000;
+
 /// Everything about a reply except how it is sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
@@ -94,10 +99,26 @@ pub(crate) fn render(frame: &Frame<'_>, choice: &Choice) -> Result<Reply, Refusa
     for (index, call) in rule.call.iter().enumerate() {
         let tool = offered(frame, rule, &call.tool)?;
         let input = typed(template.value(&call.input)?, &tool["input_schema"]["properties"]);
-        let id = frame.ids.tool_use(index);
+        let id = frame.ids.tool_use(index, content.iter().any(|block| block["type"] == "thinking"));
         content.push(json!({"type": "tool_use", "id": id, "name": call.tool, "input": input}));
     }
+    obeys_choice(frame, rule)?;
     Ok(limited(frame, rule, content))
+}
+
+/// A model that is made to call, or to call only once, does.
+fn obeys_choice(frame: &Frame<'_>, rule: &Rule) -> Result<(), Refusal> {
+    let choice = &frame.body["tool_choice"];
+    let calls = |name: &Value| rule.call.iter().any(|call| *name == *call.tool);
+    let problem = match choice["type"].as_str() {
+        Some("any") if rule.call.is_empty() => "calls nothing although tool_choice is any",
+        Some("tool") if !calls(&choice["name"]) => "does not call the tool that tool_choice names",
+        Some(_) if choice["disable_parallel_tool_use"] == true && rule.call.len() > 1 => {
+            "makes several calls although tool_choice disables parallel use"
+        }
+        _ => return Ok(()),
+    };
+    Err(Refusal::script(&rule.name, problem))
 }
 
 /// Whether the request lets the model think.
@@ -133,6 +154,7 @@ fn spoken(frame: &Frame<'_>, rule: &Rule, template: &Template<'_>) -> Result<Opt
         }
     }
     if let Some(bytes) = rule.say_bytes {
+        let bytes = bytes.min(MOST_SAID_BYTES);
         let said = text.get_or_insert_default();
         let missing = bytes.saturating_sub(said.len());
         said.push_str(&FILLER.repeat(missing.div_ceil(FILLER.len()))[..missing]);
@@ -255,6 +277,7 @@ impl<'a> Template<'a> {
     fn new(rule: &'a Rule, names: &'a Names) -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(TEMPLATE_STEPS));
         let mut syntax = SyntaxConfig::builder();
         syntax.keep_trailing_newline(true);
         // Only custom delimiters can be wrong, and these are the usual ones.

@@ -167,18 +167,22 @@ fn begin(
     let streams = asked.body["stream"] == true;
     let allowed = if streams { fault.cut_after } else { fault.cut_after.map(|_| 0) };
     let sent = if fault.stall { Some(allowed.unwrap_or(0)) } else { allowed };
-    let envelope = Envelope { split: plan.split, context_management: asked.applied, diagnostics: None };
     line.input = plan.split;
     line.output = reply.output_tokens;
     line.price = price(shared, &asked.prompt.model, asked.model, plan.split, reply.output_tokens);
-    {
+    let diagnostics = {
         let mut state = shared.state();
         if sent != Some(0) {
             state.cache.begin(plan, shared.watch.now());
         }
-        line.broke = state.trails.follow(asked.prompt, asked.body["metadata"]["user_id"].as_str());
+        let previous = asked.body["diagnostics"]["previous_message_id"].as_str();
+        let diagnostics = previous.map(|previous| state.trails.diagnose(&asked.prompt, previous));
+        let user = asked.body["metadata"]["user_id"].as_str();
+        line.broke = state.trails.follow(asked.prompt, user, &reply.id);
         state.report.add(std::mem::take(line));
-    }
+        diagnostics
+    };
+    let envelope = Envelope { split: plan.split, context_management: asked.applied, diagnostics };
     let mut parts: Vec<Part> = if streams {
         events(reply, &envelope).into_iter().map(|event| Part::Send(Bytes::from(event))).collect()
     } else if sent.is_none() {

@@ -429,3 +429,43 @@ async fn threads_are_refused_so_that_the_history_is_sent() {
     assert_eq!(answer.status, 400);
     assert_eq!(answer.json()["error"]["details"]["error_code"], "thread_unsupported_request");
 }
+
+#[tokio::test]
+async fn thinking_must_come_back_with_the_calls_it_led_to() {
+    let script = r#"
+        [[rule]]
+        name = "call"
+        when = { user = "go", missing = "done" }
+        think = "A tool will help."
+        call = [{ tool = "Bash" }]
+        [[rule]]
+        name = "say"
+        say = "Fine."
+    "#;
+    let client = Client::new(script).await;
+    let mut ask = body(json!([{"role": "user", "content": "go"}]));
+    ask["tools"] = json!([tool("Bash", json!({"type": "object"}))]);
+    ask["thinking"] = json!({"type": "adaptive"});
+    let content = client.reply(&ask).await["content"].clone();
+    let (thought, called) = (content[0].clone(), content[1].clone());
+    let answer = json!([{"type": "tool_result", "tool_use_id": called["id"], "content": "done"}]);
+    let mut history = |reply: Value, more: &[Value]| {
+        let start = [
+            json!({"role": "user", "content": "go"}),
+            json!({"role": "assistant", "content": reply}),
+            json!({"role": "user", "content": answer}),
+        ];
+        ask["messages"] = json!([&start, more].concat());
+        ask.clone()
+    };
+    assert_eq!(client.send(&history(json!([thought, called]), &[])).await.status, 200);
+    let bare = json!([called]);
+    let refused = client.send(&history(bare.clone(), &[])).await;
+    let words = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.";
+    assert!(refused.message().starts_with(words), "{}", refused.text);
+    let later = [json!({"role": "assistant", "content": "Fine."}), json!({"role": "user", "content": "thanks"})];
+    assert_eq!(client.send(&history(bare.clone(), &later)).await.status, 200, "the loop is closed");
+    let mut off = history(bare, &[]);
+    off["thinking"] = json!({"type": "disabled"});
+    assert_eq!(client.send(&off).await.status, 200, "nothing is asked for when thinking is off");
+}

@@ -88,3 +88,19 @@ async fn only_the_newest_bodies_are_kept() {
         client.simulator.requests().iter().map(|body| body["messages"][0]["content"].clone()).collect();
     assert_eq!(kept, ["b", "c"]);
 }
+
+#[tokio::test]
+async fn a_request_can_ask_why_it_missed_the_cache() {
+    let client = Client::new(SAY).await;
+    let first = client.reply(&conversation("s", &["a"])).await;
+    let ask = |system: &str, previous: &Value| {
+        let mut request = conversation(system, &["a", "b", "c"]);
+        request["diagnostics"] = json!({"previous_message_id": previous});
+        request
+    };
+    let changed = client.reply(&ask("S", &first["id"])).await;
+    assert_eq!(changed["diagnostics"]["cache_miss_reason"]["type"], "system_changed");
+    assert!(changed["diagnostics"]["cache_miss_reason"]["cache_missed_input_tokens"].as_u64().unwrap() > 800);
+    let extended = client.reply(&ask("s", &first["id"])).await;
+    assert_eq!(extended["diagnostics"], Value::Null);
+}

@@ -132,6 +132,12 @@ async fn a_script_that_no_model_could_follow_is_an_error_that_names_the_rule() {
     none["tools"] = json!([{"name": "Bash", "input_schema": {"type": "object"}}]);
     none["tool_choice"] = json!({"type": "none"});
     problem(none, "although tool_choice is none").await;
+    for choice in [json!({"type": "any"}), json!({"type": "tool", "name": "Bash"})] {
+        let mut forced = body(json!([user("words")]));
+        forced["tools"] = json!([{"name": "Bash", "input_schema": {"type": "object"}}]);
+        forced["tool_choice"] = choice;
+        problem(forced, "rule \"not json\": ").await;
+    }
     problem(body(json!([user("name")])), "rule \"undefined\"").await;
     let mut structured = body(json!([user("x")]));
     structured["output_config"] = json!({"format": {"type": "json_schema", "schema": {"type": "string"}}});
