@@ -86,7 +86,8 @@ impl Typed for Bash {
                 Ok(report) => report,
                 Err(error) => return Output::failed(format!("The command could not be started: {error}.")),
             };
-            let timeout = Duration::from_millis(input.timeout.unwrap_or(TIMEOUT).clamp(1, LONGEST));
+            let timeout =
+                Duration::from_millis(input.timeout.filter(|limit| *limit > 0).unwrap_or(TIMEOUT).min(LONGEST));
             let script = format!("{}\n{}", reporting(&report), input.command);
             let ended = process::run(&script, &directory, timeout, scope.cancel()).await;
             if let Some(directory) = reported(&report) {

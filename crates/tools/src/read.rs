@@ -158,7 +158,7 @@ struct Page {
 impl Page {
     fn new(input: &ReadInput) -> Self {
         let first = input.offset.unwrap_or(1).max(1);
-        let limit = input.limit.unwrap_or(LINES);
+        let limit = input.limit.unwrap_or(LINES).max(1);
         Self { first, limit, lines: 0, shown: 0, text: String::new(), lossy: false, over: false }
     }
 
@@ -207,7 +207,7 @@ impl Page {
         if self.lines == 0 {
             return Output::done(format!("{path} exists and is empty."), "Read an empty file");
         }
-        if self.shown == 0 && self.limit > 0 {
+        if self.shown == 0 {
             return Output::failed(format!(
                 "Offset {first} is past the end: {path} has {}.",
                 show::count(usize::try_from(self.lines).unwrap_or(usize::MAX), "line")

@@ -5,6 +5,7 @@
 //! little, then kill (KILL); the pipe is drained all the while, so that nobody hangs on a full pipe. If the call itself is
 //! dropped, the group is killed at once.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -26,10 +27,13 @@ const AFTER_EXIT: Duration = Duration::from_millis(500);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How often is looked whether those who were asked have ended.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How long the rest of the output is waited for once all are dead; one who left the group may hold the pipe forever.
 const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// The longest description of a process in `/proc`.
+const STAT: u64 = 8 * 1024;
 
 /// Secrets that no command needs.
 const SECRETS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
@@ -90,14 +94,13 @@ pub(super) async fn run(
     let group = Group::led_by(child.id())?;
     let mut output = Pipe { receiver: Some(Receiver::from_owned_fd(reader.into())?), printed: Capture::default() };
 
-    // The wait of the wrapper would also wait for orphans where we are their new parent (process 1): not ours to do.
-    let mut exited = child.inner_mut().wait();
+    // `inner`: the wait of the wrapper would also wait for orphans where we are their new parent (process 1).
+    let child = child.inner_mut();
     let end = tokio::select! {
-        status = &mut exited => End::Exited(status?),
+        status = child.wait() => End::Exited(status?),
         () = sleep(limit) => End::TimedOut,
         () = cancel.cancelled() => End::Cancelled,
-        // Without an end of its own: the others decide.
-        () = output.drain_on() => End::TimedOut,
+        never = output.drain_on() => match never {},
     };
     let mut stopped_others = false;
     if let End::Exited(_) = end {
@@ -107,23 +110,15 @@ pub(super) async fn run(
     }
     if group.is_alive() {
         group.signal(Signal::TERM);
-        let gone = async {
-            if !matches!(end, End::Exited(_)) {
-                let _ = (&mut exited).await;
-            }
-            group.gone().await;
-        };
         tokio::select! {
-            _ = timeout(GRACE, gone) => {}
-            () = output.drain_on() => {}
+            _ = timeout(GRACE, group.gone()) => {}
+            never = output.drain_on() => match never {},
         }
         group.signal(Signal::KILL);
     }
     let _ = timeout(LAST_WORDS, output.drain()).await;
-    if !matches!(end, End::Exited(_)) {
-        // Killed, so this is short; it leaves no zombie.
-        let _ = exited.await;
-    }
+    // Killed if it had not ended by itself, so this is short; it leaves no zombie.
+    child.wait().await?;
     group.release();
     Ok(Ended { end, printed: output.printed, stopped_others })
 }
@@ -147,9 +142,9 @@ impl Pipe {
     }
 
     /// Reads for as long as it is polled.
-    async fn drain_on(&mut self) {
+    async fn drain_on(&mut self) -> Infallible {
         self.drain().await;
-        std::future::pending::<()>().await;
+        std::future::pending().await
     }
 }
 
@@ -166,7 +161,7 @@ impl Group {
     }
 
     fn is_alive(&self) -> bool {
-        self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok())
+        self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok() && has_living(leader))
     }
 
     /// Waits until nobody is left.
@@ -192,4 +187,25 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
+}
+
+/// Whether a group has a member that is not a zombie. Orphans stay zombies where process 1 does not clean up after
+/// others, as in many containers. Where processes cannot be looked at, they are taken to live.
+fn has_living(group: Pid) -> bool {
+    let Ok(processes) = files::list("/proc") else { return true };
+    let numbers = processes.iter().filter_map(|entry| entry.name.to_str()?.parse::<u32>().ok());
+    let mut looked = false;
+    for number in numbers {
+        let Ok(stat) = files::read(format!("/proc/{number}/stat"), STAT) else { continue };
+        looked = true;
+        let stat = String::from_utf8_lossy(&stat.bytes);
+        // `number (name) state parent group …`, where the name may hold anything.
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let (state, member_of) = (fields.next(), fields.nth(1));
+        let is_member = member_of.and_then(|id| id.parse().ok()) == Some(group.as_raw_nonzero().get());
+        if is_member && !matches!(state, Some("Z" | "X")) {
+            return true;
+        }
+    }
+    !looked
 }

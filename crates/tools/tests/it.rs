@@ -1,0 +1,16 @@
+//! The tools as the engine calls them: by name, with JSON, in a directory of their own.
+
+#![allow(clippy::disallowed_methods, reason = "tests look at the disk without the tools they check")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed assumption is a failed test")]
+
+mod it {
+    mod bash;
+    mod definitions;
+    mod edit;
+    mod permission;
+    mod place;
+    mod read;
+    mod run;
+    mod search;
+    mod write;
+}

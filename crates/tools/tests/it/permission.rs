@@ -1,0 +1,236 @@
+//! Permission rules: what they match, and what follows in each mode.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tools::permission::{Decision, Mode, Places, Rule, Rules, Verdict, decide};
+use tools::{Access, Subject, standard};
+
+use super::place::Place;
+
+fn places() -> Places {
+    Places { directory: "/work".into(), settings: "/settings".into(), home: Some("/home/u".into()) }
+}
+
+fn rules(texts: &[&str]) -> Vec<Rule> {
+    texts.iter().map(|text| Rule::parse(text, &places()).unwrap()).collect()
+}
+
+fn allow(texts: &[&str]) -> Rules {
+    Rules { allow: rules(texts), ..Rules::default() }
+}
+
+fn path(path: &str) -> Subject {
+    Subject::Path { named: path.into(), real: path.into() }
+}
+
+fn command(text: &str) -> Subject {
+    Subject::Command(text.to_owned())
+}
+
+/// TOOL-2: a rule that allows a command by its beginning cannot be tricked into allowing another.
+#[test]
+fn a_prefix_rule_allows_that_command_and_nothing_behind_it() {
+    let rules = allow(&["Bash(git:*)", "Bash(npm run test *)", "Bash(make)", "Bash(docker * ps)"]);
+    for allowed in [
+        "git",
+        "git status",
+        "git log | git grep x",
+        "git add . && git commit -m 'a; b'",
+        "git diff 2>&1",
+        "npm run test",
+        "npm run test -- --watch",
+        "make",
+        "make && git push",
+        "docker compose ps",
+        "git commit -m \"x > y\"",
+    ] {
+        assert_eq!(rules.decide("Bash", &command(allowed)), Verdict::Allow, "{allowed}");
+    }
+    for not_allowed in [
+        "git status; rm -rf x",
+        "git status && rm x",
+        "git status || rm x",
+        "git status | sh",
+        "git status & rm x",
+        "git status\nrm x",
+        "git $(rm x)",
+        "git `rm x`",
+        "git log > x",
+        "git log >> x",
+        "git log < x",
+        "git diff <(rm x)",
+        "git \"$(rm x)\"",
+        "gitk",
+        "git-evil",
+        "npm run tests",
+        "make x",
+        "X=1 git status",
+        "(git status)",
+        "git #'\nrm x #'",
+        "git \\\nstatus",
+        "git 'x",
+        "sudo git status",
+        "/tmp/git status",
+        "git ${X:-$(rm x)}",
+        "docker ps",
+        "git {a,b}",
+    ] {
+        assert_eq!(rules.decide("Bash", &command(not_allowed)), Verdict::NoRule, "{not_allowed}");
+    }
+    assert_eq!(allow(&["Bash"]).decide("Bash", &command("git $(rm x)")), Verdict::Allow);
+    assert_eq!(allow(&["Bash(*)"]).decide("Bash", &command("anything; at all")), Verdict::Allow);
+}
+
+/// TOOL-2: deny before ask before allow; what is denied is found wherever it stands.
+#[test]
+fn deny_wins_over_ask_and_ask_over_allow() {
+    let rules = Rules {
+        allow: rules(&["Bash", "Read", "Edit(src/**)"]),
+        ask: rules(&["Bash(git push:*)", "Edit(src/generated/**)"]),
+        deny: rules(&["Bash(rm:*)", "Bash(curl *)", "Read(.env)", "Read(//etc/**)"]),
+    };
+    let verdict = |tool: &str, subject: Subject| rules.decide(tool, &subject);
+    let deny = |rule: &str| Verdict::Deny(rule.to_owned());
+    assert_eq!(verdict("Bash", command("ls")), Verdict::Allow);
+    assert_eq!(verdict("Bash", command("ls && git push origin")), Verdict::Ask("Bash(git push:*)".to_owned()));
+    for denied in ["rm x", "git push && rm x", "echo $(rm x)", "sudo rm x", "if a; then rm x; fi", "bash -c 'rm x'"] {
+        assert_eq!(verdict("Bash", command(denied)), deny("Bash(rm:*)"), "{denied}");
+    }
+    assert_eq!(verdict("Bash", command("rmdir x")), Verdict::Allow);
+    assert_eq!(verdict("Read", path("/work/deep/.env")), deny("Read(.env)"));
+    assert_eq!(verdict("Grep", path("/etc/ssl")), deny("Read(//etc/**)"));
+    assert_eq!(verdict("Edit", path("/work/src/a.rs")), Verdict::Allow);
+    assert_eq!(verdict("Write", path("/work/src/generated/a.rs")), Verdict::Ask("Edit(src/generated/**)".to_owned()));
+}
+
+#[test]
+fn path_patterns_start_where_their_beginning_says() {
+    for (rule, inside, outside) in [
+        ("Read(src/**)", "/work/src/a/b.rs", "/other/src/a.rs"),
+        ("Read(./src/*.rs)", "/work/src/a.rs", "/work/src/a/b.rs"),
+        ("Read(*.env)", "/work/a/x.env", "/x.env"),
+        ("Read(/docs/**)", "/settings/docs/a", "/docs/a"),
+        ("Read(//abs/path/**)", "/abs/path/x", "/work/abs/path/x"),
+        ("Read(~/notes/**)", "/home/u/notes/x", "/home/v/notes/x"),
+        ("Read(src)", "/work/src/deep/x", "/work/srcs"),
+        ("Read(!x)", "/work/!x", "/work/y"),
+    ] {
+        let rules = allow(&[rule]);
+        assert_eq!(rules.decide("Read", &path(inside)), Verdict::Allow, "{rule}");
+        assert_eq!(rules.decide("Read", &path(outside)), Verdict::NoRule, "{rule}");
+    }
+}
+
+#[test]
+fn rules_are_about_the_tools_they_name() {
+    let covers = |rule: &str, tool: &str| Rule::parse(rule, &places()).unwrap().covers(tool);
+    assert!(covers("Edit", "Write") && !covers("Write", "Edit"));
+    assert!(covers("Read", "Grep") && covers("Read", "Glob") && !covers("Grep", "Read"));
+    assert!(covers("mcp__files", "mcp__files__read") && covers("mcp__files__*", "mcp__files__read"));
+    assert!(covers("mcp__files__read", "mcp__files__read") && !covers("mcp__files__read", "mcp__files__read__all"));
+    assert!(!covers("mcp__files", "mcp__filesystem__read") && !covers("Bash", "Read"));
+    for (bad, why) in [
+        ("Bash(git", "does not close it"),
+        ("(x)", "name of a tool"),
+        ("", "name of a tool"),
+        ("Read(../x)", "contains `..`"),
+        ("Read(a{b)", "unclosed"),
+    ] {
+        let error = Rule::parse(bad, &places()).unwrap_err().to_string();
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+    let homeless = Places { home: None, ..places() };
+    assert!(Rule::parse("Read(~/x)", &homeless).is_err());
+}
+
+/// TOOL-2: the four modes.
+#[test]
+fn modes_decide_what_happens_without_a_rule() {
+    let directories = [PathBuf::from("/work"), PathBuf::from("/extra")];
+    let none = Rules::default();
+    let short =
+        |mode, access, tool: &str, subject: &Subject| match decide(mode, access, tool, subject, &none, &directories) {
+            Decision::Allow => "allow",
+            Decision::Ask { .. } => "ask",
+            Decision::Deny { .. } => "deny",
+        };
+    let (looks, changes) = (Access::ReadOnly, Access::Changes);
+    let modes = [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::BypassPermissions];
+    for (access, tool, subject, expected) in [
+        (looks, "Read", path("/work/a"), ["allow", "allow", "allow", "allow"]),
+        (looks, "Read", path("/extra/a"), ["allow", "allow", "allow", "allow"]),
+        (looks, "Read", path("/workshop/a"), ["ask", "ask", "ask", "allow"]),
+        (looks, "History", Subject::Whole, ["allow", "allow", "allow", "allow"]),
+        (changes, "Edit", path("/work/a"), ["ask", "allow", "deny", "allow"]),
+        (changes, "Write", path("/etc/passwd"), ["ask", "ask", "deny", "allow"]),
+        (changes, "Write", path("/work/.git/hooks/x"), ["ask", "ask", "deny", "allow"]),
+        (changes, "Write", path("/work/.cairn/settings.json"), ["ask", "ask", "deny", "allow"]),
+        (changes, "Bash", command("ls"), ["ask", "ask", "deny", "allow"]),
+        (changes, "mcp__x__y", Subject::Whole, ["ask", "ask", "deny", "allow"]),
+    ] {
+        assert_eq!(modes.map(|mode| short(mode, access, tool, &subject)), expected, "{tool} {subject:?}");
+    }
+}
+
+/// TOOL-2: rules hold in every mode: deny and ask also where everything else is bypassed.
+#[test]
+fn rules_hold_in_every_mode() {
+    let rules = Rules {
+        allow: rules(&["Bash(ls:*)", "Read(//usr/**)"]),
+        ask: rules(&["Bash(git push:*)"]),
+        deny: rules(&["Bash(rm:*)", "Read(secret)"]),
+    };
+    let decision = |mode, access, tool: &str, subject| decide(mode, access, tool, &subject, &rules, &["/work".into()]);
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::BypassPermissions] {
+        let denied = decision(mode, Access::Changes, "Bash", command("ls; rm x"));
+        assert_eq!(
+            denied,
+            Decision::Deny { why: "Bash is denied here by the permission rule `Bash(rm:*)`.".to_owned() }
+        );
+        assert!(matches!(decision(mode, Access::ReadOnly, "Read", path("/work/secret")), Decision::Deny { .. }));
+        assert_eq!(decision(mode, Access::ReadOnly, "Read", path("/usr/x")), Decision::Allow);
+    }
+    let push = |mode| decision(mode, Access::Changes, "Bash", command("git push"));
+    assert!(matches!(push(Mode::BypassPermissions), Decision::Ask { .. }));
+    assert!(matches!(push(Mode::Plan), Decision::Deny { .. }), "nothing is changed in plan mode, asked or not");
+    assert_eq!(decision(Mode::Default, Access::Changes, "Bash", command("ls -l")), Decision::Allow);
+}
+
+/// TOOL-2: a link inside the project does not make what it leads to a part of it.
+#[test]
+fn a_link_that_leads_out_is_judged_by_where_it_leads() {
+    let place = Place::new();
+    symlink("/etc", place.path("out")).unwrap();
+    symlink("/tmp/later", place.path("dangling")).unwrap();
+    let tools = standard();
+    let subject =
+        |tool: &str, input| tools.iter().find(|found| found.name() == tool).unwrap().subject(&input, &place.scope);
+    let directories = place.scope.directories();
+    let read = subject("Read", json!({"file_path": "out/passwd"}));
+    assert_eq!(read, Subject::Path { named: place.path("out/passwd"), real: "/etc/passwd".into() });
+    let decision =
+        |mode, access, tool, subject: &Subject, rules: &Rules| decide(mode, access, tool, subject, rules, &directories);
+    assert!(matches!(
+        decision(Mode::Default, Access::ReadOnly, "Read", &read, &Rules::default()),
+        Decision::Ask { .. }
+    ));
+    let write = subject("Write", json!({"file_path": "dangling", "content": ""}));
+    assert!(matches!(
+        decision(Mode::AcceptEdits, Access::Changes, "Write", &write, &Rules::default()),
+        Decision::Ask { .. }
+    ));
+    let here = Places { directory: place.root.clone(), settings: place.root.clone(), home: None };
+    let allowing = Rules { allow: vec![Rule::parse("Read(out/**)", &here).unwrap()], ..Rules::default() };
+    assert_eq!(allowing.decide("Read", &read), Verdict::NoRule, "allowed as it is named, not where it leads");
+    let denying = Rules { deny: vec![Rule::parse("Read(//etc/**)", &here).unwrap()], ..Rules::default() };
+    assert!(matches!(denying.decide("Read", &read), Verdict::Deny(_)));
+    assert_eq!(subject("Glob", json!({"pattern": "/etc/**/*.conf"})), path("/etc"));
+    assert_eq!(subject("Grep", json!({"pattern": "x"})), path(&place.root.to_string_lossy()));
+    assert_eq!(
+        subject("Read", json!({"file_path": "a/../../x"})),
+        path(&Path::new(&place.root).with_file_name("x").to_string_lossy())
+    );
+    assert_eq!(subject("Read", json!({"nonsense": 1})), Subject::Whole);
+}

@@ -1,0 +1,64 @@
+//! A directory for one test, and the tools in it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tools::{Call, Output, Scope, run_all, standard};
+use transcript::block::Outcome;
+
+/// A project directory and a scope in it.
+pub(crate) struct Place {
+    pub(crate) scope: Scope,
+    pub(crate) root: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(directory.path()).unwrap().join("project");
+        std::fs::create_dir(&root).unwrap();
+        let scope = Scope::new(&root, directory.path().join("temporary"));
+        Self { scope, root, _directory: directory }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn content(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Calls a tool.
+    pub(crate) async fn call(&self, name: &str, input: Value) -> Output {
+        let call = Call { name: name.to_owned(), input };
+        run_all(vec![call], &standard(), &self.scope, |_, _| {}).await.remove(0)
+    }
+
+    /// Calls a tool that must work, and returns its text.
+    pub(crate) async fn done(&self, name: &str, input: Value) -> String {
+        let output = self.call(name, input).await;
+        assert_eq!(output.outcome, Outcome::Done, "{}", output.text());
+        output.text()
+    }
+
+    /// Calls a tool that must fail, and returns what it says.
+    pub(crate) async fn failed(&self, name: &str, input: Value) -> String {
+        let output = self.call(name, input).await;
+        assert_eq!(output.outcome, Outcome::Failed, "{}", output.text());
+        output.text()
+    }
+}
+
+/// Makes a pipe with a name.
+pub(crate) fn pipe(path: &Path) {
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+}
