@@ -1,5 +1,6 @@
 //! The simulator over HTTP, as a client sees it. One file a behaviour.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::needless_pass_by_value, reason = "`json!` makes values to give away")]
 
 #[path = "it/client.rs"]
 mod client;
