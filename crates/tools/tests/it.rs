@@ -12,5 +12,6 @@ mod it {
     mod read;
     mod run;
     mod search;
+    mod trick;
     mod write;
 }
