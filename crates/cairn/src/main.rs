@@ -1,2 +1,38 @@
-//! The cairn binary.
-fn main() {}
+//! The binary: arguments, environment, terminal and exit codes. Everything worth a test elsewhere lives elsewhere.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to the terminal is this crate's job")]
+
+mod args;
+mod commands;
+mod env;
+mod exit;
+mod output;
+mod setup;
+mod style;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version go to stdout and are no failure.
+            let _ = error.print();
+            return if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Success.into() };
+        }
+    };
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(commands::run(args)));
+    match result {
+        Ok(code) => code.into(),
+        Err(error) => {
+            style::print_error(&error);
+            exit::Code::of(&error).into()
+        }
+    }
+}

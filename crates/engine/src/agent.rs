@@ -110,6 +110,7 @@ impl Agent {
             file: session.path().to_owned(),
             model: prologue.model.clone(),
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
+            mode: policy.mode,
         });
         Ok(Self { session, model, tools, scope, policy, approver, limits, ttl, listener, tail: None })
     }

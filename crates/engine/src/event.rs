@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tools::Output;
+use tools::permission::Mode;
 use transcript::{Id, Reply, Usage};
 
 /// Something happened.
@@ -20,6 +21,8 @@ pub enum Event {
         model: String,
         /// The tools it has.
         tools: Vec<String>,
+        /// How much may happen without asking.
+        mode: Mode,
     },
     /// The user's words are in the log.
     PromptSubmitted {

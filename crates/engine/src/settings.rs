@@ -94,7 +94,7 @@ impl Settings {
             match serde_json::from_value(price.clone()) {
                 Ok(price) => prices.push((model.clone(), price)),
                 Err(_) => {
-                    wrong("prices", "an object of {input, output, cacheWrite5m, cacheWrite1h, cacheRead} by model")
+                    wrong("prices", "an object of {input, output, cacheWrite5m, cacheWrite1h, cacheRead} by model");
                 }
             }
         }

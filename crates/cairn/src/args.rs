@@ -1,0 +1,154 @@
+//! The command line. Doc comments here are the help text.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::commands::{demo, session, simulate};
+use crate::exit;
+
+/// Memory and context for AI agents, in plain files.
+///
+/// Runs an agent session on an append-only log: what is said, done and decided is kept, and what the model sees is
+/// computed from it. Sessions lie where Claude Code keeps its own, and each program can show the other's.
+#[derive(Debug, Parser)]
+#[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP), args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn demo                                   see it work, without a key
+  cairn -p 'why does the build fail?'          one turn, answer on stdout
+  git diff | cairn -p 'review this'            text from a pipe is added to the prompt
+  cairn -p 'and the tests?' --continue         go on where you left off
+  cairn -p 'fix it' --permission-mode acceptEdits --allowedTools 'Bash(cargo *)'
+  cairn session list                           the sessions of this project
+  cairn session view FILE                      the request that would be sent";
+
+/// What to do other than run a session.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Play a coding session against a simulated model: no key, no network.
+    Demo(demo::DemoArgs),
+    /// Look at sessions: list, show, what would be sent, token counts, figures.
+    Session(session::SessionArgs),
+    /// Serve a scripted Messages API on loopback, with honest prompt-cache accounting.
+    Simulate(simulate::SimulateArgs),
+}
+
+/// How to run a session.
+#[derive(Debug, Default, Parser)]
+pub(crate) struct RunArgs {
+    /// What to ask. With a pipe on stdin, its text is added.
+    pub(crate) prompt: Option<String>,
+
+    /// Answer once and exit, without a terminal.
+    #[arg(short, long)]
+    pub(crate) print: bool,
+
+    /// How the answer is printed.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output_format: OutputFormat,
+
+    /// With stream-json: also print pieces of replies as they arrive.
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+
+    /// Go on with a session of this project, by id, by the beginning of one, or by file.
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+
+    /// Go on with the newest session of this project.
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub(crate) continue_: bool,
+
+    /// Go on in a copy, and leave the session as it is.
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+
+    /// The id of a new session (a UUID).
+    #[arg(long, value_name = "UUID", conflicts_with_all = ["resume", "continue_"])]
+    pub(crate) session_id: Option<String>,
+
+    /// The model: a name, or `opus`, `sonnet`, `haiku`; `[1m]` at its end asks for the large window.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+
+    /// The most requests in one turn.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+
+    /// Tools that may run without asking, such as 'Bash(git *)' or Edit.
+    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1..)]
+    pub(crate) allowed_tools: Vec<String>,
+
+    /// Tools that may not run.
+    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES", num_args = 1..)]
+    pub(crate) disallowed_tools: Vec<String>,
+
+    /// How much may happen without asking.
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// In place of the system prompt.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system_prompt: Option<String>,
+
+    /// After the system prompt.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+
+    /// More directories to work in.
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub(crate) add_dir: Vec<PathBuf>,
+
+    /// One more settings file, or settings as JSON; stronger than the others.
+    #[arg(long, value_name = "FILE_OR_JSON")]
+    pub(crate) settings: Option<String>,
+}
+
+/// How an answer is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer as text.
+    #[default]
+    Text,
+    /// One JSON object at the end.
+    Json,
+    /// One JSON object a line, as things happen.
+    StreamJson,
+}
+
+/// How much may happen without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PermissionMode {
+    /// Looking inside the working directories.
+    #[value(name = "default")]
+    Default,
+    /// Also editing files there.
+    #[value(name = "acceptEdits")]
+    AcceptEdits,
+    /// Only looking; all else is denied.
+    #[value(name = "plan")]
+    Plan,
+    /// Everything a rule does not forbid.
+    #[value(name = "bypassPermissions")]
+    BypassPermissions,
+}
+
+impl From<PermissionMode> for tools::permission::Mode {
+    fn from(mode: PermissionMode) -> Self {
+        match mode {
+            PermissionMode::Default => Self::Default,
+            PermissionMode::AcceptEdits => Self::AcceptEdits,
+            PermissionMode::Plan => Self::Plan,
+            PermissionMode::BypassPermissions => Self::BypassPermissions,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! `cairn demo`: the main job, without a key.
+//!
+//! Everything is real but the model: the engine, the log on disk, the tools and what they do to a project in a temporary
+//! folder, the HTTP between them, and the accounting of the prompt cache. The model is a script that reacts to what is
+//! visible in the request.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::agent::{End, Listener, Parts};
+use engine::permission::{Nobody, Policy};
+use engine::prompt::{Ingredients, prologue};
+use engine::run::{Ending, Limits};
+use engine::session::Fork;
+use engine::settings::{Ground, rules};
+use engine::{Agent, Event, Home, Session, World};
+use provider::anthropic::{Anthropic, Auth, Config};
+use simulator::{Clock, Fault, Options, Report, Script, Simulator};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tools::permission::{Mode, Rules};
+use transcript::Block;
+use transcript::price::Prices;
+
+use crate::exit::Code;
+use crate::style::{Style, one_line};
+
+const SCRIPT: &str = include_str!("demo/script.toml");
+const PROJECT: [(&str, &str); 2] =
+    [("slug.sh", include_str!("demo/slug.sh")), ("test.sh", include_str!("demo/test.sh"))];
+const MODEL: &str = "claude-sonnet-5";
+/// How slowly the simulated model speaks, so that it can be watched.
+const PACE_MS: u64 = 25;
+
+/// Play a coding session against a simulated model: no key, no network.
+///
+/// A test fails in a small project; the agent finds it, reads the code, mends it and runs the tests again. Then the
+/// session is closed, opened again from its file, and asked what it did. Everything but the model is real.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the project and the session, and say where they are.
+    #[arg(long)]
+    keep: bool,
+    /// Do not slow the model down to be watched.
+    #[arg(long)]
+    fast: bool,
+}
+
+/// Plays the demo.
+pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
+    let folder = tempfile::Builder::new().prefix("cairn-demo-").tempdir()?;
+    let root = files::real(folder.path())?;
+    let stage = Stage::set(&root, args).await?;
+    let style = Style::stdout();
+    println!("{}", style.bold("A coding session, played against a simulated model. Everything else is real."));
+    println!("{}\n", style.dim(&format!("project {}", stage.project.display())));
+
+    let (mut agent, first) = stage.agent(None)?;
+    let id = agent.session().id().to_owned();
+    let file = agent.session().path().to_owned();
+    let fixed = first.play(&mut agent, "The tests fail. Make them pass.").await;
+    drop(agent);
+
+    println!("\n{}\n", style.dim("The session is closed and opened again from its file."));
+    let (mut agent, second) = stage.agent(Some(&id))?;
+    let told = second.play(&mut agent, "What did you change?").await;
+
+    let report = stage.simulator.report();
+    print_figures(&report);
+    stage.simulator.shutdown().await;
+    if args.keep {
+        let kept = folder.keep();
+        println!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
+    }
+    anyhow::ensure!(fixed && told, "the demo did not reach its end; please report this with the output above");
+    Ok(Code::Success)
+}
+
+/// A project with a failing test, a config home and a model.
+struct Stage {
+    project: std::path::PathBuf,
+    home: Home,
+    simulator: Simulator,
+}
+
+impl Stage {
+    async fn set(root: &Path, args: &DemoArgs) -> anyhow::Result<Self> {
+        let project = root.join("project");
+        for (name, text) in PROJECT {
+            files::replace(project.join(name), text.as_bytes())?;
+        }
+        let mut script = Script::parse(SCRIPT)?;
+        script.vars.insert("project".into(), project.display().to_string());
+        if !args.fast {
+            script.faults.push(Fault { slow_ms_per_event: PACE_MS, times: Some(1_000), ..Fault::default() });
+        }
+        let simulator = Simulator::start(script, Options { clock: Clock::Real, ..Options::default() }).await?;
+        Ok(Self { project, home: Home::at(root.join("config")), simulator })
+    }
+
+    fn agent(&self, resume: Option<&str>) -> anyhow::Result<(Agent, Timeline)> {
+        let timeline = Timeline::start();
+        let session = match resume {
+            Some(id) => Session::resume(&self.home, &self.project, id, Fork::No, World::real())?.0,
+            None => Session::create(&self.home, &self.project, None, World::real())?,
+        };
+        let tools = tools::standard();
+        let ingredients = Ingredients {
+            model: MODEL,
+            max_tokens: 8_000,
+            thinking: None,
+            betas: Vec::new(),
+            tools: tools.iter().map(|tool| tool.definition()).collect(),
+            directory: &self.project,
+            extra_directories: &[],
+            branch: "",
+            custom: None,
+            appended: None,
+            now: session.world().now(),
+        };
+        let prologue = prologue(&ingredients, session.log().view().prologue().map(|known| &**known));
+        let ground = Ground { directory: &self.project, home: None };
+        let allow = rules(&["Bash(bash test.sh)".to_owned()], &ground).map_err(engine::Error::from)?;
+        let parts = Parts {
+            scope: tools::Scope::new(&self.project, session.path().with_extension("")),
+            model: Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?),
+            session,
+            tools,
+            policy: Policy { mode: Mode::AcceptEdits, rules: Rules { allow, ..Rules::default() } },
+            approver: Arc::new(Nobody),
+            limits: Limits { max_rounds: Some(20) },
+            ttl: transcript::mark::Ttl::default(),
+            listener: timeline.listener(),
+        };
+        Ok((Agent::new(parts, &prologue)?, timeline))
+    }
+}
+
+/// What happens, line by line, with the time since the start.
+#[derive(Clone)]
+struct Timeline {
+    started: Instant,
+    style: Style,
+    speaking: Arc<Mutex<bool>>,
+}
+
+impl Timeline {
+    fn start() -> Self {
+        Self { started: Instant::now(), style: Style::stdout(), speaking: Arc::default() }
+    }
+
+    async fn play(&self, agent: &mut Agent, said: &str) -> bool {
+        self.line("you", said);
+        let turn = agent.turn(vec![Block::text(said)], &CancellationToken::new()).await;
+        self.quiet();
+        matches!(turn.end, End::Ended(Ending::Answered))
+    }
+
+    fn listener(&self) -> Listener {
+        let timeline = self.clone();
+        Arc::new(move |event| timeline.show(&event))
+    }
+
+    fn show(&self, event: &Event) {
+        match event {
+            Event::Text(text) => self.speak(text),
+            Event::ToolStarted { tool, input, .. } => {
+                let about = ["command", "pattern", "file_path"].iter().find_map(|key| input[*key].as_str());
+                let about =
+                    about.map(|about| about.rsplit('/').next().filter(|_| about.starts_with('/')).unwrap_or(about));
+                self.line(tool, about.unwrap_or_default());
+            }
+            Event::ToolEnded { output, .. } => {
+                let failed = output.outcome == transcript::Outcome::Failed;
+                let mark = if failed { self.style.red("✗") } else { self.style.green("✓") };
+                self.quiet();
+                println!("{:18}{mark} {}", "", self.style.dim(&one_line(&output.summary, 90)));
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&self, who: &str, what: &str) {
+        self.quiet();
+        let (time, who) = (self.time(), self.style.cyan(&format!("{who:<8}")));
+        println!("{time}  {who} {}", one_line(what, 100));
+    }
+
+    fn speak(&self, text: &str) {
+        let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*speaking {
+            print!("{}  {} ", self.time(), self.style.bold("model   "));
+            *speaking = true;
+        }
+        print!("{}", text.replace('\n', " "));
+        let _ = std::io::Write::flush(&mut std::io::stdout());
+    }
+
+    fn quiet(&self) {
+        let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *speaking) {
+            println!();
+        }
+    }
+
+    fn time(&self) -> String {
+        self.style.dim(&format!("{:5.2} s", self.started.elapsed().as_secs_f32()))
+    }
+}
+
+fn print_figures(report: &Report) {
+    let style = Style::stdout();
+    println!("\n{}", style.bold("request  uncached   written      read    output       cost"));
+    for line in &report.requests {
+        let written = line.input.write_5m + line.input.write_1h;
+        let (uncached, read) = (line.input.uncached, line.input.read);
+        println!("{:>7} {uncached:>9} {written:>9} {read:>9} {:>9}   ${:.5}", line.index, line.output, line.price);
+    }
+    let totals = &report.totals;
+    let all = totals.input.total();
+    let without = Prices::default().of(MODEL).map(|price| {
+        let usage = transcript::Usage { input_tokens: all, output_tokens: totals.output, ..Default::default() };
+        price.cost(&usage)
+    });
+    println!(
+        "\n{} tokens read, {:.0} % of them from the cache; {} written; {} prefix breaks",
+        all,
+        totals.hit_ratio * 100.0,
+        totals.output,
+        totals.breaks
+    );
+    println!(
+        "{}",
+        style.green(&format!("cost ${:.5}, without the cache ${:.5}", totals.price, without.unwrap_or_default()))
+    );
+}

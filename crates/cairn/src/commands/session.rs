@@ -1,0 +1,297 @@
+//! `cairn session`: looking at sessions, whoever wrote them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use engine::record::{self, Record};
+use provider::anthropic::envelope;
+use serde_json::{Value, json};
+use transcript::block::Kind;
+use transcript::line::Body;
+use transcript::mark::{Ttl, mark};
+use transcript::price::Prices;
+use transcript::tokens::predictions;
+use transcript::window::{AutoCompact, Window, WindowHints};
+use transcript::{Log, Prologue, Request, Role, Usage};
+
+use crate::exit::Code;
+use crate::setup::Place;
+use crate::style::{Style, one_line};
+
+/// Look at sessions, whoever wrote them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "FILE is a session file, or the id of a session of this project, or the beginning of one.")]
+pub(crate) struct SessionArgs {
+    #[command(subcommand)]
+    command: SessionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SessionCommand {
+    /// The sessions of this project, newest first.
+    List {
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What was said and done in a session.
+    Show {
+        /// Which.
+        file: String,
+        /// One JSON array of messages, as the model sees them.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The request that would be sent now, as JSON.
+    View {
+        /// Which.
+        file: String,
+        /// On one line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// For every reply: the count made just before it, and what the API then reported.
+    Tokens {
+        /// Which.
+        file: String,
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Figures: messages, tokens, cache, cost.
+    Stats {
+        /// Which.
+        file: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs a session command.
+pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    match &args.command {
+        SessionCommand::List { json } => list(&place, *json)?,
+        SessionCommand::Show { file, json } => show(&read(&place, file)?.log, *json)?,
+        SessionCommand::View { file, json } => view(&read(&place, file)?.log, *json)?,
+        SessionCommand::Tokens { file, json } => tokens(&find(&place, file)?, *json)?,
+        SessionCommand::Stats { file, json } => stats(&read(&place, file)?, *json)?,
+    }
+    Ok(Code::Success)
+}
+
+/// A file, or a session of this project by id.
+fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
+    let path = place.directory.join(name);
+    if path.is_file() || name.contains('/') || name.ends_with(".jsonl") {
+        return Ok(path);
+    }
+    Ok(place.home.find(&place.directory, name)?.path)
+}
+
+fn read(place: &Place, name: &str) -> anyhow::Result<Record> {
+    let record = record::read(&find(place, name)?)?;
+    for line in &record.skipped {
+        eprintln!("{} line {} was skipped: {}", Style::stderr().cyan("warning:"), line.number, line.why);
+    }
+    Ok(record)
+}
+
+fn print_json(value: &Value) {
+    println!("{value}");
+}
+
+fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
+    let sessions = place.home.sessions(&place.directory)?;
+    let rows: Vec<(String, String, u64, String)> = sessions
+        .iter()
+        .map(|session| {
+            let modified = session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
+            let modified = modified.map(|time| format!("{time:.0}")).unwrap_or_default();
+            (session.id.clone(), modified, session.len, first_words(&session.path))
+        })
+        .collect();
+    if as_json {
+        let row = |(id, modified, bytes, title): &(String, String, u64, String)| json!({"id": id, "modified": modified, "bytes": bytes, "title": title});
+        print_json(&rows.iter().map(row).collect());
+    } else if rows.is_empty() {
+        eprintln!("No sessions in {} yet.", place.directory.display());
+    } else {
+        let style = Style::stdout();
+        for (id, modified, bytes, title) in rows {
+            println!("{}  {}  {:>7}  {title}", style.cyan(&id), style.dim(&modified), size(bytes));
+        }
+    }
+    Ok(())
+}
+
+/// What the user said first, from the beginning of a file that may be long.
+fn first_words(path: &Path) -> String {
+    const LINES: usize = 50;
+    let Ok(mut lines) = files::Lines::open(path) else { return String::new() };
+    for _ in 0..LINES {
+        let Ok(Some(line)) = lines.next() else { break };
+        let files::Text::Whole(text) = line.text else { continue };
+        let Ok(line) = transcript::line::Line::parse(text) else { continue };
+        if let Body::User { blocks, source: transcript::line::Source::Said } = &line.body
+            && let Some(text) = blocks.iter().find_map(transcript::Block::as_text)
+            && !text.starts_with('<')
+        {
+            return one_line(&text, 70);
+        }
+    }
+    String::new()
+}
+
+fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {
+    let messages = log.view().messages();
+    if as_json {
+        println!("{}", serde_json::to_string(&messages)?);
+        return Ok(());
+    }
+    let style = Style::stdout();
+    for message in &messages {
+        for block in &message.blocks {
+            match (message.role, block.kind()) {
+                (Role::User, Kind::Text) => {
+                    println!("{} {}\n", style.cyan("›"), block.as_text().unwrap_or_default().trim());
+                }
+                (Role::Assistant, Kind::Text) => println!("{}\n", block.as_text().unwrap_or_default().trim()),
+                (_, Kind::ToolUse { name, .. }) => {
+                    let input = block.input().unwrap_or_default().to_string();
+                    println!("{} {}", style.bold(name), style.dim(&one_line(&input, 100)));
+                }
+                (_, Kind::ToolResult { failed, .. }) => {
+                    let text = block.result_text();
+                    let mark = if *failed { style.red("✗") } else { style.green("✓") };
+                    let rest = text.lines().count().saturating_sub(1);
+                    let more = if rest > 0 { format!(" (+{rest} lines)") } else { String::new() };
+                    println!(
+                        "  {mark} {}\n",
+                        style.dim(&format!("{}{more}", one_line(text.lines().next().unwrap_or_default(), 100)))
+                    );
+                }
+                (_, Kind::Thinking) => println!("{}", style.dim("(thinking)")),
+                (_, kind) => println!("{}", style.dim(&format!("({kind:?})"))),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {
+    let view = log.view();
+    let prologue = view.prologue().cloned().unwrap_or_else(|| {
+        // Other programs do not write down what stands before the messages.
+        let model = models(log).next_back().unwrap_or_default();
+        let (system, tools, betas) = (Vec::new(), Vec::new(), Vec::new());
+        Prologue { model, max_tokens: 1, system, static_blocks: 0, tools, thinking: None, betas }.into()
+    });
+    let messages = view.messages();
+    let (marks, _) = mark(&prologue, &messages, None, Ttl::default());
+    let body = envelope::messages(&Request { prologue, messages, marks });
+    if as_json {
+        println!("{}", String::from_utf8_lossy(&body));
+    } else {
+        let value: Value = serde_json::from_slice(&body)?;
+        println!("{}", serde_json::to_string_pretty(&value)?);
+    }
+    Ok(())
+}
+
+fn tokens(path: &Path, as_json: bool) -> anyhow::Result<()> {
+    let (lines, _) = record::lines(path)?;
+    let made = predictions(lines);
+    if as_json {
+        println!("{}", serde_json::to_string(&made)?);
+        return Ok(());
+    }
+    println!("{:>10}  {:>10}  {:>7}  reply", "estimated", "reported", "off");
+    for one in &made {
+        println!("{:>10}  {:>10}  {:>6.2}%  {}", one.estimated, one.reported, one.error() * 100.0, one.reply);
+    }
+    let mut errors: Vec<f64> = made.iter().map(transcript::tokens::Prediction::error).collect();
+    errors.sort_by(f64::total_cmp);
+    if let (Some(median), Some(high)) = (errors.get(errors.len() / 2), errors.get(errors.len() * 95 / 100)) {
+        println!("\n{} replies, median {:.2}%, 95th percentile {:.2}%", errors.len(), median * 100.0, high * 100.0);
+    }
+    Ok(())
+}
+
+fn models(log: &Log) -> impl DoubleEndedIterator<Item = String> {
+    log.lines().iter().filter_map(|line| match &line.body {
+        Body::Assistant { model, .. } => Some(model.clone()),
+        _ => None,
+    })
+}
+
+fn stats(record: &Record, as_json: bool) -> anyhow::Result<()> {
+    let log = &record.log;
+    let mut replies: Vec<(transcript::Id, String, Usage)> = Vec::new();
+    let (mut calls, mut commits) = (0_u64, 0_u64);
+    for line in log.lines() {
+        match &line.body {
+            Body::Assistant { id, model, usage, blocks, .. } => {
+                calls += blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { .. })).count() as u64;
+                let usage = usage.unwrap_or_default();
+                match replies.last_mut() {
+                    Some(last) if last.0 == *id => last.2 = usage,
+                    _ => replies.push((id.clone(), model.clone(), usage)),
+                }
+            }
+            Body::Commit(_) => commits += 1,
+            _ => {}
+        }
+    }
+    let prices = Prices::default();
+    let sum = |field: fn(&Usage) -> u64| replies.iter().map(|(_, _, usage)| field(usage)).sum::<u64>();
+    let (uncached, written) = (sum(|usage| usage.input_tokens), sum(|usage| usage.cache_creation_input_tokens));
+    let (read, output) = (sum(|usage| usage.cache_read_input_tokens), sum(|usage| usage.output_tokens));
+    let largest = replies.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
+    let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
+    let model = models(log).next_back().unwrap_or_default();
+    let used = log.view().tally().count();
+    let window = Window::of(&WindowHints { model: &model, max_output: 32_000, ..WindowHints::default() });
+    let fill = window.fill(used, AutoCompact::On);
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let facts = json!({
+        "lines": log.lines().len(), "skippedLines": record.skipped.len(), "replies": replies.len(), "toolCalls": calls,
+        "commits": commits, "model": model, "contextTokens": used, "windowTokens": window.size,
+        "percentLeft": fill.percent_left,
+        "uncachedTokens": uncached, "cacheWriteTokens": written, "cacheReadTokens": read, "outputTokens": output,
+        "hitRatio": share(read, uncached + written + read), "rewriteFactor": share(written, largest), "costUsd": cost,
+    });
+    if as_json {
+        print_json(&facts);
+        return Ok(());
+    }
+    println!(
+        "lines        {} ({} skipped), {} replies, {calls} tool calls, {commits} commits",
+        log.lines().len(),
+        record.skipped.len(),
+        replies.len()
+    );
+    println!("model        {model}");
+    println!("context      {used} tokens of {} ({} % left)", window.size, fill.percent_left);
+    println!("input        {uncached} uncached, {written} written to the cache, {read} read from it");
+    println!("output       {output}");
+    println!(
+        "cache        {:.1} % read, re-write factor {:.2}",
+        share(read, uncached + written + read) * 100.0,
+        share(written, largest)
+    );
+    match cost {
+        Some(cost) => println!("cost         ${cost:.4}"),
+        None => println!("cost         unknown: no price for this model"),
+    }
+    Ok(())
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,65 @@
+//! Every environment variable this program reads, each one constant. The reference is made from this list.
+
+use std::path::PathBuf;
+
+/// A variable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variable {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it does.
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the test that checks the reference"))]
+    pub(crate) about: &'static str,
+}
+
+macro_rules! variables {
+    ($($constant:ident = $name:literal, $about:literal;)*) => {
+        $(#[doc = $about] pub(crate) const $constant: Variable = Variable { name: $name, about: $about };)*
+        /// All of them.
+        #[cfg_attr(not(test), expect(dead_code, reason = "read by the test that checks the reference"))]
+        pub(crate) const ALL: &[Variable] = &[$($constant),*];
+    };
+}
+
+variables! {
+    API_KEY = "ANTHROPIC_API_KEY", "The API key, sent as `x-api-key`.";
+    AUTH_TOKEN = "ANTHROPIC_AUTH_TOKEN", "A token, sent as `authorization: Bearer`; used when there is no key.";
+    BASE_URL = "ANTHROPIC_BASE_URL", "The server to talk to.";
+    MODEL = "ANTHROPIC_MODEL", "The model, when neither a flag nor the settings name one.";
+    CONFIG_DIR = "CLAUDE_CONFIG_DIR", "The config home instead of `~/.claude`.";
+    MAX_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "The most tokens a reply may have.";
+    MAX_THINKING = "MAX_THINKING_TOKENS", "The budget for thinking; 0 turns it off.";
+    MAX_CONTEXT = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "The window of a model that is not in the table.";
+    COMPACT_WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "A cap on the window, whatever the model has.";
+    HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
+    NO_COLOR = "NO_COLOR", "Any value turns colours off.";
+}
+
+impl Variable {
+    /// Its value, unless it is unset or empty.
+    #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+    pub(crate) fn get(&self) -> Option<String> {
+        std::env::var(self.name).ok().filter(|value| !value.is_empty())
+    }
+
+    /// Its value as a number; one that is none is an error that says so.
+    pub(crate) fn number(&self) -> anyhow::Result<Option<u64>> {
+        let parse = |text: String| {
+            text.trim().parse().map_err(|_| anyhow::anyhow!("{} should be a number, not {text:?}", self.name))
+        };
+        self.get().map(parse).transpose()
+    }
+}
+
+/// The user's home directory.
+pub(crate) fn home() -> Option<PathBuf> {
+    HOME.get().map(PathBuf::from)
+}
+
+/// The working directory, symbolic links followed.
+#[expect(clippy::disallowed_methods, reason = "the one place where the working directory is read")]
+pub(crate) fn directory() -> anyhow::Result<PathBuf> {
+    let directory =
+        std::env::current_dir().map_err(|error| anyhow::anyhow!("the working directory is gone: {error}"))?;
+    Ok(files::real(&directory)?)
+}

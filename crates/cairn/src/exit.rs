@@ -1,0 +1,70 @@
+//! Exit codes, by what a script can do about them.
+
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// It did what was asked.
+    Success = 0,
+    /// Something else went wrong.
+    Failure = 1,
+    /// The arguments make no sense.
+    Usage = 2,
+    /// The key is missing or refused, or the account cannot pay.
+    Credentials = 3,
+    /// The model's server cannot be reached or keeps failing.
+    Unavailable = 4,
+    /// A limit was reached: rounds, output, window, or the same call again and again.
+    Limit = 5,
+    /// The model declined, or its server refused the request.
+    Refused = 6,
+    /// A file or a session could not be read or written.
+    Files = 7,
+    /// Interrupted from the keyboard.
+    Interrupted = 130,
+}
+
+/// What `--help` says about them.
+pub(crate) const HELP: &str = "\
+Exit codes: 0 done, 1 failed, 2 bad arguments, 3 key missing or refused, 4 server unreachable or busy, \
+5 a limit was reached, 6 refused by the model or its server, 7 a file or session could not be read or written, \
+130 interrupted.";
+
+impl Code {
+    /// The code for an error that ended the program.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        if let Some(error) = error.downcast_ref::<provider::Error>() {
+            return Self::of_provider(error);
+        }
+        if error.downcast_ref::<crate::setup::NoKey>().is_some() {
+            return Self::Credentials;
+        }
+        match error.downcast_ref::<engine::Error>() {
+            Some(engine::Error::BadId { .. } | engine::Error::Rule(_)) => Self::Usage,
+            Some(_) => Self::Files,
+            None if error.downcast_ref::<files::Error>().is_some() => Self::Files,
+            None => Self::Failure,
+        }
+    }
+
+    /// The code for a request that got no reply.
+    pub(crate) fn of_provider(error: &provider::Error) -> Self {
+        use provider::Error as E;
+        match error {
+            E::Auth { .. } | E::Billing { .. } => Self::Credentials,
+            E::Busy { .. } | E::Unreachable { .. } | E::Cut { .. } | E::Idle { .. } | E::Malformed { .. } => {
+                Self::Unavailable
+            }
+            E::Overflow { .. } => Self::Limit,
+            E::Refused { .. } => Self::Refused,
+            _ => Self::Failure,
+        }
+    }
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
