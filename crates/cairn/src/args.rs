@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::commands::{demo, session, simulate};
-use crate::exit;
+use crate::{env, exit};
 
 /// Memory and context for AI agents, in plain files.
 ///
 /// Runs an agent session on an append-only log: what is said, done and decided is kept, and what the model sees is
 /// computed from it. Sessions lie where Claude Code keeps its own, and each program can show the other's.
 #[derive(Debug, Parser)]
-#[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP), args_conflicts_with_subcommands = true)]
+#[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}\n{}", env::help(), exit::HELP), args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,

@@ -1,4 +1,4 @@
-//! Every environment variable this program reads, each one constant. The reference is made from this list.
+//! Every environment variable this program reads, each one constant. The help is made from this list.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,6 @@ pub(crate) struct Variable {
     /// Its name.
     pub(crate) name: &'static str,
     /// What it does.
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by the test that checks the reference"))]
     pub(crate) about: &'static str,
 }
 
@@ -16,7 +15,6 @@ macro_rules! variables {
     ($($constant:ident = $name:literal, $about:literal;)*) => {
         $(#[doc = $about] pub(crate) const $constant: Variable = Variable { name: $name, about: $about };)*
         /// All of them.
-        #[cfg_attr(not(test), expect(dead_code, reason = "read by the test that checks the reference"))]
         pub(crate) const ALL: &[Variable] = &[$($constant),*];
     };
 }
@@ -49,6 +47,12 @@ impl Variable {
         };
         self.get().map(parse).transpose()
     }
+}
+
+/// What `--help` says about them.
+pub(crate) fn help() -> String {
+    let line = |variable: &Variable| format!("  {:<32} {}\n", variable.name, variable.about);
+    format!("Environment:\n{}", ALL.iter().map(line).collect::<String>())
 }
 
 /// The user's home directory.

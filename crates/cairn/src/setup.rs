@@ -21,7 +21,7 @@ use crate::env;
 /// The model when nobody names one.
 const DEFAULT_MODEL: &str = "claude-sonnet-5";
 /// The most a reply may be when nobody says.
-const MAX_OUTPUT_TOKENS: u64 = 32_000;
+pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 /// Thinking below this is refused by the API.
 const LEAST_THINKING: u64 = 1_024;
 

@@ -14,8 +14,9 @@ use transcript::tokens::predictions;
 use transcript::window::{AutoCompact, Window, WindowHints};
 use transcript::{Log, Prologue, Request, Role, Usage};
 
+use crate::env;
 use crate::exit::Code;
-use crate::setup::Place;
+use crate::setup::{MAX_OUTPUT_TOKENS, Place};
 use crate::style::{Style, one_line};
 
 /// Look at sessions, whoever wrote them.
@@ -252,7 +253,13 @@ fn stats(record: &Record, as_json: bool) -> anyhow::Result<()> {
     let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
     let model = models(log).next_back().unwrap_or_default();
     let used = log.view().tally().count();
-    let window = Window::of(&WindowHints { model: &model, max_output: 32_000, ..WindowHints::default() });
+    let window = Window::of(&WindowHints {
+        model: &model,
+        max_context_tokens: env::MAX_CONTEXT.number()?,
+        auto_compact_window: env::COMPACT_WINDOW.number()?,
+        max_output: log.view().prologue().map_or(MAX_OUTPUT_TOKENS, |known| known.max_tokens),
+        ..WindowHints::default()
+    });
     let fill = window.fill(used, AutoCompact::On);
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let facts = json!({
