@@ -16,17 +16,21 @@
 
 mod error;
 mod lines;
+mod lock;
 mod log;
 mod named;
 mod put;
 mod root;
 mod stamp;
+mod walk;
 
 pub use error::Error;
 pub use lines::{Ending, Line, Lines, OVERSIZED, Text};
+pub use lock::Lock;
 pub use log::Log;
 pub use named::{
     create_directory, create_new, list, open, read, read_range, real, remove, replace, replace_unchanged, stamp,
 };
-pub use root::{Entry, EntryKind, Root};
+pub use root::{Entry, EntryKind, Head, Root};
 pub use stamp::{Snapshot, Stamp};
+pub use walk::Found;

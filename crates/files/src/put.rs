@@ -60,11 +60,19 @@ pub(crate) fn create_new(dir: &Dir, name: &OsStr, bytes: &[u8], mode: Mode) -> i
     }
     let held = format!(".{}-{}.new", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
     written(dir, bytes, mode)?.replace(&held)?;
-    // A link refuses to take a name that is in use: this is what makes it safe against a second creator.
-    let linked = dir.hard_link(&held, dir, name);
-    dir.remove_file(&held)?;
-    linked?;
+    // A link refuses to take a name that is in use: this is what makes it safe against a second creator. Where the file
+    // system has no links, a rename can be told to refuse.
+    let placed = match dir.hard_link(&held, dir, name) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => rename_new(dir, &held, name),
+        linked => linked,
+    };
+    let _ = dir.remove_file(&held);
+    placed?;
     sync(dir)
+}
+
+fn rename_new(dir: &Dir, from: &str, to: &OsStr) -> io::Result<()> {
+    Ok(rustix::fs::renameat_with(dir, from, dir, to, rustix::fs::RenameFlags::NOREPLACE)?)
 }
 
 fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<TempFile<'d>> {
@@ -111,4 +119,20 @@ pub(crate) fn bounded(file: impl Read, expected: u64, limit: u64) -> io::Result<
     let mut bytes = Vec::with_capacity(capacity);
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rename_to_a_new_name_refuses_one_that_is_in_use() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(directory.path(), cap_std::ambient_authority()).unwrap();
+        dir.write("one", "1").unwrap();
+        dir.write("two", "2").unwrap();
+        assert_eq!(rename_new(&dir, "one", OsStr::new("two")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        rename_new(&dir, "one", OsStr::new("three")).unwrap();
+        assert_eq!(dir.read("three").unwrap(), b"1");
+    }
 }

@@ -5,6 +5,7 @@
 //! atomically, with an explicit mode; directories made on the way are private (0700).
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
@@ -33,6 +34,17 @@ pub struct Entry {
     /// What it is.
     pub kind: EntryKind,
     /// Its length in bytes.
+    pub len: u64,
+    /// When it was last modified, where the file system knows.
+    pub modified: Option<SystemTime>,
+}
+
+/// The beginning of a file.
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// The first bytes.
+    pub bytes: Vec<u8>,
+    /// How long the file is.
     pub len: u64,
     /// When it was last modified, where the file system knows.
     pub modified: Option<SystemTime>,
@@ -106,6 +118,38 @@ impl Root {
         Ok(Snapshot { bytes, stamp })
     }
 
+    /// The first bytes of a file, at most `limit` of them, and what the file is.
+    pub fn head(&self, relative: impl AsRef<Path>, limit: u64) -> Result<Head, Error> {
+        let relative = relative.as_ref();
+        let failed = |error| Error::of(&self.path.join(relative), error);
+        let mut file = self.dir.open_with(relative, &put::reading()).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(Error::IsDirectory { path: self.path.join(relative) });
+        }
+        if !metadata.is_file() {
+            return Err(Error::NotRegular { path: self.path.join(relative) });
+        }
+        let len = metadata.len();
+        // One byte above the length, so that the read that fills it also finds the end.
+        let room = usize::try_from(len.min(limit)).unwrap_or(0).saturating_add(1);
+        let mut bytes = vec![0; room];
+        let mut filled = 0;
+        while filled < room {
+            match file.read(&mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+            if filled as u64 >= len {
+                break;
+            }
+        }
+        bytes.truncate(filled.min(usize::try_from(limit).unwrap_or(usize::MAX)));
+        Ok(Head { bytes, len, modified: metadata.modified().ok().map(cap_std::time::SystemTime::into_std) })
+    }
+
     /// Writes a new file; what exists is never overwritten.
     pub fn create_new(&self, relative: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Error> {
         let relative = relative.as_ref();
@@ -119,6 +163,45 @@ impl Root {
         let relative = relative.as_ref();
         let (dir, name) = self.place(relative)?;
         put::replace(&dir, name, bytes, Mode::Exact(mode)).map_err(|error| Error::of(&self.path.join(relative), error))
+    }
+
+    /// Writes a file atomically if it still is what `expected` says, else fails with [`Error::Changed`].
+    pub fn replace_unchanged(
+        &self,
+        relative: impl AsRef<Path>,
+        bytes: &[u8],
+        expected: &Stamp,
+        mode: u32,
+    ) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        let (dir, name) = self.place(relative)?;
+        let path = self.path.join(relative);
+        let still = || {
+            let file = dir.open_with(name, &put::reading())?;
+            if !file.metadata()?.is_file() {
+                return Ok(false);
+            }
+            Stamp::of_file(&mut file.into_std()).map(|now| now.same_content(expected))
+        };
+        match put::replace_if(&dir, name, bytes, Mode::Exact(mode), still) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Changed { path }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::Changed { path }),
+            Err(error) => Err(Error::of(&path, error)),
+        }
+    }
+
+    /// Gives a file another name, its content and times untouched; what has that name already is never overwritten.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let (target, name) = self.place(to)?;
+        // A link refuses a name that is in use. A crash before the removal leaves two names for one file.
+        self.dir.hard_link(from, &target, name).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::of(&self.path.join(to), error),
+            _ => Error::of(&self.path.join(from), error),
+        })?;
+        put::sync(&target).map_err(|error| Error::of(&self.path.join(to), error))?;
+        self.remove(from)
     }
 
     /// Removes a file.
@@ -146,6 +229,11 @@ impl Root {
         Ok(entries)
     }
 
+    /// The opened directory itself.
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
     /// The directory and the name a relative path stands for; directories on the way are made.
     fn place<'p>(&self, relative: &'p Path) -> Result<(Dir, &'p OsStr), Error> {
         let escapes = || Error::Escapes { path: relative.to_owned() };
@@ -168,7 +256,7 @@ impl Root {
 }
 
 impl EntryKind {
-    fn of(kind: FileType) -> Self {
+    pub(crate) fn of(kind: FileType) -> Self {
         if kind.is_file() {
             Self::File
         } else if kind.is_dir() {

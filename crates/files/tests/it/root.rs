@@ -61,3 +61,73 @@ fn a_pipe_below_a_root_does_not_hang() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     assert!(matches!(root.read("pipe", 9).unwrap_err(), Error::NotRegular { .. }));
 }
+
+#[test]
+fn a_head_is_the_beginning_of_a_file_and_its_length() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    root.replace("a", b"0123456789", 0o600).unwrap();
+    let head = root.head("a", 4).unwrap();
+    assert_eq!((head.bytes.as_slice(), head.len, head.modified.is_some()), (&b"0123"[..], 10, true));
+    assert_eq!(root.head("a", 10).unwrap().bytes, b"0123456789");
+    assert_eq!(root.head("a", 1_000).unwrap().bytes, b"0123456789");
+    root.replace("empty", b"", 0o600).unwrap();
+    assert_eq!(root.head("empty", 9).unwrap().bytes, b"");
+    rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    assert!(matches!(root.head("pipe", 9).unwrap_err(), Error::NotRegular { .. }));
+    assert!(matches!(root.head(".", 9).unwrap_err(), Error::IsDirectory { .. }));
+}
+
+#[test]
+fn a_walk_finds_what_lies_below_and_ends_in_a_loop_of_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    for path in ["b.md", "a/c.md", "a/d/e.md", "logs/f.md"] {
+        root.replace(path, b"", 0o600).unwrap();
+    }
+    symlink("..", directory.path().join("a/loop")).unwrap();
+    let found = root.walk(|path| path != std::path::Path::new("logs")).unwrap();
+    let paths: Vec<_> = found.iter().map(|found| (found.path.to_str().unwrap(), found.kind)).collect();
+    let file = files::EntryKind::File;
+    assert_eq!(paths, [("a/c.md", file), ("a/d/e.md", file), ("a/loop", files::EntryKind::Link), ("b.md", file)]);
+}
+
+/// MEM-7: a file that changed since it was read is not overwritten, nor is one that is in the way of a new name.
+#[test]
+fn what_changed_meanwhile_is_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    root.replace("a", b"one", 0o600).unwrap();
+    let seen = root.read("a", 9).unwrap().stamp;
+    root.replace_unchanged("a", b"two", &seen, 0o600).unwrap();
+    assert!(matches!(root.replace_unchanged("a", b"three", &seen, 0o600).unwrap_err(), Error::Changed { .. }));
+    assert_eq!(root.read("a", 9).unwrap().bytes, b"two");
+    root.replace("b", b"", 0o600).unwrap();
+    assert!(matches!(root.rename("a", "b").unwrap_err(), Error::Exists { .. }));
+    assert!(matches!(root.rename("none", "c").unwrap_err(), Error::NotFound { .. }));
+    assert!(root.rename("a", "../c").is_err());
+    root.rename("a", "sub/c").unwrap();
+    assert!(matches!(root.read("a", 9).unwrap_err(), Error::NotFound { .. }));
+    assert_eq!(root.read("sub/c", 9).unwrap().bytes, b"two");
+    root.remove("sub/c").unwrap();
+    assert!(matches!(root.replace_unchanged("sub/c", b"x", &seen, 0o600).unwrap_err(), Error::Changed { .. }));
+}
+
+#[test]
+fn a_lock_keeps_a_second_holder_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    let held = root.lock(".lock").unwrap();
+    let path = directory.path().to_owned();
+    let (say, heard) = std::sync::mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        let lock = Root::open(&path).unwrap().lock(".lock").unwrap();
+        say.send(()).unwrap();
+        drop(lock);
+    });
+    assert!(heard.try_recv().is_err());
+    drop(held);
+    heard.recv().unwrap();
+    waiting.join().unwrap();
+    assert!(root.lock("../lock").is_err());
+}

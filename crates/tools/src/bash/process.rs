@@ -78,16 +78,8 @@ pub(super) async fn run(
     cancel: &CancellationToken,
 ) -> io::Result<Ended> {
     let (reader, writer) = io::pipe()?;
-    let mut command = CommandWrap::with_new("bash", |command| {
-        command.arg("-c").arg(script).current_dir(directory);
-        command.envs(ENVIRONMENT);
-        for secret in SECRETS {
-            command.env_remove(secret);
-        }
-        command.stdin(Stdio::null());
-    });
+    let mut command = shell(script, directory);
     command.command_mut().stdout(writer.try_clone()?).stderr(writer);
-    command.wrap(ProcessSession);
     let mut child = command.spawn()?;
     // It holds the writing end: as long as we have it too, the pipe has no end.
     drop(command);
@@ -121,6 +113,18 @@ pub(super) async fn run(
     child.wait().await?;
     group.release();
     Ok(Ended { end, printed: output.printed, stopped_others })
+}
+
+/// A shell of its own, without input, terminal and secrets.
+fn shell(script: &str, directory: &Path) -> CommandWrap {
+    let mut shell = CommandWrap::with_new("bash", |command| {
+        command.arg("-c").arg(script).current_dir(directory).stdin(Stdio::null()).envs(ENVIRONMENT);
+        for secret in SECRETS {
+            command.env_remove(secret);
+        }
+    });
+    shell.wrap(ProcessSession);
+    shell
 }
 
 /// The reading end of the pipe, and what came through it.
@@ -208,4 +212,18 @@ fn has_living(group: Pid) -> bool {
         }
     }
     !looked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_taken_out_of_the_environment() {
+        let shell = shell("true", Path::new("/"));
+        let changes: Vec<_> = shell.command().as_std().get_envs().collect();
+        for secret in ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"] {
+            assert!(changes.contains(&(secret.as_ref(), None)), "{secret}");
+        }
+    }
 }

@@ -1,0 +1,39 @@
+//! A lock that several processes respect, held for as long as the value lives.
+//!
+//! It lies on a file of its own, since the files it guards are replaced, and a lock on a replaced file guards nothing.
+//! The operating system gives it back when the process ends, however it ends: there is no stale lock to clean up.
+
+use std::fs::File;
+use std::path::Path;
+
+use cap_std::fs::{OpenOptions, OpenOptionsExt};
+
+use crate::error::Error;
+use crate::root::Root;
+
+/// The mode of a lock file.
+const PRIVATE_FILE: u32 = 0o600;
+
+/// A lock that is held.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Root {
+    /// Takes the lock on the file `relative` (made where it is missing), waiting until whoever holds it lets go.
+    pub fn lock(&self, relative: impl AsRef<Path>) -> Result<Lock, Error> {
+        let relative = relative.as_ref();
+        let path = self.path().join(relative);
+        let failed = |error| Error::of(&path, error);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).mode(PRIVATE_FILE);
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        let file = self.dir().open_with(relative, &options).map_err(failed)?.into_std();
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(Error::NotRegular { path });
+        }
+        file.lock().map_err(failed)?;
+        Ok(Lock { _file: file })
+    }
+}
