@@ -27,6 +27,7 @@ variables! {
     CONFIG_DIR = "CLAUDE_CONFIG_DIR", "The config home instead of `~/.claude`.";
     MAX_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "The most tokens a reply may have.";
     MAX_THINKING = "MAX_THINKING_TOKENS", "The budget for thinking; 0 turns it off.";
+    MAX_RETRIES = "CLAUDE_CODE_MAX_RETRIES", "How often a request that failed is tried again.";
     MAX_CONTEXT = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "The window of a model that is not in the table.";
     COMPACT_WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "A cap on the window, whatever the model has.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";

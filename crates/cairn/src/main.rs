@@ -1,11 +1,10 @@
 //! The binary: arguments, environment, terminal and exit codes. Everything worth a test elsewhere lives elsewhere.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to the terminal is this crate's job")]
-
 mod args;
 mod commands;
 mod env;
 mod exit;
+mod out;
 mod output;
 mod setup;
 mod style;
@@ -30,6 +29,7 @@ fn main() -> ExitCode {
         .and_then(|runtime| runtime.block_on(commands::run(args)));
     match result {
         Ok(code) => code.into(),
+        Err(error) if out::reader_has_gone(&error) => exit::Code::Success.into(),
         Err(error) => {
             style::print_error(&error);
             exit::Code::of(&error).into()

@@ -13,6 +13,7 @@ use transcript::price::Prices;
 
 use crate::args::OutputFormat;
 use crate::exit::Code;
+use crate::out::{show, talk};
 use crate::style::{Style, one_line};
 
 /// Prints events and the result of a headless run.
@@ -77,19 +78,19 @@ impl Output {
             Event::ToolEnded { tool, output, .. } => {
                 let failed = output.outcome == transcript::Outcome::Failed;
                 let mark = if failed { style.red("✗") } else { style.green("✓") };
-                eprintln!("{mark} {} {}", style.bold(tool), style.dim(&one_line(&output.summary, 100)));
+                talk!("{mark} {} {}", style.bold(tool), style.dim(&one_line(&output.summary, 100)));
             }
             Event::ToolStarted { tool, input, .. } if tool == "Bash" => {
                 let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
-                eprintln!("{}", style.dim(&format!("  $ {command}")));
+                talk!("{}", style.dim(&format!("  $ {command}")));
             }
             Event::Retrying { attempt, after, why } => {
-                eprintln!(
+                talk!(
                     "{}",
                     style.dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))
                 );
             }
-            Event::Warning(text) => eprintln!("{} {text}", style.cyan("warning:")),
+            Event::Warning(text) => talk!("{} {text}", style.cyan("warning:")),
             _ => {}
         }
     }
@@ -139,7 +140,7 @@ impl Output {
         match self.format {
             OutputFormat::Text => {
                 if !turn.text.trim().is_empty() && code != Code::Interrupted {
-                    println!("{}", turn.text.trim_end());
+                    show!("{}", turn.text.trim_end());
                 }
                 if let Some(trouble) = trouble {
                     let error = match &turn.end {

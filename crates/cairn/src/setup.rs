@@ -159,7 +159,10 @@ pub(crate) fn agent(
     };
     let prologue = prompt::prologue(&ingredients, known.as_deref());
     let temporary = session.path().with_extension("");
-    let mut scope = tools::Scope::new(&place.directory, temporary).with_directories(directories);
+    let denied = policy.rules.clone();
+    let mut scope = tools::Scope::new(&place.directory, temporary)
+        .with_directories(directories)
+        .with_readable(Arc::new(move |path| may_read(&denied, path)));
     if let Some(home) = &place.user_home {
         scope = scope.with_home(home.clone());
     }
@@ -202,7 +205,17 @@ fn anthropic_from_env() -> anyhow::Result<Arc<dyn provider::Model>> {
     let key = env::API_KEY.get().map(|key| Auth::ApiKey(key.into()));
     let auth = key.or_else(|| env::AUTH_TOKEN.get().map(|token| Auth::AuthToken(token.into()))).ok_or(NoKey)?;
     let base = env::BASE_URL.get().unwrap_or_else(|| anthropic::BASE_URL.to_owned());
-    Ok(Arc::new(Anthropic::new(anthropic::Config::new(base, auth))?))
+    let mut config = anthropic::Config::new(base, auth);
+    if let Some(retries) = env::MAX_RETRIES.number()? {
+        config.retry.attempts = u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1);
+    }
+    Ok(Arc::new(Anthropic::new(config)?))
+}
+
+/// Whether no rule keeps a file from being read; searches leave out those that one does.
+fn may_read(rules: &tools::permission::Rules, path: &Path) -> bool {
+    let subject = tools::Subject::Path { named: path.to_owned(), real: path.to_owned() };
+    !matches!(rules.decide("Read", &subject), tools::permission::Verdict::Deny(_))
 }
 
 fn resolve_alias(name: &str) -> String {

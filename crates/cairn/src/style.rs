@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use crate::env;
+use crate::out::talk;
 
 /// A colour, or none.
 #[derive(Debug, Clone, Copy)]
@@ -54,17 +55,17 @@ impl Style {
 /// `error:`, its `cause:`s, and after a blank line what to do.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let style = Style::stderr();
-    eprintln!("{} {error}", style.red("error:"));
+    talk!("{} {error}", style.red("error:"));
     let mut shown = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         if !shown.contains(&cause) {
-            eprintln!("{} {cause}", style.red("cause:"));
+            talk!("{} {cause}", style.red("cause:"));
         }
         shown = cause;
     }
     if let Some(hint) = hint(error) {
-        eprintln!("\n{} {hint}", style.cyan("hint:"));
+        talk!("\n{} {hint}", style.cyan("hint:"));
     }
 }
 

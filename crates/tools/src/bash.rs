@@ -161,7 +161,7 @@ fn output(ended: &Ended, timeout: Duration, mut notes: Vec<String>) -> Output {
     match failure {
         Some(_) => Output::failed(text),
         None => {
-            let summary = text.lines().next().unwrap_or_default().to_owned();
+            let summary = text.trim_end().lines().next_back().unwrap_or_default().to_owned();
             Output::done(text, summary)
         }
     }

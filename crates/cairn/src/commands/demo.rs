@@ -23,6 +23,7 @@ use transcript::Block;
 use transcript::price::Prices;
 
 use crate::exit::Code;
+use crate::out::{show, show_part};
 use crate::style::{Style, one_line};
 
 const SCRIPT: &str = include_str!("demo/script.toml");
@@ -52,8 +53,8 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let root = files::real(folder.path())?;
     let stage = Stage::set(&root, args).await?;
     let style = Style::stdout();
-    println!("{}", style.bold("A coding session, played against a simulated model. Everything else is real."));
-    println!("{}\n", style.dim(&format!("project {}", stage.project.display())));
+    show!("{}", style.bold("A coding session, played against a simulated model. Everything else is real."));
+    show!("{}\n", style.dim(&format!("project {}", stage.project.display())));
 
     let (mut agent, first) = stage.agent(None)?;
     let id = agent.session().id().to_owned();
@@ -61,7 +62,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let fixed = first.play(&mut agent, "The tests fail. Make them pass.").await;
     drop(agent);
 
-    println!("\n{}\n", style.dim("The session is closed and opened again from its file."));
+    show!("\n{}\n", style.dim("The session is closed and opened again from its file."));
     let (mut agent, second) = stage.agent(Some(&id))?;
     let told = second.play(&mut agent, "What did you change?").await;
 
@@ -70,7 +71,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     stage.simulator.shutdown().await;
     if args.keep {
         let kept = folder.keep();
-        println!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
+        show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
     }
     anyhow::ensure!(fixed && told, "the demo did not reach its end; please report this with the output above");
     Ok(Code::Success)
@@ -174,7 +175,7 @@ impl Timeline {
                 let failed = output.outcome == transcript::Outcome::Failed;
                 let mark = if failed { self.style.red("✗") } else { self.style.green("✓") };
                 self.quiet();
-                println!("{:18}{mark} {}", "", self.style.dim(&one_line(&output.summary, 90)));
+                show!("{:18}{mark} {}", "", self.style.dim(&one_line(&output.summary, 90)));
             }
             _ => {}
         }
@@ -183,23 +184,22 @@ impl Timeline {
     fn line(&self, who: &str, what: &str) {
         self.quiet();
         let (time, who) = (self.time(), self.style.cyan(&format!("{who:<8}")));
-        println!("{time}  {who} {}", one_line(what, 100));
+        show!("{time}  {who} {}", one_line(what, 100));
     }
 
     fn speak(&self, text: &str) {
         let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
         if !*speaking {
-            print!("{}  {} ", self.time(), self.style.bold("model   "));
+            show_part!("{}  {} ", self.time(), self.style.bold("model   "));
             *speaking = true;
         }
-        print!("{}", text.replace('\n', " "));
-        let _ = std::io::Write::flush(&mut std::io::stdout());
+        show_part!("{}", text.replace('\n', " "));
     }
 
     fn quiet(&self) {
         let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *speaking) {
-            println!();
+            show!();
         }
     }
 
@@ -210,11 +210,11 @@ impl Timeline {
 
 fn print_figures(report: &Report) {
     let style = Style::stdout();
-    println!("\n{}", style.bold("request  uncached   written      read    output       cost"));
+    show!("\n{}", style.bold("request  uncached   written      read    output       cost"));
     for line in &report.requests {
         let written = line.input.write_5m + line.input.write_1h;
         let (uncached, read) = (line.input.uncached, line.input.read);
-        println!("{:>7} {uncached:>9} {written:>9} {read:>9} {:>9}   ${:.5}", line.index, line.output, line.price);
+        show!("{:>7} {uncached:>9} {written:>9} {read:>9} {:>9}   ${:.5}", line.index, line.output, line.price);
     }
     let totals = &report.totals;
     let all = totals.input.total();
@@ -222,14 +222,14 @@ fn print_figures(report: &Report) {
         let usage = transcript::Usage { input_tokens: all, output_tokens: totals.output, ..Default::default() };
         price.cost(&usage)
     });
-    println!(
+    show!(
         "\n{} tokens read, {:.0} % of them from the cache; {} written; {} prefix breaks",
         all,
         totals.hit_ratio * 100.0,
         totals.output,
         totals.breaks
     );
-    println!(
+    show!(
         "{}",
         style.green(&format!("cost ${:.5}, without the cache ${:.5}", totals.price, without.unwrap_or_default()))
     );

@@ -9,6 +9,7 @@ use transcript::Block;
 
 use crate::args::RunArgs;
 use crate::exit::Code;
+use crate::out::talk;
 use crate::output::{Facts, Output};
 use crate::setup::{self, Place};
 use crate::style::Style;
@@ -27,7 +28,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     };
     let mut ready = setup::agent(args, &place, Arc::new(Nobody), listener)?;
     for warning in &ready.warnings {
-        eprintln!("{} {warning}", Style::stderr().cyan("warning:"));
+        talk!("{} {warning}", Style::stderr().cyan("warning:"));
     }
     let cancel = CancellationToken::new();
     let on_interrupt = cancel.clone();

@@ -16,6 +16,7 @@ use transcript::{Log, Prologue, Request, Role, Usage};
 
 use crate::env;
 use crate::exit::Code;
+use crate::out::{data, talk};
 use crate::setup::{MAX_OUTPUT_TOKENS, Place};
 use crate::style::{Style, one_line};
 
@@ -94,13 +95,9 @@ fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
 fn read(place: &Place, name: &str) -> anyhow::Result<Record> {
     let record = record::read(&find(place, name)?)?;
     for line in &record.skipped {
-        eprintln!("{} line {} was skipped: {}", Style::stderr().cyan("warning:"), line.number, line.why);
+        talk!("{} line {} was skipped: {}", Style::stderr().cyan("warning:"), line.number, line.why);
     }
     Ok(record)
-}
-
-fn print_json(value: &Value) {
-    println!("{value}");
 }
 
 fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
@@ -115,13 +112,13 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
         .collect();
     if as_json {
         let row = |(id, modified, bytes, title): &(String, String, u64, String)| json!({"id": id, "modified": modified, "bytes": bytes, "title": title});
-        print_json(&rows.iter().map(row).collect());
+        data!("{}", rows.iter().map(row).collect::<Value>())?;
     } else if rows.is_empty() {
-        eprintln!("No sessions in {} yet.", place.directory.display());
+        talk!("No sessions in {} yet.", place.directory.display());
     } else {
         let style = Style::stdout();
         for (id, modified, bytes, title) in rows {
-            println!("{}  {}  {:>7}  {title}", style.cyan(&id), style.dim(&modified), size(bytes));
+            data!("{}  {}  {:>7}  {title}", style.cyan(&id), style.dim(&modified), size(bytes))?;
         }
     }
     Ok(())
@@ -148,7 +145,7 @@ fn first_words(path: &Path) -> String {
 fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {
     let messages = log.view().messages();
     if as_json {
-        println!("{}", serde_json::to_string(&messages)?);
+        data!("{}", serde_json::to_string(&messages)?)?;
         return Ok(());
     }
     let style = Style::stdout();
@@ -156,25 +153,25 @@ fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {
         for block in &message.blocks {
             match (message.role, block.kind()) {
                 (Role::User, Kind::Text) => {
-                    println!("{} {}\n", style.cyan("›"), block.as_text().unwrap_or_default().trim());
+                    data!("{} {}\n", style.cyan("›"), block.as_text().unwrap_or_default().trim())?;
                 }
-                (Role::Assistant, Kind::Text) => println!("{}\n", block.as_text().unwrap_or_default().trim()),
+                (Role::Assistant, Kind::Text) => data!("{}\n", block.as_text().unwrap_or_default().trim())?,
                 (_, Kind::ToolUse { name, .. }) => {
                     let input = block.input().unwrap_or_default().to_string();
-                    println!("{} {}", style.bold(name), style.dim(&one_line(&input, 100)));
+                    data!("{} {}", style.bold(name), style.dim(&one_line(&input, 100)))?;
                 }
                 (_, Kind::ToolResult { failed, .. }) => {
                     let text = block.result_text();
                     let mark = if *failed { style.red("✗") } else { style.green("✓") };
                     let rest = text.lines().count().saturating_sub(1);
                     let more = if rest > 0 { format!(" (+{rest} lines)") } else { String::new() };
-                    println!(
+                    data!(
                         "  {mark} {}\n",
                         style.dim(&format!("{}{more}", one_line(text.lines().next().unwrap_or_default(), 100)))
-                    );
+                    )?;
                 }
-                (_, Kind::Thinking) => println!("{}", style.dim("(thinking)")),
-                (_, kind) => println!("{}", style.dim(&format!("({kind:?})"))),
+                (_, Kind::Thinking) => data!("{}", style.dim("(thinking)"))?,
+                (_, kind) => data!("{}", style.dim(&format!("({kind:?})")))?,
             }
         }
     }
@@ -193,10 +190,10 @@ fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {
     let (marks, _) = mark(&prologue, &messages, None, Ttl::default());
     let body = envelope::messages(&Request { prologue, messages, marks });
     if as_json {
-        println!("{}", String::from_utf8_lossy(&body));
+        data!("{}", String::from_utf8_lossy(&body))?;
     } else {
         let value: Value = serde_json::from_slice(&body)?;
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        data!("{}", serde_json::to_string_pretty(&value)?)?;
     }
     Ok(())
 }
@@ -205,17 +202,17 @@ fn tokens(path: &Path, as_json: bool) -> anyhow::Result<()> {
     let (lines, _) = record::lines(path)?;
     let made = predictions(lines);
     if as_json {
-        println!("{}", serde_json::to_string(&made)?);
+        data!("{}", serde_json::to_string(&made)?)?;
         return Ok(());
     }
-    println!("{:>10}  {:>10}  {:>7}  reply", "estimated", "reported", "off");
+    data!("{:>10}  {:>10}  {:>7}  reply", "estimated", "reported", "off")?;
     for one in &made {
-        println!("{:>10}  {:>10}  {:>6.2}%  {}", one.estimated, one.reported, one.error() * 100.0, one.reply);
+        data!("{:>10}  {:>10}  {:>6.2}%  {}", one.estimated, one.reported, one.error() * 100.0, one.reply)?;
     }
     let mut errors: Vec<f64> = made.iter().map(transcript::tokens::Prediction::error).collect();
     errors.sort_by(f64::total_cmp);
     if let (Some(median), Some(high)) = (errors.get(errors.len() / 2), errors.get(errors.len() * 95 / 100)) {
-        println!("\n{} replies, median {:.2}%, 95th percentile {:.2}%", errors.len(), median * 100.0, high * 100.0);
+        data!("\n{} replies, median {:.2}%, 95th percentile {:.2}%", errors.len(), median * 100.0, high * 100.0)?;
     }
     Ok(())
 }
@@ -270,27 +267,27 @@ fn stats(record: &Record, as_json: bool) -> anyhow::Result<()> {
         "hitRatio": share(read, uncached + written + read), "rewriteFactor": share(written, largest), "costUsd": cost,
     });
     if as_json {
-        print_json(&facts);
+        data!("{facts}")?;
         return Ok(());
     }
-    println!(
+    data!(
         "lines        {} ({} skipped), {} replies, {calls} tool calls, {commits} commits",
         log.lines().len(),
         record.skipped.len(),
         replies.len()
-    );
-    println!("model        {model}");
-    println!("context      {used} tokens of {} ({} % left)", window.size, fill.percent_left);
-    println!("input        {uncached} uncached, {written} written to the cache, {read} read from it");
-    println!("output       {output}");
-    println!(
+    )?;
+    data!("model        {model}")?;
+    data!("context      {used} tokens of {} ({} % left)", window.size, fill.percent_left)?;
+    data!("input        {uncached} uncached, {written} written to the cache, {read} read from it")?;
+    data!("output       {output}")?;
+    data!(
         "cache        {:.1} % read, re-write factor {:.2}",
         share(read, uncached + written + read) * 100.0,
         share(written, largest)
-    );
+    )?;
     match cost {
-        Some(cost) => println!("cost         ${cost:.4}"),
-        None => println!("cost         unknown: no price for this model"),
+        Some(cost) => data!("cost         ${cost:.4}")?,
+        None => data!("cost         unknown: no price for this model")?,
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use simulator::{Clock, Options, Script, Simulator};
 
 use crate::exit::Code;
+use crate::out::data;
 
 /// The largest script that is read.
 const SCRIPT_LIMIT: u64 = 10_000_000;
@@ -34,13 +35,13 @@ pub(crate) async fn run(args: &SimulateArgs) -> anyhow::Result<Code> {
         .map_err(|error| anyhow::anyhow!("{}: {error}", args.script.display()))?;
     let options = Options { port: args.port, window: args.window, clock: Clock::Real, ..Options::default() };
     let simulator = Simulator::start(script, options).await?;
-    println!("listening on {}", simulator.url());
+    data!("listening on {}", simulator.url())?;
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}
     }
-    println!("{}", serde_json::to_string_pretty(&simulator.report())?);
+    data!("{}", serde_json::to_string_pretty(&simulator.report())?)?;
     simulator.shutdown().await;
     Ok(Code::Success)
 }

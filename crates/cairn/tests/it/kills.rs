@@ -1,0 +1,67 @@
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::stage::{Stage, run};
+
+/// A model that counts with a tool, and stops when it is told to.
+const COUNTER: &str = r#"
+    [[rule]]
+    name = "stop"
+    when = { user = "stop" }
+    say = "Stopped."
+    [[rule]]
+    name = "count on"
+    when = { visible = "(?s).*step (?P<n>\\d+) done" }
+    say = "On to {{ n|int + 1 }}."
+    call = [
+        { tool = "Bash", input = { command = "echo step {{ n|int + 1 }} done" } },
+        { tool = "Bash", input = { command = "echo beside" } },
+    ]
+    [[rule]]
+    name = "begin"
+    call = [{ tool = "Bash", input = { command = "echo step 1 done" } }]
+"#;
+
+const KILLS: u64 = 20;
+
+/// LOG-7, LOG-10: killed at any point, a session has lost no line that was acknowledged (a line is printed after it was
+/// written), and goes on with a history the API accepts.
+#[test]
+fn a_killed_session_has_lost_nothing_and_resumes() {
+    for seed in 1..=KILLS {
+        let stage = Stage::new(COUNTER);
+        let mut child = stage
+            .cairn()
+            .args(["-p", "count", "--output-format", "stream-json", "--allowedTools", "Bash(echo *)"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // A different point each time: after so many lines, and then somewhere in what follows.
+        let wanted = 1 + (seed * 2_654_435_761) % 17;
+        let mut acknowledged: Vec<Value> = Vec::new();
+        for line in lines.by_ref().take(wanted as usize) {
+            acknowledged.push(serde_json::from_str(&line.unwrap()).unwrap());
+        }
+        child.kill().unwrap();
+        acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()));
+        child.wait().unwrap();
+
+        let file = stage.session_files().remove(0);
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        let kept: HashSet<String> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .map(|line| line["message"]["content"].to_string())
+            .collect();
+        for line in acknowledged.iter().filter(|line| line["message"].is_object()) {
+            assert!(kept.contains(&line["message"]["content"].to_string()), "kill {seed} lost {line}");
+        }
+        let ran = run(stage.cairn().args(["-p", "stop", "--continue"]));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Stopped.\n"), "kill {seed}: {}", ran.stderr);
+        assert_eq!(stage.simulator.report().totals.refused, 0, "kill {seed}");
+    }
+}

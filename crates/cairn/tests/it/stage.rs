@@ -1,0 +1,94 @@
+//! A project, a config home and a simulated model for the real binary.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use simulator::{Options, Script, Simulator};
+use tempfile::TempDir;
+
+/// Everything a run needs, gone when dropped.
+pub struct Stage {
+    pub simulator: Simulator,
+    root: TempDir,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Stage {
+    pub fn new(script: &str) -> Self {
+        Self::with(script, Options::default())
+    }
+
+    pub fn with(script: &str, options: Options) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let mut script = Script::parse(script).unwrap();
+        std::fs::create_dir(root.path().join("project")).unwrap();
+        let project = std::fs::canonicalize(root.path().join("project")).unwrap();
+        script.vars.insert("project".into(), project.display().to_string());
+        let simulator = runtime.block_on(Simulator::start(script, options)).unwrap();
+        Self { simulator, root, runtime }
+    }
+
+    pub fn project(&self) -> PathBuf {
+        std::fs::canonicalize(self.root.path().join("project")).unwrap()
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.root.path().join("config")
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.project().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The binary, in the project, with nothing of the outer environment that matters.
+    pub fn cairn(&self) -> Command {
+        let mut command = bare(&self.project(), &self.config());
+        command.env("ANTHROPIC_API_KEY", "sk-test-key").env("ANTHROPIC_BASE_URL", self.simulator.url());
+        command
+    }
+
+    /// The session files of the project.
+    pub fn session_files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for project in std::fs::read_dir(self.config().join("projects")).into_iter().flatten().flatten() {
+            let inside = std::fs::read_dir(project.path()).unwrap().flatten().map(|entry| entry.path());
+            files.extend(inside.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")));
+        }
+        files.sort();
+        files
+    }
+
+    pub fn wait(&self, seconds: f32) {
+        // Only for the moment a kill is to hit; nothing is asserted about time.
+        self.runtime.block_on(async { tokio::time::sleep(std::time::Duration::from_secs_f32(seconds)).await });
+    }
+}
+
+/// The binary without a model.
+pub fn bare(project: &Path, config: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cairn"));
+    command.current_dir(project).env_clear().stdin(std::process::Stdio::null());
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("HOME", config.parent().unwrap()).env("CLAUDE_CONFIG_DIR", config);
+    command
+}
+
+/// What a run printed, and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub fn run(command: &mut Command) -> Ran {
+    let output = command.output().unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
