@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
-use transcript::mark::{Tail, Ttl, mark};
+use transcript::mark::{Ttl, mark};
 use transcript::{Block, Id, Outcome, Prologue, Reply, Request, StopReason, Usage};
 
 use crate::error::Error;
@@ -36,7 +36,6 @@ pub struct Agent {
     limits: Limits,
     ttl: Ttl,
     listener: Listener,
-    tail: Option<Tail>,
 }
 
 /// What an agent is made of.
@@ -112,7 +111,7 @@ impl Agent {
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: policy.mode,
         });
-        Ok(Self { session, model, tools, scope, policy, approver, limits, ttl, listener, tail: None })
+        Ok(Self { session, model, tools, scope, policy, approver, limits, ttl, listener })
     }
 
     /// The session.
@@ -121,12 +120,12 @@ impl Agent {
     }
 
     /// The request that would be sent now.
-    pub fn request(&self) -> Option<(Request, Option<Tail>)> {
+    pub fn request(&self) -> Option<Request> {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages();
-        let (marks, tail) = mark(&prologue, &messages, self.tail, self.ttl);
-        Some((Request { prologue, messages, marks }, tail))
+        let marks = mark(&prologue, &messages, view.answered(), self.ttl);
+        Some(Request { prologue, messages, marks })
     }
 
     /// One turn: the user's words, and everything until the model answers without calling a tool.
@@ -170,7 +169,7 @@ impl Agent {
     }
 
     async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
-        let Some((request, tail)) = self.request() else {
+        let Some(request) = self.request() else {
             let message = "the session has no prologue".to_owned();
             return Ok(Replied::Failed(provider::Error::Settings { message }));
         };
@@ -194,7 +193,6 @@ impl Agent {
                     return Ok(Replied::Failed(provider::Error::Cut { host, cause }));
                 }
                 Some(provider::Event::Done(reply)) => {
-                    self.tail = tail;
                     self.write_reply(&reply)?;
                     (self.listener)(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));

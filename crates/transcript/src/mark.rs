@@ -41,14 +41,12 @@ pub struct Marks {
     pub ttl: Ttl,
 }
 
-/// Where the last breakpoint of a request stood: how many blocks of messages it had up to there. Remembered for the
-/// next request, so that ten parallel calls do not pass the provider's look-back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tail(usize);
-
 /// Places the breakpoints of a request: at the end of the static system blocks, the end of the system blocks, the tail,
-/// and where the previous request's tail stood. Returns the new tail.
-pub fn mark(prologue: &Prologue, messages: &[Message], previous: Option<Tail>, ttl: Ttl) -> (Marks, Option<Tail>) {
+/// and where the previous request's tail stood. That one is given as a number of blocks ([`View::answered`]): with ten
+/// parallel calls the new tail is further away from it than the provider looks back.
+///
+/// [`View::answered`]: crate::view::View::answered
+pub fn mark(prologue: &Prologue, messages: &[Message], answered: usize, ttl: Ttl) -> Marks {
     let markable = |block: &Block| block.is_sendable() && *block.kind() != Kind::Thinking;
     let mut places = Vec::new();
     for (message, said) in messages.iter().enumerate() {
@@ -59,13 +57,12 @@ pub fn mark(prologue: &Prologue, messages: &[Message], previous: Option<Tail>, t
         |end: usize| places[..end.min(places.len())].iter().rposition(|place| markable(block_at(place)));
 
     let tail = last_markable(places.len());
-    let before = previous.and_then(|Tail(count)| last_markable(count)).filter(|&at| Some(at) != tail);
-    let marks = Marks {
+    let before = last_markable(answered).filter(|&at| Some(at) != tail);
+    Marks {
         system: system_marks(prologue),
         messages: before.into_iter().chain(tail).map(|at| places[at]).collect(),
         ttl,
-    };
-    (marks, tail.map(|at| Tail(at + 1)))
+    }
 }
 
 fn system_marks(prologue: &Prologue) -> Vec<usize> {
@@ -104,10 +101,10 @@ mod tests {
     /// request's tail stood; never more than four.
     #[test]
     fn breakpoints_stand_where_the_cache_will_be_read_next() {
-        let (first, tail) = mark(&prologue(3, 1), &messages(&[2]), None, Ttl::FiveMinutes);
+        let first = mark(&prologue(3, 1), &messages(&[2]), 0, Ttl::FiveMinutes);
         assert_eq!(first.system, [0, 2]);
         assert_eq!(first.messages, [Place { message: 0, block: 1 }]);
-        let (second, _) = mark(&prologue(3, 1), &messages(&[2, 25, 25]), tail, Ttl::OneHour);
+        let second = mark(&prologue(3, 1), &messages(&[2, 25, 25]), 2, Ttl::OneHour);
         assert_eq!(second.messages, [Place { message: 0, block: 1 }, Place { message: 2, block: 24 }]);
         assert_eq!(second.system.len() + second.messages.len(), 4);
     }
@@ -115,11 +112,11 @@ mod tests {
     /// CACHE-2: a prompt with one kind of system block gets one breakpoint for it, an empty one none.
     #[test]
     fn no_breakpoint_stands_twice_or_on_nothing() {
-        assert_eq!(mark(&prologue(2, 2), &[], None, Ttl::FiveMinutes).0.system, [1]);
-        assert_eq!(mark(&prologue(2, 0), &[], None, Ttl::FiveMinutes).0.system, [1]);
-        assert_eq!(mark(&prologue(0, 0), &[], None, Ttl::FiveMinutes).0, Marks::default());
-        let (same, tail) = mark(&prologue(0, 0), &messages(&[1]), None, Ttl::FiveMinutes);
-        assert_eq!(mark(&prologue(0, 0), &messages(&[1]), tail, Ttl::FiveMinutes).0, same);
+        assert_eq!(mark(&prologue(2, 2), &[], 0, Ttl::FiveMinutes).system, [1]);
+        assert_eq!(mark(&prologue(2, 0), &[], 0, Ttl::FiveMinutes).system, [1]);
+        assert_eq!(mark(&prologue(0, 0), &[], 0, Ttl::FiveMinutes), Marks::default());
+        let same = mark(&prologue(0, 0), &messages(&[1]), 0, Ttl::FiveMinutes);
+        assert_eq!(mark(&prologue(0, 0), &messages(&[1]), 1, Ttl::FiveMinutes), same);
     }
 
     /// CACHE-2: thinking cannot carry a breakpoint; the block before it does.
@@ -127,7 +124,7 @@ mod tests {
     fn thinking_carries_no_breakpoint() {
         let thinking = Block::parse(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
         let said = Message { role: Role::Assistant, blocks: vec![Block::text("x"), thinking] };
-        let (marks, _) = mark(&prologue(0, 0), &[said], None, Ttl::FiveMinutes);
+        let marks = mark(&prologue(0, 0), &[said], 0, Ttl::FiveMinutes);
         assert_eq!(marks.messages, [Place { message: 0, block: 0 }]);
     }
 }

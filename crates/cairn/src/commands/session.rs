@@ -187,7 +187,7 @@ fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {
         Prologue { model, max_tokens: 1, system, static_blocks: 0, tools, thinking: None, betas }.into()
     });
     let messages = view.messages();
-    let (marks, _) = mark(&prologue, &messages, None, Ttl::default());
+    let marks = mark(&prologue, &messages, view.answered(), Ttl::default());
     let body = envelope::messages(&Request { prologue, messages, marks });
     if as_json {
         data!("{}", String::from_utf8_lossy(&body))?;

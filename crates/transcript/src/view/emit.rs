@@ -44,6 +44,11 @@ impl View {
         messages
     }
 
+    /// How many blocks the newest reply answered: where the tail of the request before this one stood.
+    pub fn answered(&self) -> usize {
+        self.last_reply.map_or(0, |reply| self.blocks().take_while(|(item, _, _)| *item < reply).count())
+    }
+
     /// Calls of the newest reply that have no result yet, in order.
     pub fn open_calls(&self) -> Vec<Block> {
         let Some(Item { content: Content::Reply { blocks, calls }, .. }) =

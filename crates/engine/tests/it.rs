@@ -1,0 +1,10 @@
+//! Turns through the real engine, against the simulated model.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, unreachable_pub, reason = "tests")]
+
+#[path = "it/stage.rs"]
+mod stage;
+
+#[path = "it/asking.rs"]
+mod asking;
+#[path = "it/shape.rs"]
+mod shape;

@@ -1,0 +1,41 @@
+use crate::stage::{Stage, say};
+
+const WORKER: &str = r#"
+    [model]
+    seed = 1
+    [[rule]]
+    name = "sum up"
+    when = { visible = ["alpha", "beta"] }
+    say = "Both are there."
+    [[rule]]
+    name = "read both"
+    when = { missing = "alpha" }
+    say = "I read both."
+    call = [
+        { tool = "Read", input = { file_path = "{{ project }}/a.txt" } },
+        { tool = "Read", input = { file_path = "{{ project }}/b.txt" } },
+        { tool = "Read", input = { file_path = "{{ project }}/missing.txt" } },
+    ]
+"#;
+
+/// CACHE-2, LOG-13. Scenario: a turn with three parallel reads, one of which fails; then a second turn in a resumed
+/// session. What was sent stays, results stand in the order of their calls, breakpoints at static system, system, the
+/// previous tail and the tail.
+#[tokio::test]
+async fn two_turns_with_parallel_calls_and_a_resume() {
+    let stage = Stage::new(WORKER).await;
+    std::fs::write(stage.project().join("a.txt"), "alpha\n").unwrap();
+    std::fs::write(stage.project().join("b.txt"), "beta\n").unwrap();
+    let mut agent = stage.agent(None);
+    say(&mut agent, "look").await;
+    let id = agent.session().id().to_owned();
+    drop(agent);
+    let mut agent = stage.agent(Some(&id));
+    let turn = say(&mut agent, "and again?").await;
+    assert_eq!(turn.text, "Both are there.");
+    insta::assert_snapshot!(stage.shape());
+    let report = stage.simulator.report();
+    assert_eq!((report.totals.breaks, report.totals.refused), (0, 0));
+    let last = &report.requests[2];
+    assert!(last.input.read > 0 && last.input.uncached == 0, "{last:?}");
+}

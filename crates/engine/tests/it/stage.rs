@@ -1,0 +1,133 @@
+//! An agent in a temporary project, with a clock and names that repeat.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use engine::agent::{Parts, Turn};
+use engine::permission::{Approver, Nobody, Policy};
+use engine::prompt::{Ingredients, prologue};
+use engine::run::Limits;
+use engine::session::Fork;
+use engine::{Agent, Event, Home, Session, World};
+use provider::anthropic::{Anthropic, Auth, Config};
+use simulator::{Options, Script, Simulator};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
+use transcript::{Block, Id};
+
+pub struct Stage {
+    pub simulator: Simulator,
+    root: TempDir,
+    pub events: Arc<Mutex<Vec<Event>>>,
+    pub mode: Mode,
+    pub approver: Arc<dyn Approver>,
+}
+
+impl Stage {
+    pub async fn new(script: &str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("project")).unwrap();
+        let mut script = Script::parse(script).unwrap();
+        let project = std::fs::canonicalize(root.path().join("project")).unwrap();
+        script.vars.insert("project".into(), project.display().to_string());
+        let simulator = Simulator::start(script, Options::default()).await.unwrap();
+        Self { simulator, root, events: Arc::default(), mode: Mode::BypassPermissions, approver: Arc::new(Nobody) }
+    }
+
+    pub fn project(&self) -> PathBuf {
+        std::fs::canonicalize(self.root.path().join("project")).unwrap()
+    }
+
+    pub fn home(&self) -> Home {
+        Home::at(self.root.path().join("config"))
+    }
+
+    pub fn agent(&self, resume: Option<&str>) -> Agent {
+        let project = self.project();
+        let session = match resume {
+            Some(id) => Session::resume(&self.home(), &project, id, Fork::No, world(1_000)).unwrap().0,
+            None => Session::create(&self.home(), &project, None, world(0)).unwrap(),
+        };
+        let tools = tools::standard();
+        let ingredients = Ingredients {
+            model: "claude-sonnet-5",
+            max_tokens: 4_000,
+            thinking: None,
+            betas: Vec::new(),
+            tools: tools.iter().map(|tool| tool.definition()).collect(),
+            directory: Path::new("/project"),
+            extra_directories: &[],
+            branch: "main",
+            custom: None,
+            appended: None,
+            now: session.world().now(),
+        };
+        let prologue = prologue(&ingredients, session.log().view().prologue().map(|known| &**known));
+        let events = self.events.clone();
+        let parts = Parts {
+            scope: tools::Scope::new(&project, session.path().with_extension("")),
+            model: Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap()),
+            session,
+            tools,
+            policy: Policy { mode: self.mode, ..Policy::default() },
+            approver: self.approver.clone(),
+            limits: Limits::default(),
+            ttl: transcript::mark::Ttl::default(),
+            listener: Arc::new(move |event| events.lock().unwrap().push(event)),
+        };
+        Agent::new(parts, &prologue).unwrap()
+    }
+
+    /// The shape of what the model saw last: one line a block, breakpoints as `*`.
+    pub fn shape(&self) -> String {
+        let request = self.simulator.requests().pop().unwrap();
+        let mut lines = vec![format!("tools: {}", request["tools"].as_array().unwrap().len())];
+        let project = self.project().display().to_string();
+        let mut block = |place: String, block: &serde_json::Value| {
+            let mark = if block["cache_control"].is_object() { "*" } else { " " };
+            let mut plain = block.clone();
+            plain.as_object_mut().unwrap().remove("cache_control");
+            let text: String = plain.to_string().replace(&project, "<project>").chars().take(140).collect();
+            lines.push(format!("{mark} {place} {text}"));
+        };
+        for part in request["system"].as_array().unwrap() {
+            block("system".into(), part);
+        }
+        for message in request["messages"].as_array().unwrap() {
+            for part in message["content"].as_array().unwrap() {
+                block(message["role"].as_str().unwrap().to_owned(), part);
+            }
+        }
+        number_calls(&lines.join("\n"))
+    }
+}
+
+/// Call ids depend on the temporary folder; here they count from 1.
+fn number_calls(text: &str) -> String {
+    let mut ids: Vec<&str> = Vec::new();
+    for found in text.split("toolu_").skip(1) {
+        let id = &found[..found.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(found.len())];
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    let number =
+        |text: String, (n, id): (usize, &&str)| text.replace(&format!("toolu_{id}"), &format!("call_{}", n + 1));
+    ids.iter().enumerate().fold(text.to_owned(), number)
+}
+
+pub async fn say(agent: &mut Agent, text: &str) -> Turn {
+    agent.turn(vec![Block::text(text)], &CancellationToken::new()).await
+}
+
+/// A clock that ticks a second at every look, and ids that count.
+fn world(offset: i64) -> World {
+    let ticks = Arc::new(AtomicI64::new(0));
+    let names = AtomicI64::new(offset);
+    World::new(
+        move || jiff::Timestamp::from_second(1_800_000_000 + ticks.fetch_add(1, Ordering::Relaxed)).unwrap(),
+        move |_| Id::from(format!("id-{}", names.fetch_add(1, Ordering::Relaxed))),
+    )
+}
