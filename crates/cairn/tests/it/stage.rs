@@ -10,7 +10,8 @@ use tempfile::TempDir;
 pub struct Stage {
     pub simulator: Simulator,
     root: TempDir,
-    runtime: tokio::runtime::Runtime,
+    /// Serves for as long as the stage stands.
+    _runtime: tokio::runtime::Runtime,
 }
 
 impl Stage {
@@ -26,7 +27,7 @@ impl Stage {
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
         script.vars.insert("project".into(), project.display().to_string());
         let simulator = runtime.block_on(Simulator::start(script, options)).unwrap();
-        Self { simulator, root, runtime }
+        Self { simulator, root, _runtime: runtime }
     }
 
     pub fn project(&self) -> PathBuf {
@@ -59,11 +60,6 @@ impl Stage {
         }
         files.sort();
         files
-    }
-
-    pub fn wait(&self, seconds: f32) {
-        // Only for the moment a kill is to hit; nothing is asserted about time.
-        self.runtime.block_on(async { tokio::time::sleep(std::time::Duration::from_secs_f32(seconds)).await });
     }
 }
 
