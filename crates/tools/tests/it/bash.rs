@@ -43,7 +43,7 @@ async fn both_outputs_come_in_order_and_the_exit_code_first() {
     assert!(place.failed("Bash", command("a\0b")).await.contains("could not be started"));
     assert_eq!(place.done("Bash", command("cat; echo $?")).await, "0", "there is no input");
     let output = place.call("Bash", command("echo first; echo second")).await;
-    assert_eq!(output.summary, "first");
+    assert_eq!(output.summary, "second", "the last line is where commands sum up");
 }
 
 #[tokio::test]
