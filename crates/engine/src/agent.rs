@@ -13,6 +13,7 @@ use transcript::{Block, Id, Outcome, Prologue, Reply, Request, StopReason, Usage
 
 use crate::error::Error;
 use crate::event::Event;
+use crate::inbox::Inbox;
 use crate::permission::{Answer, Approver, Policy};
 use crate::run::{Ending, Limits, REPEATS_TOLD, Run, Step};
 use crate::session::{Beside, SeenFile, Session};
@@ -36,6 +37,7 @@ pub struct Agent {
     limits: Limits,
     ttl: Ttl,
     listener: Listener,
+    inbox: Inbox,
 }
 
 /// What an agent is made of.
@@ -111,12 +113,32 @@ impl Agent {
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: policy.mode,
         });
-        Ok(Self { session, model, tools, scope, policy, approver, limits, ttl, listener })
+        Ok(Self { session, model, tools, scope, policy, approver, limits, ttl, listener, inbox: Inbox::default() })
     }
 
     /// The session.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Where messages wait that come while a turn runs; each joins the next round.
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    /// What it may do.
+    pub fn policy_mut(&mut self) -> &mut Policy {
+        &mut self.policy
+    }
+
+    /// Where its tools run.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// The session, to write to.
+    pub fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
     }
 
     /// The request that would be sent now.
@@ -140,21 +162,35 @@ impl Agent {
     }
 
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
-        self.session.append(Body::User { blocks: said, source: Source::Said })?;
-        (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned() });
+        self.hear(said)?;
         let mut run = Run::new(self.limits);
         loop {
             if cancel.is_cancelled() {
                 self.interrupt(Vec::new())?;
                 return Ok(End::Cancelled);
             }
-            match run.next(self.session.log()) {
+            let mut step = run.next(self.session.log());
+            if !matches!(step, Step::CallTools(_))
+                && let Some(said) = self.inbox.next()
+            {
+                // What was said meanwhile joins this round; after an answer it begins a turn of its own.
+                if matches!(step, Step::Done(_)) {
+                    self.answer_open_calls(NOT_RUN)?;
+                    run = Run::new(self.limits);
+                }
+                self.hear(said)?;
+                step = Step::CallModel;
+                while let Some(said) = self.inbox.next() {
+                    self.hear(said)?;
+                }
+            }
+            match step {
                 Step::CallModel => match self.call_model(run.rounds() + 1, cancel).await? {
                     Replied::Whole(reply) => {
                         add(&mut turn.usage, &reply.usage);
                         turn.text = text_of(&reply.blocks);
                         run.replied(&reply);
-                        turn.rounds = run.rounds();
+                        turn.rounds += 1;
                     }
                     Replied::Cancelled => return Ok(End::Cancelled),
                     Replied::Failed(error) => return Ok(End::Failed(error)),
@@ -166,6 +202,12 @@ impl Agent {
                 }
             }
         }
+    }
+
+    fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
+        self.session.append(Body::User { blocks: said, source: Source::Said })?;
+        (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned() });
+        Ok(())
     }
 
     async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
@@ -277,8 +319,12 @@ impl Agent {
                 continue;
             }
             let input = block.input().unwrap_or_default();
-            match self.judge(&tool, &input, &scope, cancel).await {
-                Answer::Allow => {
+            let answer = self.judge(&tool, &input, &scope, cancel).await;
+            if let Answer::Always(rule) = &answer {
+                self.policy.rules.allow.push((**rule).clone());
+            }
+            match answer {
+                Answer::Allow | Answer::Always(_) => {
                     (self.listener)(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
                     allowed.push((id, Call { name: tool, input }));
                 }

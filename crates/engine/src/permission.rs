@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tools::permission::{Decision, Mode, Rules, decide};
+use tools::permission::{Decision, Mode, Rule, Rules, decide};
 use tools::{Access, Scope, Subject, Tool};
 
 /// The mode and the rules in force.
@@ -32,10 +32,12 @@ pub struct Question {
 }
 
 /// What the one who was asked says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Answer {
     /// It may run.
     Allow,
+    /// It may run, and so may whatever this rule covers from now on.
+    Always(Box<Rule>),
     /// It may not, and the model is told why.
     Deny {
         /// In words for the model.

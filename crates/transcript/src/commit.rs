@@ -3,7 +3,7 @@
 //! There are only three things a commit can do to the view, whatever layer made it:
 //!
 //! - **rewrite** the content of tool results (spill, clear), named by their tool-use ids;
-//! - **cover** a span of items with something shorter in the place of the first (snip, collapse, compact);
+//! - **cover** a span of items with something shorter in the place of the first (snip, collapse, compact), or with nothing (rewind);
 //! - **add** blocks at its own place (restore).
 //!
 //! Two more change no block: **cache-edit** asks the provider to drop results from its cache, **undo** voids another
@@ -83,6 +83,13 @@ pub enum Act {
         /// The text that stands there.
         summary: String,
     },
+    /// The conversation went back to before a line: it and all that followed is out of the view, without a trace there.
+    Rewind {
+        /// The first line that is taken back.
+        first: Id,
+        /// The last one.
+        last: Id,
+    },
     /// What came before was summarised. Its text is the summary line that follows; until that is there, it is void.
     Compact {
         /// What it covers.
@@ -120,6 +127,7 @@ impl Act {
             Self::CacheEdit { .. } => "cache-edit",
             Self::Snip { .. } => "snip",
             Self::Collapse { .. } => "collapse",
+            Self::Rewind { .. } => "rewind",
             Self::Compact { .. } => "compact",
             Self::Restore { .. } => "restore",
             Self::ServerEdit { .. } => "server-edit",

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use engine::record::{self, Record};
+use engine::stats::Stats;
 use provider::anthropic::envelope;
 use serde_json::{Value, json};
 use transcript::block::Kind;
@@ -12,7 +13,7 @@ use transcript::mark::{Ttl, mark};
 use transcript::price::Prices;
 use transcript::tokens::predictions;
 use transcript::window::{AutoCompact, Window, WindowHints};
-use transcript::{Log, Prologue, Request, Role, Usage};
+use transcript::{Log, Prologue, Request, Role};
 
 use crate::env;
 use crate::exit::Code;
@@ -226,66 +227,33 @@ fn models(log: &Log) -> impl DoubleEndedIterator<Item = String> {
 
 fn stats(record: &Record, as_json: bool) -> anyhow::Result<()> {
     let log = &record.log;
-    let mut replies: Vec<(transcript::Id, String, Usage)> = Vec::new();
-    let (mut calls, mut commits) = (0_u64, 0_u64);
-    for line in log.lines() {
-        match &line.body {
-            Body::Assistant { id, model, usage, blocks, .. } => {
-                calls += blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { .. })).count() as u64;
-                let usage = usage.unwrap_or_default();
-                match replies.last_mut() {
-                    Some(last) if last.0 == *id => last.2 = usage,
-                    _ => replies.push((id.clone(), model.clone(), usage)),
-                }
-            }
-            Body::Commit(_) => commits += 1,
-            _ => {}
-        }
-    }
-    let prices = Prices::default();
-    let sum = |field: fn(&Usage) -> u64| replies.iter().map(|(_, _, usage)| field(usage)).sum::<u64>();
-    let (uncached, written) = (sum(|usage| usage.input_tokens), sum(|usage| usage.cache_creation_input_tokens));
-    let (read, output) = (sum(|usage| usage.cache_read_input_tokens), sum(|usage| usage.output_tokens));
-    let largest = replies.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
-    let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
-    let model = models(log).next_back().unwrap_or_default();
-    let used = log.view().tally().count();
+    let stats = Stats::of(log, &Prices::default());
     let window = Window::of(&WindowHints {
-        model: &model,
+        model: &stats.model,
         max_context_tokens: env::MAX_CONTEXT.number()?,
         auto_compact_window: env::COMPACT_WINDOW.number()?,
         max_output: log.view().prologue().map_or(MAX_OUTPUT_TOKENS, |known| known.max_tokens),
         ..WindowHints::default()
     });
-    let fill = window.fill(used, AutoCompact::On);
-    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    let facts = json!({
-        "lines": log.lines().len(), "skippedLines": record.skipped.len(), "replies": replies.len(), "toolCalls": calls,
-        "commits": commits, "model": model, "contextTokens": used, "windowTokens": window.size,
-        "percentLeft": fill.percent_left,
-        "uncachedTokens": uncached, "cacheWriteTokens": written, "cacheReadTokens": read, "outputTokens": output,
-        "hitRatio": share(read, uncached + written + read), "rewriteFactor": share(written, largest), "costUsd": cost,
-    });
+    let fill = window.fill(stats.context_tokens, AutoCompact::On);
     if as_json {
+        let mut facts = serde_json::to_value(&stats)?;
+        facts["skippedLines"] = json!(record.skipped.len());
+        facts["windowTokens"] = json!(window.size);
+        facts["percentLeft"] = json!(fill.percent_left);
         data!("{facts}")?;
         return Ok(());
     }
-    data!(
-        "lines        {} ({} skipped), {} replies, {calls} tool calls, {commits} commits",
-        log.lines().len(),
-        record.skipped.len(),
-        replies.len()
-    )?;
-    data!("model        {model}")?;
-    data!("context      {used} tokens of {} ({} % left)", window.size, fill.percent_left)?;
+    let Stats { lines, replies, tool_calls, commits, .. } = &stats;
+    let skipped = record.skipped.len();
+    data!("lines        {lines} ({skipped} skipped), {replies} replies, {tool_calls} tool calls, {commits} commits")?;
+    data!("model        {}", stats.model)?;
+    data!("context      {} tokens of {} ({} % left)", stats.context_tokens, window.size, fill.percent_left)?;
+    let (uncached, written, read) = (stats.uncached_tokens, stats.cache_write_tokens, stats.cache_read_tokens);
     data!("input        {uncached} uncached, {written} written to the cache, {read} read from it")?;
-    data!("output       {output}")?;
-    data!(
-        "cache        {:.1} % read, re-write factor {:.2}",
-        share(read, uncached + written + read) * 100.0,
-        share(written, largest)
-    )?;
-    match cost {
+    data!("output       {}", stats.output_tokens)?;
+    data!("cache        {:.1} % read, re-write factor {:.2}", stats.hit_ratio * 100.0, stats.rewrite_factor)?;
+    match stats.cost_usd {
         Some(cost) => data!("cost         ${cost:.4}")?,
         None => data!("cost         unknown: no price for this model")?,
     }

@@ -64,7 +64,9 @@ impl View {
         let end = self.items.len();
         let (extent, effect) = match act {
             Act::Snip { uuids, .. } => (uuids.iter().filter_map(item).map(|at| at..=at).collect(), Effect::Cover),
-            Act::Collapse { first, last, .. } => (span(first, last).into_iter().collect(), Effect::Cover),
+            Act::Collapse { first, last, .. } | Act::Rewind { first, last } => {
+                (span(first, last).into_iter().collect(), Effect::Cover)
+            }
             Act::Compact { extent, .. } => {
                 let range = match extent {
                     Extent::Span { first, last } => span(first, last),

@@ -22,6 +22,7 @@ pub enum Op {
     CacheEdit(Index),
     Snip(Vec<Index>),
     Collapse(Index, Index),
+    Rewind(Index),
     Compact(Index, Index, bool),
     CompactAll,
     CompactBefore(Index),
@@ -45,6 +46,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => index().prop_map(Op::CacheEdit),
         1 => prop::collection::vec(index(), 1..4).prop_map(Op::Snip),
         1 => (index(), index()).prop_map(|(a, b)| Op::Collapse(a, b)),
+        1 => index().prop_map(Op::Rewind),
         1 => (index(), index(), prop::bool::weighted(0.8)).prop_map(|(a, b, whole)| Op::Compact(a, b, whole)),
         1 => Just(Op::CompactAll),
         1 => index().prop_map(Op::CompactBefore),
@@ -129,6 +131,10 @@ impl Session {
                     let summary = format!("[collapsed {first} to {last}]");
                     self.commit(Act::Collapse { first, last, summary })
                 }
+                None => Change::Grew,
+            },
+            Op::Rewind(at) => match self.pick_line(at).zip(self.log.tip().cloned()) {
+                Some((first, last)) => self.commit(Act::Rewind { first, last }),
                 None => Change::Grew,
             },
             Op::Compact(a, b, whole) => match self.span(a, b) {

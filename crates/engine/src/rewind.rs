@@ -1,0 +1,184 @@
+//! Going back: the conversation by a commit, files by what was kept of them.
+//!
+//! Before a tool changes a file, what it contains is kept in the session's folder, named by its hash, and the log says
+//! which file it was. Going back writes every file that was changed since as it was before the first change, and keeps
+//! what it overwrites in the same way: so going back is a change like any other, and can itself be undone.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use transcript::commit::{Act, Commit, Reason};
+use transcript::line::{Body, Source};
+use transcript::{Block, Id};
+
+use crate::error::Error;
+use crate::session::Session;
+
+/// Larger files are not kept; the log says so.
+const KEPT_LIMIT: u64 = 10_000_000;
+
+/// What a file was before it was changed, as the log has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "kept", rename_all = "camelCase")]
+pub struct Kept {
+    /// The file.
+    pub path: PathBuf,
+    /// What it was.
+    pub was: Was,
+}
+
+/// What a file was.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub enum Was {
+    /// It did not exist.
+    Absent,
+    /// It had this content, by hash.
+    Content(String),
+    /// It was too large to keep, or could not be read.
+    NotKept,
+}
+
+/// How much goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// What was said.
+    Conversation,
+    /// What was changed on disk.
+    Files,
+    /// Both.
+    Both,
+}
+
+/// A place to go back to: before something the user said.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// The line.
+    pub line: Id,
+    /// What the user said there.
+    pub text: String,
+    /// How many files were changed since.
+    pub files: usize,
+}
+
+/// What going back did.
+#[derive(Debug, Clone, Default)]
+pub struct Rewound {
+    /// Files written or removed.
+    pub files: Vec<PathBuf>,
+    /// Files that could not be brought back, with the reason.
+    pub failed: Vec<(PathBuf, String)>,
+    /// The commit that hides the conversation; undoing it brings it back.
+    pub commit: Option<Id>,
+}
+
+impl Session {
+    /// Keeps what a file contains, before it is changed.
+    pub fn keep(&mut self, path: &Path) -> Result<(), Error> {
+        let was = match files::read(path, KEPT_LIMIT) {
+            Ok(snapshot) => {
+                let hash = snapshot.stamp.hash.to_hex().to_string();
+                match self.history_folder().and_then(|folder| folder.create_new(&hash, &snapshot.bytes, 0o600)) {
+                    Ok(()) | Err(files::Error::Exists { .. }) => Was::Content(hash),
+                    Err(_) => Was::NotKept, // a full disk keeps nobody from working
+                }
+            }
+            Err(files::Error::NotFound { .. }) => Was::Absent,
+            Err(_) => Was::NotKept,
+        };
+        let kept = Kept { path: path.to_owned(), was };
+        self.note(&serde_json::to_value(kept).unwrap_or_default())
+    }
+
+    /// Where one can go back to, newest first.
+    pub fn points(&self) -> Vec<Point> {
+        let visible: Vec<Id> = self.visible_prompts();
+        let lines = self.log().lines();
+        let mut points: Vec<Point> = Vec::new();
+        let mut changed: Vec<PathBuf> = Vec::new();
+        for line in lines.iter().rev() {
+            match &line.body {
+                Body::Meta(_) => changed.extend(kept(&line.body).map(|kept| kept.path)),
+                Body::User { blocks, source: Source::Said } => {
+                    let Some(id) = line.id.as_ref().filter(|id| visible.contains(id)) else { continue };
+                    let text = blocks.iter().find_map(Block::as_text).unwrap_or_default();
+                    changed.sort();
+                    changed.dedup();
+                    points.push(Point { line: id.clone(), text, files: changed.len() });
+                }
+                _ => {}
+            }
+        }
+        points
+    }
+
+    /// Goes back to before a line.
+    pub fn rewind(&mut self, line: &Id, scope: Scope) -> Result<Rewound, Error> {
+        let mut rewound = Rewound::default();
+        if scope != Scope::Conversation {
+            self.rewind_files(line, &mut rewound)?;
+        }
+        if scope != Scope::Files
+            && let Some(last) = self.log().tip().cloned()
+        {
+            let act = Act::Rewind { first: line.clone(), last };
+            let reason =
+                Reason { changes_from: Some(line.clone()), why: Some("the user went back".into()), freed: None };
+            self.append(Body::Commit(Commit { act, reason }))?;
+            rewound.commit = self.log().lines().last().and_then(|line| line.id.clone());
+        }
+        Ok(rewound)
+    }
+
+    fn rewind_files(&mut self, line: &Id, rewound: &mut Rewound) -> Result<(), Error> {
+        let after = self.log().lines().iter().skip_while(|one| one.id.as_ref() != Some(line));
+        let mut first: Vec<Kept> = Vec::new();
+        for kept in after.filter_map(|line| kept(&line.body)) {
+            if !first.iter().any(|known| known.path == kept.path) {
+                first.push(kept);
+            }
+        }
+        for Kept { path, was } in first {
+            self.keep(&path)?;
+            let done = match &was {
+                Was::Absent => match files::remove(&path) {
+                    Err(files::Error::NotFound { .. }) => Ok(()),
+                    other => other,
+                },
+                Was::Content(hash) => self
+                    .history_folder()
+                    .and_then(|folder| folder.read(hash, KEPT_LIMIT))
+                    .and_then(|snapshot| files::replace(&path, &snapshot.bytes))
+                    .map(|_| ()),
+                Was::NotKept => {
+                    rewound.failed.push((path, "it was not kept (too large, or unreadable)".into()));
+                    continue;
+                }
+            };
+            match done {
+                Ok(()) => rewound.files.push(path),
+                Err(error) => rewound.failed.push((path, error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    fn history_folder(&self) -> Result<files::Root, files::Error> {
+        files::Root::create(self.path().with_extension("").join("file-history"))
+    }
+
+    /// Lines of the user that are visible: not behind a cover.
+    fn visible_prompts(&self) -> Vec<Id> {
+        let view = self.log().view();
+        let mut items: Vec<usize> = view.blocks().map(|(item, _, _)| item).collect();
+        items.dedup();
+        items.into_iter().filter_map(|item| view.line_of(item).cloned()).collect()
+    }
+}
+
+fn kept(body: &Body) -> Option<Kept> {
+    match body {
+        Body::Meta(meta) => serde_json::from_str(meta.get()).ok(),
+        _ => None,
+    }
+}
