@@ -46,6 +46,22 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
+    /// The model, or the server as it was started, cannot call tools: choose another one, or offer none.
+    #[error("{host} cannot call tools with this model: {message}")]
+    NoTools {
+        /// The server.
+        host: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The server's API has no such thing: do without. Nothing was sent.
+    #[error("{host} offers no way to {what}")]
+    Unsupported {
+        /// The server.
+        host: String,
+        /// What it cannot do.
+        what: &'static str,
+    },
     /// The server is overloaded, limits us, or is failing, and kept to it: try later.
     #[error("{host} is busy ({status}): {message}")]
     Busy {
@@ -106,11 +122,14 @@ impl Error {
             Self::Auth { .. } => Some("check the API key or token, and that it belongs to this server"),
             Self::Billing { .. } => Some("check the plan and the credit balance of the account"),
             Self::Refused { status: 404, .. } => Some("check the model's name and the base URL"),
-            Self::Refused { .. } | Self::Settings { .. } => None,
+            Self::NoTools { .. } => Some(
+                "choose a model that can call tools; llama.cpp wants --jinja for it, vLLM --enable-auto-tool-choice",
+            ),
+            Self::Refused { .. } | Self::Unsupported { .. } | Self::Settings { .. } => None,
             Self::Busy { .. } => Some("try again later"),
             Self::Unreachable { .. } => Some("check the network, the proxy and the base URL"),
             Self::Cut { .. } | Self::Idle { .. } => Some("try again; if it persists, check the network and the proxy"),
-            Self::Malformed { .. } => Some("check that the base URL is that of a Messages API"),
+            Self::Malformed { .. } => Some("check that the base URL is that of the API it is used for"),
         }
     }
 }

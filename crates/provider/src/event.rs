@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use transcript::block::Kind;
 use transcript::{Block, Reply, Usage};
@@ -18,6 +19,9 @@ use crate::error::Error;
 /// error that shows the model its own text.
 pub const INVALID_INPUT: &str = "_invalid_json";
 
+/// How deep a tool's input may be nested. The log's parser stops at 128 levels, and a log line adds some of its own.
+const INPUT_DEPTH: usize = 100;
+
 /// What the model wrote as a tool call's input, if it was not a JSON object (or was nested too deeply to keep).
 pub fn invalid_input(block: &Block) -> Option<String> {
     if !matches!(block.kind(), Kind::ToolUse { .. }) || !block.json().contains(INVALID_INPUT) {
@@ -28,13 +32,35 @@ pub fn invalid_input(block: &Block) -> Option<String> {
     input.get(INVALID_INPUT)?.as_str().map(str::to_owned)
 }
 
+/// A tool's input: what was streamed, or else what the call began with, or else nothing.
+pub(crate) fn input(given: Option<Value>, json: &str) -> Value {
+    let parsed = if json.trim().is_empty() {
+        Ok(given.filter(|given| !given.is_null()).unwrap_or_else(|| Value::Object(Map::new())))
+    } else {
+        serde_json::from_str(json)
+    };
+    match parsed {
+        Ok(input) if input.is_object() && !is_deeper(&input, INPUT_DEPTH) => input,
+        Ok(input) if json.trim().is_empty() => json!({ INVALID_INPUT: input.to_string() }),
+        _ => json!({ INVALID_INPUT: json }),
+    }
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Object(object) => levels == 0 || object.values().any(|value| is_deeper(value, levels - 1)),
+        Value::Array(array) => levels == 0 || array.iter().any(|value| is_deeper(value, levels - 1)),
+        _ => false,
+    }
+}
+
 /// Something that happened on the way to a reply.
 ///
 /// Between `Started` and the end come deltas for display and whole blocks for keeping. `Restarted` voids all of them.
 /// The last event of a stream is `Done` or `Failed`, and there is exactly one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The model has begun to answer; the usage tells what was read from the cache.
+    /// The model has begun to answer; where the server counts beforehand, the usage tells what was read from the cache.
     Started {
         /// The provider's id of the message.
         id: String,
@@ -128,7 +154,6 @@ where
 mod tests {
     use super::*;
     use futures_util::StreamExt;
-    use serde_json::json;
 
     #[tokio::test]
     async fn a_generated_stream_yields_in_order_and_ends() {

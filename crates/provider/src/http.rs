@@ -6,18 +6,27 @@
 
 use std::error::Error as _;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use reqwest::header::HeaderMap;
-use reqwest::{Response, Url};
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{RequestBuilder, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use crate::error::{Error, Failure, Then};
+
+/// The name and version we give ourselves if nobody says otherwise.
+pub(crate) const APP: &str = concat!("cairn/", env!("CARGO_PKG_VERSION"));
+
+/// How much of a text that is not from the API an error repeats.
+pub(crate) const EXCERPT: usize = 200;
+
+const V4_HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const V6_HERE: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0);
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,15 +69,18 @@ pub(crate) enum Broken {
 }
 
 impl Server {
-    /// A server at a base URL, with the headers every request carries and the secret that is among them.
+    /// A server at a base URL, with the headers every request carries and the secret that is among them. `root` makes
+    /// the API's root, with a slash at its end, of the path that the base URL has.
     pub(crate) fn new(
         base_url: &str,
+        root: fn(&str) -> String,
         app: &str,
         headers: &HeaderMap,
         secret: SecretString,
         patience: Patience,
     ) -> Result<Self, Error> {
-        let base = Url::parse(base_url.trim()).map_err(|error| settings(format!("the base URL is no URL: {error}")))?;
+        let mut base =
+            Url::parse(base_url.trim()).map_err(|error| settings(format!("the base URL is no URL: {error}")))?;
         let Some(name) = base.host_str().filter(|_| matches!(base.scheme(), "http" | "https")) else {
             return Err(settings("the base URL must begin with http:// or https://"));
         };
@@ -84,7 +96,11 @@ impl Server {
                 .retry(reqwest::retry::never())
                 .referer(false)
                 .connect_timeout(patience.connect);
-            if is_loopback(name) { builder.no_proxy() } else { builder }
+            match is_loopback(name) {
+                // Whatever the resolver says, `localhost` is this machine (RFC 6761). Port 0 stands for the URL's own.
+                true => builder.no_proxy().resolve_to_addrs(name, &[V4_HERE, V6_HERE]),
+                false => builder,
+            }
         };
         // A machine without certificates can still speak plain HTTP.
         let plain = || builder().tls_certs_only([]).build();
@@ -94,6 +110,8 @@ impl Server {
             _ => builder().build(),
         };
         let client = client.map_err(|error| settings(format!("no HTTP client can be made: {}", deepest(&error))))?;
+        let path = root(base.path().trim_end_matches('/'));
+        base.set_path(&path);
         Ok(Self { client, base, host, secret, patience })
     }
 
@@ -101,10 +119,18 @@ impl Server {
         &self.host
     }
 
-    /// Posts JSON to a path below the API's version and waits for the answer's head.
+    /// Posts JSON to a path below the API's root and waits for the answer's head.
     pub(crate) async fn post(&self, path: &str, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
         tracing::debug!(host = self.host, path, bytes = body.len(), "request");
-        let request = self.client.post(self.url(path)).headers(headers).body(body);
+        self.send(self.client.post(self.url(path)).headers(headers).body(body)).await
+    }
+
+    /// Gets what is at a path below the API's root; `../` leads out of it.
+    pub(crate) async fn get(&self, path: &str) -> Result<Response, Failure> {
+        self.send(self.client.get(self.url(path))).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         match timeout(self.patience.answer, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(self.unsent(&error)),
@@ -168,6 +194,11 @@ impl Server {
         Failure::give_up(Error::Malformed { host: self.host.clone(), message: message.into() })
     }
 
+    /// An answer, or a part of one, that is not the JSON it should be.
+    pub(crate) fn unreadable(&self, what: &str, error: &serde_json::Error, text: &str) -> Failure {
+        self.malformed(format!("{what} cannot be read ({error}): {}", self.quote(text, EXCERPT)))
+    }
+
     /// What a body that broke off means for the attempt.
     pub(crate) fn broken(&self, broken: Broken) -> Failure {
         let host = self.host.clone();
@@ -196,21 +227,32 @@ impl Server {
         Failure { error: Error::Unreachable { host, cause }, then }
     }
 
-    /// The base URL may end in a slash, in a path of its own, and in the version.
     fn url(&self, path: &str) -> Url {
-        let mut url = self.base.clone();
-        let prefix = self.base.path().trim_end_matches('/');
-        let prefix = prefix.strip_suffix("/v1").unwrap_or(prefix);
-        url.set_path(&format!("{prefix}/v1/{path}"));
-        url
+        // Our own paths always join; a base that cannot be one was refused long before.
+        self.base.join(path).unwrap_or_else(|_| self.base.clone())
     }
 }
 
-fn settings(message: impl Into<String>) -> Error {
+/// The settings do not work, and nothing was sent.
+pub(crate) fn settings(message: impl Into<String>) -> Error {
     Error::Settings { message: message.into() }
 }
 
-fn is_loopback(host: &str) -> bool {
+/// A secret as a header's value, which no log shows.
+pub(crate) fn secret_header(value: &str) -> Result<HeaderValue, Error> {
+    let value = HeaderValue::from_str(value);
+    let mut value = value.map_err(|_| settings("the key or token contains characters that cannot be sent"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// A token as the value of `authorization`.
+pub(crate) fn bearer(token: &SecretString) -> Result<HeaderValue, Error> {
+    secret_header(&format!("Bearer {}", token.expose_secret()))
+}
+
+/// Whether a URL's host is this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {
         Ok(address) => address.to_canonical().is_loopback(),
@@ -241,20 +283,24 @@ mod tests {
     use super::*;
 
     fn server(base_url: &str) -> Result<Server, Error> {
-        Server::new(base_url, "test", &HeaderMap::new(), "sk-secret".into(), Patience::default())
+        Server::new(
+            base_url,
+            |path| format!("{path}/api/"),
+            "test",
+            &HeaderMap::new(),
+            "sk-secret".into(),
+            Patience::default(),
+        )
     }
 
     #[test]
-    fn a_base_url_is_understood_with_and_without_slash_path_and_version() {
-        for (base, url) in [
-            ("http://localhost:1", "http://localhost:1/v1/messages"),
-            ("http://localhost:1/", "http://localhost:1/v1/messages"),
-            ("http://localhost:1/v1", "http://localhost:1/v1/messages"),
-            ("http://localhost:1/v1/", "http://localhost:1/v1/messages"),
-            ("http://localhost:1/proxy/anthropic", "http://localhost:1/proxy/anthropic/v1/messages"),
-            (" http://localhost:1/proxy/v1/ ", "http://localhost:1/proxy/v1/messages"),
+    fn paths_lie_below_the_root_and_may_lead_out_of_it() {
+        for (base, path, url) in [
+            ("http://localhost:1", "messages", "http://localhost:1/api/messages"),
+            (" http://localhost:1/proxy// ", "messages", "http://localhost:1/proxy/api/messages"),
+            ("http://localhost:1/proxy", "../props", "http://localhost:1/proxy/props"),
         ] {
-            assert_eq!(server(base).unwrap().url("messages").as_str(), url);
+            assert_eq!(server(base).unwrap().url(path).as_str(), url);
         }
     }
 

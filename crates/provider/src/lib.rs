@@ -1,4 +1,4 @@
-//! Talking to a model over the network: one trait, one client so far.
+//! Talking to a model over the network: one trait, two clients.
 //!
 //! A [`Model`] takes a [`Request`] and answers with a stream of [`Event`]s. Everything that can go wrong is one of those
 //! events: a caller needs no second path for errors, and a stream that has begun always ends in [`Event::Done`] or
@@ -21,15 +21,21 @@
 //! ```
 //!
 //! What this crate refuses to do: read the environment, the clock or a file; contact any host but the one it was given;
-//! change a byte of a block on its way to the wire; keep anything between two requests.
+//! send the same conversation in other bytes the second time; keep anything between two requests.
 //!
-//! [`anthropic`] is the client. Under it lie the parts that a second client would share: [`retry`] (when to try again),
-//! `http` (one server, its time-outs and its failures), `sse` (events out of bytes, bounded).
+//! [`anthropic`] speaks the Messages API, in which blocks travel as they are; [`openai`] speaks chat completions, into
+//! which they are translated. Under both lie the parts they share: `exchange` (one request and its answer), [`retry`]
+//! (when to try again), `http` (one server, its time-outs and its failures), `sse` (events out of bytes, bounded),
+//! `refusal` and `overflow` (what servers mean by their errors).
 
 pub mod anthropic;
 mod error;
 mod event;
+mod exchange;
 mod http;
+pub mod openai;
+mod overflow;
+mod refusal;
 pub mod retry;
 mod sse;
 

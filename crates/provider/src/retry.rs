@@ -136,7 +136,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-fn seed(body: &[u8]) -> u64 {
+/// A number made of a request's bytes: the same for the same request.
+pub(crate) fn seed(body: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(body);
     hasher.finish()

@@ -2,7 +2,7 @@
 //!
 //! A [`Draft`] takes the wire's events one by one and gives back what the caller should see of each. It does no IO.
 //! It is lenient where leniency loses nothing: unknown events and deltas are passed over, a missing stop reason is
-//! inferred, an input that is no JSON object is kept in the form [`INVALID_INPUT`] documents. It is strict where going
+//! inferred, an input that is no JSON object is kept in the form [`crate::INVALID_INPUT`] documents. It is strict where going
 //! on would mean to invent: a delta for a block that was never begun is an error.
 
 use std::collections::BTreeMap;
@@ -10,11 +10,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use transcript::{Block, Reply, StopReason, Usage};
 
-use super::wire::{Delta, Head, Whole, Wire};
-use crate::event::{Event, INVALID_INPUT};
-
-/// How deep a tool's input may be nested. The log's parser stops at 128 levels, and a log line adds some of its own.
-const INPUT_DEPTH: usize = 100;
+use super::wire::{Delta, Head, KNOWN, Whole, Wire};
+use crate::event::{Event, input};
+use crate::exchange::{self, Wrong};
 
 /// A reply in the making.
 #[derive(Debug, Default)]
@@ -81,32 +79,6 @@ impl Draft {
         Ok(events)
     }
 
-    /// Whether `message_stop` has come.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended
-    }
-
-    /// The reply, if nothing of it is missing: the stop came, or everything before it did.
-    pub(crate) fn finish(mut self) -> Option<Reply> {
-        let (id, model) = self.head.take()?;
-        let indices: Vec<u64> = self.slots.keys().copied().collect();
-        for index in indices {
-            // Some servers end the message without ending its last block.
-            if self.ended && matches!(self.slots[&index], Slot::Open(_)) {
-                self.close(index).ok()?;
-            }
-        }
-        let closed = |slot| match slot {
-            Slot::Closed(block) => Some(block),
-            Slot::Open(_) => None,
-        };
-        let blocks: Vec<Block> = self.slots.into_values().map(closed).collect::<Option<_>>()?;
-        let calls = blocks.iter().any(|block| matches!(block.kind(), transcript::block::Kind::ToolUse { .. }));
-        let inferred = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
-        let stop = self.stop.or(self.ended.then_some(inferred))?;
-        Some(Reply { id, model, blocks, stop, usage: self.usage })
-    }
-
     fn begin(&mut self, head: Head) -> Result<Event, String> {
         if self.head.is_some() {
             return Err("a second message_start".into());
@@ -144,6 +116,51 @@ impl Draft {
         let block = std::mem::take(open).close();
         *slot = Slot::Closed(block.clone());
         Ok(Event::Block(block))
+    }
+}
+
+impl exchange::Draft for Draft {
+    fn of(_: &[u8]) -> Self {
+        Self::default()
+    }
+
+    fn read_event(&mut self, name: Option<&str>, data: &str) -> Result<Vec<Event>, Wrong> {
+        if data == "[DONE]" || name.is_some_and(|name| !KNOWN.contains(&name)) {
+            return Ok(Vec::new());
+        }
+        match serde_json::from_str(data)? {
+            Wire::Error(complaint) => Err(Wrong::Complaint(Box::new(complaint))),
+            wire => self.take(wire).map(Vec::from_iter).map_err(Wrong::Nonsense),
+        }
+    }
+
+    fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, Wrong> {
+        self.take_whole(serde_json::from_slice(body)?).map_err(Wrong::Nonsense)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The stop came, or everything before it did.
+    fn finish(mut self) -> Option<Reply> {
+        let (id, model) = self.head.take()?;
+        let indices: Vec<u64> = self.slots.keys().copied().collect();
+        for index in indices {
+            // Some servers end the message without ending its last block.
+            if self.ended && matches!(self.slots[&index], Slot::Open(_)) {
+                self.close(index).ok()?;
+            }
+        }
+        let closed = |slot| match slot {
+            Slot::Closed(block) => Some(block),
+            Slot::Open(_) => None,
+        };
+        let blocks: Vec<Block> = self.slots.into_values().map(closed).collect::<Option<_>>()?;
+        let calls = blocks.iter().any(|block| matches!(block.kind(), transcript::block::Kind::ToolUse { .. }));
+        let inferred = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+        let stop = self.stop.or(self.ended.then_some(inferred))?;
+        Some(Reply { id, model, blocks, stop, usage: self.usage })
     }
 }
 
@@ -196,28 +213,6 @@ impl Open {
             block.insert("input".to_owned(), input(given, &self.json));
         }
         Block::from_value(Value::Object(block))
-    }
-}
-
-/// A tool's input: what was streamed, or else what the block began with, or else nothing.
-fn input(given: Option<Value>, json: &str) -> Value {
-    let parsed = if json.trim().is_empty() {
-        Ok(given.filter(|given| !given.is_null()).unwrap_or_else(|| Value::Object(Map::new())))
-    } else {
-        serde_json::from_str(json)
-    };
-    match parsed {
-        Ok(input) if input.is_object() && !is_deeper(&input, INPUT_DEPTH) => input,
-        Ok(input) if json.trim().is_empty() => serde_json::json!({ INVALID_INPUT: input.to_string() }),
-        _ => serde_json::json!({ INVALID_INPUT: json }),
-    }
-}
-
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Object(object) => levels == 0 || object.values().any(|value| is_deeper(value, levels - 1)),
-        Value::Array(array) => levels == 0 || array.iter().any(|value| is_deeper(value, levels - 1)),
-        _ => false,
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use transcript::{StopReason, Usage};
 
-use super::refusal::Complaint;
+use crate::refusal::Complaint;
 
 /// An event as it comes over the wire. The kinds we have no use for, `ping` among them, are `Unknown`.
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use transcript::block::Kind;
 use transcript::{Block, Reply};
 
 use crate::suite::{self, Dialect, KEY, conformance};
-use crate::wire::{self, Server};
+use crate::wire::{self, Server, pieces};
 
 struct Messages;
 
@@ -37,6 +37,7 @@ conformance! { Messages;
     nothing_is_sent_before_the_stream_is_polled,
     too_long_a_prompt_is_an_overflow,
     a_wrong_key_is_told_without_showing_it,
+    a_wrong_key_is_told_when_counting_too,
     a_wrong_request_is_refused_once,
     nobody_listening_is_unreachable,
     a_server_that_hangs_up_at_once_is_cut,
@@ -145,11 +146,6 @@ fn block_events(index: usize, block: &Value, deltas: &[Value]) -> Vec<String> {
     );
     events.push(event(&json!({"type": "content_block_stop", "index": index})));
     events
-}
-
-/// A few characters each.
-fn pieces(text: &str) -> Vec<String> {
-    text.chars().collect::<Vec<char>>().chunks(4).map(|piece| piece.iter().collect()).collect()
 }
 
 fn deltas(key: &str, block: &Value) -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! LOOP-2: every provider is put through one suite; so far there is one.
+//! LOOP-2: every provider is put through one suite.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,6 +7,18 @@
 )]
 
 mod anthropic;
+mod openai;
 mod simulated;
 mod suite;
 mod wire;
+
+/// A behaviour that is new to the suite is new to every provider: it is tested, or it is said why not.
+#[test]
+fn every_provider_answers_for_every_behaviour() {
+    let sorted = |behaviours: &[&'static str]| {
+        let mut behaviours = behaviours.to_vec();
+        behaviours.sort_unstable();
+        behaviours
+    };
+    assert_eq!(sorted(anthropic::BEHAVIOURS), sorted(openai::BEHAVIOURS));
+}

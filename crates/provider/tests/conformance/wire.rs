@@ -141,7 +141,7 @@ async fn read(stream: &mut TcpStream) -> Option<Received> {
         if let Some(end) = end {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
             let received = Received { head, body: String::new() };
-            let length: usize = received.header("content-length")?.parse().ok()?;
+            let length: usize = received.header("content-length").unwrap_or("0").parse().ok()?;
             let mut body = bytes.split_off(end + 4);
             while body.len() < length {
                 if stream.read_buf(&mut body).await.ok()? == 0 {
@@ -154,6 +154,11 @@ async fn read(stream: &mut TcpStream) -> Option<Received> {
             return None;
         }
     }
+}
+
+/// A text in pieces of a few characters, as servers send it.
+pub(crate) fn pieces(text: &str) -> Vec<String> {
+    text.chars().collect::<Vec<char>>().chunks(4).map(|piece| piece.iter().collect()).collect()
 }
 
 /// The head of an answer whose body ends when the connection does.

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::exchange::Draft as _;
 use crate::invalid_input;
 
 fn start() -> Value {

@@ -1,0 +1,186 @@
+//! The request body: a conversation of blocks, told as a conversation of chat messages.
+//!
+//! Both have the same turns and differ in what a turn may hold. The rules, in order:
+//!
+//! - The system blocks become one system message, and text blocks of one turn one text, a blank line between them.
+//! - A turn's tool results become `tool` messages of their own, in order, before anything else the turn says: they must
+//!   follow the calls they answer.
+//! - A `tool` message holds only text. Pictures in a result move to the user message behind the results, under a line
+//!   that says where they come from.
+//! - Pictures go as `image_url`, most often a data URI. Documents cannot be sent: plain text is put in as text, anything
+//!   else leaves a note in its place, so that the model knows and can say so.
+//! - Thinking is left out, and so are cache breakpoints: these servers cache prefixes by themselves.
+//!
+//! A message's bytes depend on its turn alone, so a conversation that goes on keeps the bytes it began with.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use transcript::block::Kind;
+use transcript::{Block, Message, Prologue, Request, Role};
+
+use super::OutputLimit;
+
+/// Stands between the text blocks of one turn.
+const BETWEEN: &str = "\n\n";
+/// What a result says that says nothing: some templates cannot bear an empty one.
+const NO_OUTPUT: &str = "(no output)";
+
+/// The body that asks for a streamed reply.
+pub fn completions(request: &Request, limit: OutputLimit) -> Bytes {
+    let Prologue { model, max_tokens, system, tools, .. } = &*request.prologue;
+    let mut messages: Vec<Value> = Vec::new();
+    let system: Vec<String> = system.iter().filter_map(Block::as_text).collect();
+    if !system.is_empty() {
+        messages.push(json!({"role": "system", "content": system.join(BETWEEN)}));
+    }
+    for Message { role, blocks } in &request.messages {
+        match role {
+            Role::User => user(blocks, &mut messages),
+            Role::Assistant => messages.push(assistant(blocks)),
+        }
+    }
+    // What may differ between two requests of a conversation stands behind the messages.
+    let mut body = json!({ "model": model });
+    if !tools.is_empty() {
+        let tool = |tool: &transcript::ToolDefinition| {
+            let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema});
+            json!({"type": "function", "function": function})
+        };
+        body["tools"] = tools.iter().map(tool).collect();
+    }
+    body["messages"] = Value::Array(messages);
+    body[limit.name()] = json!(max_tokens);
+    body["stream"] = json!(true);
+    body["stream_options"] = json!({"include_usage": true});
+    body.to_string().into()
+}
+
+fn assistant(blocks: &[Block]) -> Value {
+    let texts: Vec<String> = blocks.iter().filter_map(text).collect();
+    let call = |block: &Block| match block.kind() {
+        Kind::ToolUse { id, name } => {
+            let arguments = block.input().unwrap_or_else(|| json!({})).to_string();
+            Some(json!({"id": **id, "type": "function", "function": {"name": **name, "arguments": arguments}}))
+        }
+        _ => None,
+    };
+    let calls: Vec<Value> = blocks.iter().filter_map(call).collect();
+    if calls.is_empty() {
+        return json!({"role": "assistant", "content": texts.join(BETWEEN)});
+    }
+    // By the book, and as the servers themselves say it.
+    let content = if texts.is_empty() { Value::Null } else { texts.join(BETWEEN).into() };
+    json!({"role": "assistant", "content": content, "tool_calls": calls})
+}
+
+/// A user's turn: its results as messages of their own, then the rest as one.
+fn user(blocks: &[Block], messages: &mut Vec<Value>) {
+    let mut moved = Vec::new();
+    let mut said = Vec::new();
+    for block in blocks {
+        match block.kind() {
+            Kind::ToolResult { id, failed } => messages.push(result(block, id, *failed, &mut moved)),
+            _ => said.extend(part(block)),
+        }
+    }
+    moved.extend(said);
+    if !moved.is_empty() {
+        messages.push(json!({"role": "user", "content": content(moved)}));
+    }
+}
+
+/// A result as a `tool` message; its pictures move to where they can be seen.
+fn result(block: &Block, id: &str, failed: bool, moved: &mut Vec<Part>) -> Value {
+    let mut text = if failed { "Error: ".to_owned() } else { String::new() };
+    let mut pictures = 0;
+    let parts = block.result_content();
+    for (index, part) in parts.iter().filter_map(part).enumerate() {
+        text.push_str(if index == 0 { "" } else { "\n" });
+        match part {
+            Part::Text(words) => text.push_str(&words),
+            Part::Picture(url) => {
+                pictures += 1;
+                // Writing to a string cannot fail.
+                let _ = write!(text, "[picture {pictures}, shown in the next user message]");
+                moved.push(Part::Text(format!("Picture {pictures} from the result of tool call {id}:")));
+                moved.push(Part::Picture(url));
+            }
+        }
+    }
+    if text.is_empty() {
+        text.push_str(NO_OUTPUT);
+    }
+    json!({"role": "tool", "tool_call_id": id, "content": text})
+}
+
+/// A part of a message.
+enum Part {
+    Text(String),
+    Picture(String),
+}
+
+/// What can be told of a block in a user's turn.
+fn part(block: &Block) -> Option<Part> {
+    match block.kind() {
+        Kind::Text => text(block).map(Part::Text),
+        Kind::Image => Some(picture(&block.value()["source"])),
+        Kind::Document => Some(Part::Text(document(&block.value()))),
+        Kind::Other => {
+            let kind = block.value()["type"].as_str().unwrap_or("unknown").to_owned();
+            Some(Part::Text(format!("[a block of the kind {kind}, which cannot be sent to this model]")))
+        }
+        Kind::Thinking | Kind::ToolUse { .. } | Kind::ToolResult { .. } => None,
+    }
+}
+
+fn text(block: &Block) -> Option<String> {
+    block.as_text().filter(|_| block.is_sendable())
+}
+
+fn picture(source: &Value) -> Part {
+    let field = |key: &str| source[key].as_str().unwrap_or_default();
+    match field("type") {
+        "base64" => Part::Picture(format!("data:{};base64,{}", field("media_type"), field("data"))),
+        "url" => Part::Picture(field("url").to_owned()),
+        _ => Part::Text("[a picture that is stored with another provider and cannot be sent to this model]".into()),
+    }
+}
+
+fn document(block: &Value) -> String {
+    let source = &block["source"];
+    let title = block["title"].as_str().map(|title| format!(" \"{title}\"")).unwrap_or_default();
+    match (source["type"].as_str(), source["data"].as_str()) {
+        (Some("text"), Some(text)) => format!("[document{title}]\n{text}"),
+        _ => {
+            let kind = source["media_type"].as_str().unwrap_or("unknown kind");
+            format!("[document{title} ({kind}): documents cannot be sent to this model]")
+        }
+    }
+}
+
+/// Text alone is a string, which every server's template understands; with pictures it is a list.
+fn content(parts: Vec<Part>) -> Value {
+    if parts.iter().any(|part| matches!(part, Part::Picture(_))) {
+        let list = parts.into_iter().map(|part| match part {
+            Part::Text(text) => json!({"type": "text", "text": text}),
+            Part::Picture(url) => json!({"type": "image_url", "image_url": {"url": url}}),
+        });
+        return list.collect();
+    }
+    let texts: Vec<String> = parts.into_iter().filter_map(Part::into_text).collect();
+    texts.join(BETWEEN).into()
+}
+
+impl Part {
+    fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Picture(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
