@@ -1,1 +1,35 @@
-//! x
+//! Memory in plain files: where it lives, how it is kept, what of it a turn needs to see.
+//!
+//! - [`place`] chooses the directory; [`store`] saves, edits, removes and renames; [`doctor`] mends; [`import`] brings
+//!   in what other tools kept.
+//! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`] the
+//!   four types and what the model is told about them, [`age`] how old one is.
+//! - [`instructions`] loads CLAUDE.md and its relatives and renders the first message.
+//! - [`scan`] lists what there is; [`rank`] orders it for a query without a model; [`recall`] decides what a turn gets to
+//!   see, up to the question to a selector model, which the engine asks.
+//!
+//! What it refuses to do: call a model, read the environment or the clock, leave the directory it was given, fail
+//! because of what a file contains. Broken input gives a value and a [`Diagnostic`].
+
+pub mod age;
+pub mod bench;
+mod diagnostic;
+pub mod entry;
+mod error;
+pub mod frontmatter;
+pub mod index;
+mod markdown;
+pub mod neutral;
+pub mod place;
+pub mod rank;
+pub mod scan;
+pub mod store;
+pub mod taxonomy;
+
+pub use diagnostic::{Diagnostic, Problem};
+pub use entry::Memory;
+pub use error::Error;
+pub use rank::Ranker;
+pub use scan::Header;
+pub use store::Store;
+pub use taxonomy::Kind;

@@ -1,0 +1,57 @@
+//! What is odd about a file that was read all the same.
+//!
+//! Broken input gives a value plus diagnostics, never an error: a memory with bad frontmatter is still a memory.
+
+use std::fmt;
+
+/// One thing that is odd, and the line it stands on (from 1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is odd.
+    pub problem: Problem,
+}
+
+/// What is odd about a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// Bytes that are not UTF-8 were read as replacement characters.
+    NotUtf8,
+    /// The frontmatter is no YAML; it was read line by line.
+    NotYaml(String),
+    /// The frontmatter has no closing line; it was taken to end where `key: value` lines end.
+    Unclosed,
+    /// The frontmatter is larger than any frontmatter should be; it was read line by line.
+    Oversized(usize),
+    /// The type is none of the four, so the memory has none.
+    UnknownType(String),
+    /// Only the beginning of the file was read.
+    Cut {
+        /// How many bytes were read.
+        read: u64,
+        /// How many there are.
+        of: u64,
+    },
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.problem)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotUtf8 => write!(f, "bytes that are not UTF-8"),
+            Self::NotYaml(why) => write!(f, "the frontmatter is not YAML ({why}); it was read line by line"),
+            Self::Unclosed => write!(f, "the frontmatter has no closing ---"),
+            Self::Oversized(bytes) => write!(f, "the frontmatter has {bytes} bytes; it was read line by line"),
+            Self::UnknownType(found) => {
+                write!(f, "type {found:?} is none of user, feedback, project, reference")
+            }
+            Self::Cut { read, of } => write!(f, "only the first {read} of {of} bytes were read"),
+        }
+    }
+}

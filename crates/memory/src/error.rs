@@ -1,0 +1,53 @@
+//! What can go wrong with memory, by what the caller can do about it.
+
+use std::path::PathBuf;
+
+use crate::place::Rule;
+
+/// A failure of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The disk, or a path that leads out of the memory directory.
+    #[error(transparent)]
+    Files(#[from] files::Error),
+    /// The place asked for may not hold memory: choose another.
+    #[error("memory may not live in {path:?} (from {from}): {rule}")]
+    Refused {
+        /// The path as it was given.
+        path: String,
+        /// Which input it came from.
+        from: &'static str,
+        /// The rule it breaks.
+        rule: Rule,
+    },
+    /// A memory cannot have this file name: choose another.
+    #[error("{name:?} cannot be a memory's file name: {why}")]
+    BadName {
+        /// The name as it was given.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is no such memory.
+    #[error("there is no memory {name:?} in {}", directory.display())]
+    NoMemory {
+        /// The name as it was given.
+        name: String,
+        /// Where it was looked for.
+        directory: PathBuf,
+    },
+    /// The file is not UTF-8, so it cannot be edited without losing bytes.
+    #[error("{} is not UTF-8 text: it can be read, but not edited without losing bytes", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A pattern in the settings or in a rule is no glob.
+    #[error("{pattern:?} is no glob: {source}")]
+    BadGlob {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        source: globset::Error,
+    },
+}

@@ -1,0 +1,79 @@
+//! Text from files, made unable to end or imitate what it is quoted in.
+//!
+//! Memory is data. A file that contains the tag we wrap it in, or the tags a conversation is made of, would otherwise
+//! step out of its quotation. Only the opening bracket of such a tag is changed, so the text stays readable, and what is
+//! quoted from it is still found by a search for any word in it.
+
+use std::borrow::Cow;
+
+/// Names of tags that mean something to a model or to us.
+const TAGS: [&str; 14] = [
+    "system-reminder",
+    "system_reminder",
+    "memory",
+    "instructions",
+    "system",
+    "user",
+    "human",
+    "assistant",
+    "tool_result",
+    "tool_use",
+    "function_calls",
+    "function_results",
+    "invoke",
+    "antml",
+];
+
+/// The text with the brackets of such tags made harmless.
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut kept = 0;
+    for (at, open) in text.char_indices().filter(|(_, c)| is_open(*c)) {
+        if names_a_tag(&text[at + open.len_utf8()..]) {
+            out.push_str(&text[kept..at]);
+            out.push_str("&lt;");
+            kept = at + open.len_utf8();
+        }
+    }
+    if kept == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[kept..]);
+    Cow::Owned(out)
+}
+
+/// `<` and what looks like it.
+fn is_open(c: char) -> bool {
+    matches!(c, '<' | '\u{ff1c}' | '\u{fe64}')
+}
+
+/// Whether what follows an opening bracket is the name of such a tag, behind slashes, spaces and invisible characters.
+fn names_a_tag(rest: &str) -> bool {
+    let mut name = String::new();
+    for c in rest.chars().take(64) {
+        let skipped = is_invisible(c) || name.is_empty() && (c.is_whitespace() || matches!(c, '/' | '\u{ff0f}' | '\\'));
+        if skipped {
+            continue;
+        }
+        let c = if matches!(c, '\u{ff01}'..='\u{ff5e}') {
+            // Full-width forms of ASCII.
+            char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c)
+        } else {
+            c
+        };
+        if !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+            break;
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    TAGS.contains(&name.as_str())
+}
+
+/// Characters that take no room, and so could hide inside a name.
+pub(crate) fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}'
+            | '\u{feff}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e007f}'
+    )
+}

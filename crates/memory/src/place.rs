@@ -1,0 +1,253 @@
+//! Where memory lives, and whether it lives at all.
+//!
+//! Nothing is read from the environment here: the binary fills in [`Inputs`], and the choice is a function of it. The
+//! one look at the disk is for the repository: all worktrees of one share a memory, so its slug is made from the main
+//! checkout. A worktree is believed only if the repository points back at it; else a checkout from a stranger could name
+//! another repository as its own and read that one's memory.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::Error;
+
+/// Longer slugs are cut and get a hash, since file names have a limit.
+const SLUG_LENGTH: usize = 200;
+
+/// The most that is read of git's small pointer files.
+const POINTER_LIMIT: u64 = 16 * 1024;
+
+/// Everything the choice depends on. The project's committed settings are deliberately no part of it.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    /// The config home: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    pub config_home: PathBuf,
+    /// The user's home, for `~/`.
+    pub home: Option<PathBuf>,
+    /// Where the session works.
+    pub working_directory: PathBuf,
+    /// `CLAUDE_COWORK_MEMORY_PATH_OVERRIDE`: the whole path.
+    pub path_override: Option<String>,
+    /// `autoMemoryDirectory` by where it is set.
+    pub auto_memory_directory: BySource,
+    /// `CLAUDE_CODE_REMOTE_MEMORY_DIR`.
+    pub remote_memory_directory: Option<String>,
+    /// `CLAUDE_CODE_DISABLE_AUTO_MEMORY`, if it is set to something that means yes or no.
+    pub disable: Option<bool>,
+    /// `CLAUDE_CODE_SIMPLE` or `--bare`.
+    pub simple: bool,
+    /// `CLAUDE_CODE_REMOTE`.
+    pub remote: bool,
+    /// `autoMemoryEnabled` of the settings.
+    pub enabled: Option<bool>,
+}
+
+/// A setting by the sources that may set it, the first wins.
+#[derive(Debug, Clone, Default)]
+pub struct BySource {
+    /// The organisation's.
+    pub policy: Option<String>,
+    /// `--settings`.
+    pub flag: Option<String>,
+    /// The checkout's own, not committed.
+    pub local: Option<String>,
+    /// The user's.
+    pub user: Option<String>,
+}
+
+/// Whether memory is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// It is.
+    On,
+    /// It is not, and this is why.
+    Off(OffBy),
+}
+
+/// What switched memory off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffBy {
+    /// `CLAUDE_CODE_DISABLE_AUTO_MEMORY`.
+    Environment,
+    /// `CLAUDE_CODE_SIMPLE` or `--bare`.
+    Simple,
+    /// A remote session without a place that outlives it.
+    Remote,
+    /// `autoMemoryEnabled: false`.
+    Settings,
+}
+
+/// Why a path may not hold memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// It does not start at the root.
+    Relative,
+    /// It is the file system's root.
+    Root,
+    /// It is directly below the root, such as `/tmp`.
+    BelowRoot,
+    /// It is the root of a drive, such as `C:\`.
+    DriveRoot,
+    /// It is on another machine, such as `\\server\share`.
+    Unc,
+    /// It holds a NUL byte.
+    Nul,
+    /// It is the home directory itself: all that lies in it would become memory.
+    Home,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Relative => "it is a relative path; give an absolute one",
+            Self::Root => "it is the root of the file system",
+            Self::BelowRoot => "it is directly below the root; choose a directory at least two levels deep",
+            Self::DriveRoot => "it is the root of a drive",
+            Self::Unc => "it is a network (UNC) path",
+            Self::Nul => "it holds a NUL byte",
+            Self::Home => "it is the home directory itself",
+        })
+    }
+}
+
+/// Whether memory is on. The first input that speaks decides; a `CLAUDE_CODE_DISABLE_AUTO_MEMORY` of 0 says yes.
+pub fn switch(inputs: &Inputs) -> Switch {
+    let remote_without_a_place = inputs.remote && given(inputs.remote_memory_directory.as_ref()).is_none();
+    match inputs.disable {
+        Some(true) => Switch::Off(OffBy::Environment),
+        Some(false) => Switch::On,
+        None if inputs.simple => Switch::Off(OffBy::Simple),
+        None if remote_without_a_place => Switch::Off(OffBy::Remote),
+        None if inputs.enabled == Some(false) => Switch::Off(OffBy::Settings),
+        None => Switch::On,
+    }
+}
+
+/// The memory directory. It need not exist.
+pub fn directory(inputs: &Inputs) -> Result<PathBuf, Error> {
+    if let Some(path) = given(inputs.path_override.as_ref()) {
+        return admitted(path, "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", None, inputs);
+    }
+    let BySource { policy, flag, local, user } = &inputs.auto_memory_directory;
+    let settings = [
+        (policy, "autoMemoryDirectory in policy settings"),
+        (flag, "autoMemoryDirectory in --settings"),
+        (local, "autoMemoryDirectory in local settings"),
+        (user, "autoMemoryDirectory in user settings"),
+    ];
+    for (path, from) in settings {
+        if let Some(path) = given(path.as_ref()) {
+            return admitted(path, from, inputs.home.as_deref(), inputs);
+        }
+    }
+    let base = match given(inputs.remote_memory_directory.as_ref()) {
+        Some(path) => admitted(path, "CLAUDE_CODE_REMOTE_MEMORY_DIR", None, inputs)?,
+        None => inputs.config_home.clone(),
+    };
+    let project = slug(&canonical_root(&inputs.working_directory));
+    Ok(base.join("projects").join(project).join("memory"))
+}
+
+fn given(value: Option<&String>) -> Option<&str> {
+    value.map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// A path made ready, or the rule it breaks.
+fn admitted(path: &str, from: &'static str, home: Option<&Path>, inputs: &Inputs) -> Result<PathBuf, Error> {
+    let refused = |rule| Error::Refused { path: path.to_owned(), from, rule };
+    if path.contains('\0') {
+        return Err(refused(Rule::Nul));
+    }
+    if path.starts_with("\\\\") || path.starts_with("//") {
+        return Err(refused(Rule::Unc));
+    }
+    if is_drive_root(path) {
+        return Err(refused(Rule::DriveRoot));
+    }
+    let expanded = match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(path),
+    };
+    if !expanded.is_absolute() {
+        return Err(refused(Rule::Relative));
+    }
+    let plain = without_dots(&expanded);
+    match plain.components().filter(|part| matches!(part, Component::Normal(_))).count() {
+        0 => Err(refused(Rule::Root)),
+        1 => Err(refused(Rule::BelowRoot)),
+        _ if inputs.home.as_deref() == Some(plain.as_path()) => Err(refused(Rule::Home)),
+        _ => Ok(plain),
+    }
+}
+
+fn is_drive_root(path: &str) -> bool {
+    let mut chars = path.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && chars.next() == Some(':')
+        && chars.all(|c| matches!(c, '/' | '\\'))
+}
+
+/// A path with `.` and `..` worked out by its letters alone.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// A directory's path as a folder name.
+pub fn slug(directory: &Path) -> String {
+    let path = directory.to_string_lossy();
+    let slug: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    if slug.len() <= SLUG_LENGTH {
+        return slug;
+    }
+    let hash = blake3::hash(path.as_bytes()).to_hex();
+    format!("{}-{}", &slug[..SLUG_LENGTH], &hash[..8])
+}
+
+/// The root of the repository's main checkout, else the directory itself; symbolic links followed.
+pub fn canonical_root(directory: &Path) -> PathBuf {
+    let directory = files::real(directory).unwrap_or_else(|_| directory.to_owned());
+    for above in directory.ancestors() {
+        match files::read(above.join(".git"), POINTER_LIMIT) {
+            // A directory: this is the main checkout.
+            Err(files::Error::IsDirectory { .. }) => return above.to_owned(),
+            Ok(pointer) => return main_checkout(above, &pointer.bytes).unwrap_or_else(|| above.to_owned()),
+            Err(_) => {}
+        }
+    }
+    directory
+}
+
+/// The main checkout that a worktree's `.git` file leads to, if the repository knows the worktree. A submodule's file
+/// leads to a repository of its own, so it has none.
+fn main_checkout(worktree: &Path, pointer: &[u8]) -> Option<PathBuf> {
+    let pointer = String::from_utf8_lossy(pointer);
+    let git = pointer.strip_prefix("gitdir:")?.trim();
+    let git = files::real(worktree.join(git)).ok()?;
+    let common = line_of(&git.join("commondir"))?;
+    let common = files::real(git.join(common)).ok()?;
+    let known = git.parent() == Some(common.join("worktrees").as_path());
+    let back = files::real(git.join(line_of(&git.join("gitdir"))?)).ok()?;
+    if !known || back != worktree.join(".git") {
+        return None;
+    }
+    match common.file_name() {
+        Some(name) if name == ".git" => common.parent().map(Path::to_owned),
+        // A bare repository has no checkout of its own.
+        _ => Some(common),
+    }
+}
+
+fn line_of(path: &Path) -> Option<PathBuf> {
+    let file = files::read(path, POINTER_LIMIT).ok()?;
+    let text = String::from_utf8_lossy(&file.bytes).trim().to_owned();
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}

@@ -1,0 +1,220 @@
+//! A question as units of meaning, each with what may stand for it and how much it says.
+//!
+//! A word that only says "how do we handle…" counts little, a name or a rare word counts much, and a word no memory has
+//! counts too: it is the sign that a question is about something else. What may stand for a word: itself, a word of the
+//! same group in the lexicon, another name for it, for an unknown word one that begins alike or is a letter apart.
+
+use jiff::Timestamp;
+
+use super::corpus::{Corpus, Term, concept_term, phrases};
+use super::dates;
+use super::lexicon::LEXICON;
+use super::polarity;
+use super::words::{Form, Splitter, Token, grams};
+
+/// How well a word of the same group stands for another.
+const SAME_GROUP: f32 = 0.85;
+const SAME_PHRASE: f32 = 0.95;
+const PART_OF_PHRASE: f32 = 0.45;
+const OTHER_NAME: f32 = 0.9;
+const BEGINS_ALIKE: f32 = 0.7;
+const LETTER_APART: f32 = 0.75;
+
+/// How much a word says before it is known how rare it is.
+const COMMON_WEIGHT: f32 = 0.25;
+const WORD_WEIGHT: f32 = 1.0;
+const NAME_WEIGHT: f32 = 1.25;
+const NUMBER_WEIGHT: f32 = 0.8;
+
+/// The share of a word's weight that does not depend on how rare it is.
+const FLOOR: f32 = 0.35;
+
+/// An unknown word that is not written like a name may be small talk.
+const UNKNOWN_WEIGHT: f32 = 0.8;
+
+/// A question longer than this is cut: what is meant was said.
+const LONGEST: usize = 4_000;
+
+/// One thing a question names.
+#[derive(Debug, Clone)]
+pub(crate) struct Unit {
+    /// For people.
+    pub(crate) label: String,
+    /// How much it says.
+    pub(crate) weight: f32,
+    /// Counts only where it is found.
+    pub(crate) bonus: bool,
+    /// What may stand for it, and how well.
+    pub(crate) stands: Vec<(Term, f32)>,
+    /// For characters without word boundaries: the pairs, of which a part may be found.
+    pub(crate) grams: Vec<Option<Term>>,
+}
+
+/// A question made ready.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) units: Vec<Unit>,
+    /// What it leaves out.
+    pub(crate) left_out: Vec<Term>,
+    /// Asks for what is forbidden.
+    pub(crate) negative: bool,
+    /// Its tokens, for what it is doing.
+    pub(crate) tokens: Vec<Token>,
+}
+
+/// Reads a question.
+pub(crate) fn read(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Splitter) -> Asked {
+    let text = &text[..text.floor_char_boundary(LONGEST)];
+    let mut rest = text.to_owned();
+    let mut asked = Asked { negative: polarity::asks_for_negative(text), ..Asked::default() };
+    for range in polarity::left_out(text) {
+        for token in splitter.split(&text[range.clone()]).iter().filter(|token| !token.stop) {
+            asked.left_out.extend(stands_for(token, corpus, splitter).into_iter().map(|(term, _)| term));
+        }
+        blank(&mut rest, range);
+    }
+    let mentions = dates::mentions(text).into_iter().chain(dates::relative(text, now));
+    for mention in mentions {
+        let stands: Vec<_> = mention
+            .terms
+            .iter()
+            .filter_map(|(term, well)| corpus.numbers.get(term).map(|term| (*term, *well)))
+            .collect();
+        let label = text[mention.range.clone()].to_owned();
+        blank(&mut rest, mention.range);
+        if !(mention.relative && stands.is_empty()) {
+            let weight = if mention.relative { 0.6 } else { 0.9 };
+            asked.units.push(Unit { label, weight, bonus: mention.relative, stands, grams: Vec::new() });
+        }
+    }
+    let tokens = splitter.split(&rest);
+    let phrases = phrases(&tokens);
+    for (range, concepts) in &phrases {
+        let mut stands: Vec<_> = concepts
+            .iter()
+            .filter_map(|concept| corpus.numbers.get(&concept_term(*concept)).map(|term| (*term, SAME_PHRASE)))
+            .collect();
+        let parts = tokens[range.clone()].iter().filter(|token| !token.stop);
+        stands.extend(parts.filter_map(|part| corpus.numbers.get(&part.text).map(|term| (*term, PART_OF_PHRASE))));
+        let label = tokens[range.clone()].iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
+        let weight = weight(WORD_WEIGHT, &stands, corpus);
+        asked.units.push(Unit { label, weight, bonus: false, stands, grams: Vec::new() });
+    }
+    for (at, token) in tokens.iter().enumerate() {
+        let in_phrase = phrases.iter().any(|(range, _)| range.contains(&at));
+        if token.stop || in_phrase || asked.units.iter().any(|unit| unit.label == token.text) {
+            continue;
+        }
+        asked.units.push(unit(token, corpus, splitter));
+    }
+    asked.tokens = tokens;
+    asked
+}
+
+fn blank(text: &mut String, range: std::ops::Range<usize>) {
+    let spaces = " ".repeat(range.len());
+    text.replace_range(range, &spaces);
+}
+
+fn unit(token: &Token, corpus: &Corpus, splitter: &Splitter) -> Unit {
+    let stands = stands_for(token, corpus, splitter);
+    let label = token.text.clone();
+    let known = !stands.is_empty();
+    match token.form {
+        Form::Run => {
+            let grams: Vec<_> = grams(&token.text).iter().map(|gram| corpus.numbers.get(gram).copied()).collect();
+            let len = token.text.chars().count() as f32;
+            let found: Vec<_> = grams.iter().flatten().map(|term| (*term, 1.0)).collect();
+            let base = if token.concepts.is_empty() { (len / 2.0).min(1.5) * 0.8 } else { WORD_WEIGHT };
+            let base = if len < 2.0 { 0.2 } else { base };
+            let rare = if known || found.is_empty() { &stands } else { &found };
+            Unit { label, weight: weight(base, rare, corpus), bonus: false, stands, grams }
+        }
+        Form::Compound => Unit { label, weight: 0.8, bonus: true, stands, grams: Vec::new() },
+        Form::Number => {
+            Unit { label, weight: weight(NUMBER_WEIGHT, &stands, corpus), bonus: false, stands, grams: Vec::new() }
+        }
+        Form::Word => {
+            let common = LEXICON.is_common(&token.text);
+            let base = match (common, token.name) {
+                (true, _) => COMMON_WEIGHT,
+                (false, true) => NAME_WEIGHT,
+                (false, false) if known => WORD_WEIGHT,
+                (false, false) => UNKNOWN_WEIGHT,
+            };
+            Unit { label, weight: weight(base, &stands, corpus), bonus: false, stands, grams: Vec::new() }
+        }
+    }
+}
+
+/// How much a unit says, given how rare what stands for it is.
+fn weight(base: f32, stands: &[(Term, f32)], corpus: &Corpus) -> f32 {
+    let best = stands.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+    let rarity = best.map_or(1.0, |(term, _)| corpus.rarity(corpus.frequency(*term)));
+    base * (FLOOR + (1.0 - FLOOR) * rarity)
+}
+
+/// What may stand for a token.
+fn stands_for(token: &Token, corpus: &Corpus, splitter: &Splitter) -> Vec<(Term, f32)> {
+    let mut stands = Vec::new();
+    let own = corpus.numbers.get(&token.text).copied().filter(|term| corpus.frequency(*term) > 0);
+    if token.form != Form::Run {
+        stands.extend(own.map(|term| (term, 1.0)));
+    }
+    for concept in &token.concepts {
+        let term = corpus.numbers.get(&concept_term(*concept));
+        stands.extend(term.map(|term| (*term, SAME_GROUP)));
+    }
+    if let Some(term) = corpus.numbers.get(&token.text) {
+        let others = corpus.aliases.get(term).into_iter().flatten();
+        stands.extend(others.map(|other| (*other, OTHER_NAME)));
+    }
+    if stands.is_empty() && token.form == Form::Word && !LEXICON.is_common(&token.text) {
+        stands.extend(alike(&token.text, corpus));
+    }
+    let _ = splitter;
+    stands
+}
+
+/// Words that begin alike, or are one letter apart.
+fn alike(word: &str, corpus: &Corpus) -> Vec<(Term, f32)> {
+    let mut found = Vec::new();
+    if !word.is_ascii() || word.len() < 4 {
+        return found;
+    }
+    let first = &word[..1];
+    let from = corpus.sorted.partition_point(|(other, _)| other.as_str() < first);
+    for (other, term) in corpus.sorted[from..].iter().take_while(|(other, _)| other.starts_with(first)) {
+        if !other.is_ascii() || corpus.frequency(*term) == 0 {
+            continue;
+        }
+        let (short, long) = if other.len() < word.len() { (other.as_str(), word) } else { (word, other.as_str()) };
+        if short.len() >= 4 && long.starts_with(short) && long.len() - short.len() <= 8 {
+            found.push((*term, BEGINS_ALIKE));
+        } else if word.len() >= 5 && is_a_letter_apart(word.as_bytes(), other.as_bytes()) {
+            found.push((*term, LETTER_APART));
+        }
+        if found.len() >= 8 {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether one letter was added, dropped, changed or swapped with its neighbour.
+fn is_a_letter_apart(one: &[u8], other: &[u8]) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    if long.len() - short.len() > 1 || short == long {
+        return false;
+    }
+    let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
+    let (short_rest, long_rest) = (&short[same..], &long[same..]);
+    if short.len() < long.len() {
+        return short_rest == &long_rest[1..];
+    }
+    short_rest[1..] == long_rest[1..]
+        || short_rest.len() >= 2
+            && short_rest[0] == long_rest[1]
+            && short_rest[1] == long_rest[0]
+            && short_rest[2..] == long_rest[2..]
+}

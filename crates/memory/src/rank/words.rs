@@ -1,0 +1,320 @@
+//! Text as the words a ranker compares.
+//!
+//! Latin text is split at everything that is not a letter or digit, identifiers also at their humps and underscores, and
+//! each word is stemmed. Chinese, Japanese and Korean have no such words: known ones are cut out by the lexicon, Korean
+//! endings are dropped, and what is left is compared by pairs of characters.
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+use super::lexicon::{Concept, LEXICON};
+
+/// A word longer than this is no word (a hash, an encoded blob).
+const LONGEST_WORD: usize = 40;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A stemmed word.
+    Word,
+    /// A number or a version.
+    Number,
+    /// An identifier of several words, written together.
+    Compound,
+    /// Characters of a script without word boundaries; compared by [`grams`].
+    Run,
+}
+
+/// A word of a text.
+#[derive(Debug, Clone)]
+pub(crate) struct Token {
+    /// The stem, the number, or the characters.
+    pub(crate) text: String,
+    /// What it is.
+    pub(crate) form: Form,
+    /// The groups of the lexicon it belongs to.
+    pub(crate) concepts: Vec<Concept>,
+    /// Left out, except as a part of a phrase.
+    pub(crate) stop: bool,
+    /// Written like a name: with capitals inside a sentence, with digits, or in code.
+    pub(crate) name: bool,
+}
+
+/// Splits texts into tokens.
+pub(crate) struct Splitter {
+    stemmer: Stemmer,
+}
+
+impl Splitter {
+    pub(crate) fn new() -> Self {
+        Self { stemmer: Stemmer::create(Algorithm::English) }
+    }
+
+    /// The tokens of a text, in order.
+    pub(crate) fn split(&self, text: &str) -> Vec<Token> {
+        let mut tokens = Vec::new();
+        let mut chars = text.char_indices().peekable();
+        let mut sentence_start = true;
+        while let Some((at, c)) = chars.next() {
+            let script = Script::of(c);
+            if script == Script::Other {
+                sentence_start |= matches!(c, '.' | '!' | '?' | ':' | '\n' | '#' | '。' | '？');
+                continue;
+            }
+            let mut end = at + c.len_utf8();
+            while let Some((next, d)) = chars.peek().copied() {
+                let joins = script == Script::Latin
+                    && is_joint(d)
+                    && text[next + d.len_utf8()..].chars().next().is_some_and(|e| {
+                        Script::of(e) == Script::Latin
+                            && (d != '.'
+                                || e.is_ascii_digit() && text[at..next].ends_with(|f: char| f.is_ascii_digit()))
+                    });
+                if Script::of(d) != script && !joins {
+                    break;
+                }
+                end = next + d.len_utf8();
+                chars.next();
+            }
+            let piece = &text[at..end];
+            match script {
+                Script::Latin => self.latin(piece, sentence_start, &mut tokens),
+                Script::Han | Script::Katakana => runs(piece, &mut tokens),
+                Script::Hangul => hangul(piece, &mut tokens),
+                Script::Hiragana | Script::Other => {}
+            }
+            sentence_start = false;
+        }
+        tokens
+    }
+
+    /// A piece of Latin text without spaces: perhaps an identifier.
+    fn latin(&self, piece: &str, sentence_start: bool, tokens: &mut Vec<Token>) {
+        let piece = piece.replace(['\u{2019}', '`'], "'");
+        let lower = piece.to_lowercase();
+        if LEXICON.is_stop(&lower) {
+            let text = self.stem(&lower);
+            tokens.push(Token { text, form: Form::Word, concepts: Vec::new(), stop: true, name: false });
+            return;
+        }
+        let base = piece.strip_suffix("'s").unwrap_or(&piece);
+        let parts = parts(base);
+        let capital = base.chars().next().is_some_and(char::is_uppercase);
+        let name = parts.len() > 1 && !base.contains('-')
+            || base.chars().skip(1).any(char::is_uppercase)
+            || capital && !sentence_start;
+        for part in &parts {
+            self.word(&part.to_lowercase(), name, tokens);
+        }
+        if parts.len() > 1 {
+            let text: String = parts.concat().to_lowercase();
+            if text.len() <= LONGEST_WORD {
+                let stem = self.stem(&text);
+                let concepts = LEXICON.of_stem(&stem).to_vec();
+                tokens.push(Token { text: stem, form: Form::Compound, concepts, stop: false, name: true });
+            }
+        }
+    }
+
+    fn word(&self, word: &str, name: bool, tokens: &mut Vec<Token>) {
+        if word.len() > LONGEST_WORD || word.is_empty() {
+            return;
+        }
+        if word.starts_with(|c: char| c.is_ascii_digit()) {
+            let text = word.trim_end_matches(['.', '\'']).to_owned();
+            tokens.push(Token { text, form: Form::Number, concepts: Vec::new(), stop: false, name: true });
+            return;
+        }
+        let stem = self.stem(word);
+        let concepts = LEXICON.of_stem(&stem).to_vec();
+        let stop = LEXICON.is_stop(word) || word.chars().count() < 2 && concepts.is_empty();
+        tokens.push(Token { text: stem, form: Form::Word, concepts, stop, name });
+    }
+
+    /// The stem of a lower-case word.
+    pub(crate) fn stem(&self, word: &str) -> String {
+        if word.is_ascii() { self.stemmer.stem(word).into_owned() } else { word.to_owned() }
+    }
+}
+
+/// The pairs of neighbouring characters of a run; the character itself if it is alone.
+pub(crate) fn grams(run: &str) -> Vec<String> {
+    let chars: Vec<char> = run.chars().collect();
+    if chars.len() < 2 {
+        return vec![run.to_owned()];
+    }
+    chars.windows(2).map(|pair| pair.iter().collect()).collect()
+}
+
+/// The words of an identifier: `getUserName`, `get_user_name`, `get-user-name`. A version stays whole.
+fn parts(piece: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    for part in piece.split(['_', '-', '/', '+', '@', '\'']).filter(|part| !part.is_empty()) {
+        let versioned = part.strip_prefix(['v', 'V']).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if let Some(version) = versioned {
+            parts.push(version);
+            continue;
+        }
+        let chars: Vec<(usize, char)> = part.char_indices().collect();
+        let mut from = 0;
+        for window in 1..chars.len() {
+            let (at, c) = chars[window];
+            let before = chars[window - 1].1;
+            let after = chars.get(window + 1).map(|(_, c)| *c);
+            let hump = c.is_uppercase()
+                && (before.is_lowercase() || after.is_some_and(char::is_lowercase) && before.is_uppercase());
+            if hump {
+                parts.push(&part[from..at]);
+                from = at;
+            }
+        }
+        parts.push(&part[from..]);
+    }
+    parts
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    Latin,
+    Han,
+    Katakana,
+    Hiragana,
+    Hangul,
+    Other,
+}
+
+impl Script {
+    fn of(c: char) -> Self {
+        match c {
+            '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}' => {
+                Self::Han
+            }
+            '\u{30a0}'..='\u{30ff}' => Self::Katakana,
+            '\u{3040}'..='\u{309f}' => Self::Hiragana,
+            '\u{ac00}'..='\u{d7af}' | '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' => Self::Hangul,
+            c if c.is_alphanumeric() => Self::Latin,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether a character is a word of its own to those who count words.
+pub(crate) fn is_word_by_itself(c: char) -> bool {
+    matches!(Script::of(c), Script::Han | Script::Katakana | Script::Hiragana)
+}
+
+/// Characters that hold an identifier, a version or a contraction together.
+fn is_joint(c: char) -> bool {
+    matches!(c, '_' | '-' | '.' | '\'' | '\u{2019}' | '/' | '+')
+}
+
+/// Chinese words that say nothing in a question.
+const HAN_STOP: &str = "我们 你们 他们 咱们 我 你 他 她 它 的 了 吗 呢 吧 啊 呀 是 在 有 和 与 或 及 就 都 也 还 要 会 能 可以 应该 需要 怎么 怎样 如何 \
+    什么 哪里 哪个 哪些 哪儿 谁 多少 几 为什么 为何 是否 有没有 能不能 可不可以 请 请问 一下 这个 那个 这些 那些 这 那 把 被 给 对 从 到 \
+    向 跟 让 用 使用 时候 时 上 下 里 中 之 以 于 其 但 而 且 如果 因为 所以 然后 现在 目前 一个 一些 帮我 帮 告诉 知道 关于 说 做 去 来 \
+    没有 没 不是 不 很 太 最 更 再 又 才 只 个 们 得 着 过 地 想 该 那么 这么 还是 或者 以及 进行 情况 问题 东西 事情 方面 之前 之后";
+
+fn han_stop(chars: &[char]) -> Option<usize> {
+    static STOP: std::sync::LazyLock<std::collections::HashSet<&'static str>> =
+        std::sync::LazyLock::new(|| HAN_STOP.split_whitespace().collect());
+    (1..=4.min(chars.len())).rev().find(|len| {
+        let word: String = chars[..*len].iter().collect();
+        STOP.contains(word.as_str())
+    })
+}
+
+/// Cuts a run of Han or kana: words of the lexicon, and what is left between stop words.
+fn runs(piece: &str, tokens: &mut Vec<Token>) {
+    let chars: Vec<char> = piece.chars().collect();
+    let mut pending = String::new();
+    let mut at = 0;
+    while at < chars.len() {
+        let known = LEXICON.longest_run(&chars[at..]).filter(|(len, _)| *len >= 2);
+        let stop = han_stop(&chars[at..]);
+        match (known, stop) {
+            (Some((len, concepts)), stop) if stop.is_none_or(|stop| stop <= len) => {
+                flush(&mut pending, tokens);
+                let text = chars[at..at + len].iter().collect();
+                tokens.push(Token { text, form: Form::Run, concepts: concepts.to_vec(), stop: false, name: false });
+                at += len;
+            }
+            (_, Some(len)) => {
+                flush(&mut pending, tokens);
+                at += len;
+            }
+            _ => {
+                pending.push(chars[at]);
+                at += 1;
+            }
+        }
+    }
+    flush(&mut pending, tokens);
+}
+
+fn flush(pending: &mut String, tokens: &mut Vec<Token>) {
+    if !pending.is_empty() {
+        let text = std::mem::take(pending);
+        tokens.push(Token { text, form: Form::Run, concepts: Vec::new(), stop: false, name: false });
+    }
+}
+
+/// Korean particles and verb endings, the ones a noun meets in a sentence about work.
+const HANGUL_ENDINGS: &str = "으로부터 에서부터 에게서 이라고 이라는 이라도 입니까 습니까 했습니다 합니다 됩니다 입니다 습니다 하나요 되나요 인가요 \
+    은가요 는가요 할까요 될까요 했나요 됐나요 었나요 았나요 해주세요 해줘요 해줘 하세요 해야 하는 하고 하면 하지 하기 한다 했다 했던 하자 할지 \
+    되어 되는 되면 된다 됐다 에서 에게 으로 까지 부터 처럼 보다 마다 이나 이랑 에는 에도 에서는 으로는 이고 이며 인지 일까 이야 이에요 예요 \
+    을 를 이 가 은 는 에 로 의 도 와 과 만 나 랑 께 요 야 들 해 할 한 된 될 인 고 며 면";
+
+/// Korean words that say nothing in a question.
+const HANGUL_STOP: &str = "우리 저희 나 너 제 그 이 저 것 거 수 때 등 및 또는 그리고 그런데 하지만 어떻게 어떤 무엇 무슨 뭐 뭐야 뭔가요 무엇인가요 어디 \
+    어디서 어디에 언제 누가 누구 왜 몇 얼마 있나요 있어 있는 있다 있습니까 없나요 없는 없다 해야 하나요 하나 하는 하고 해줘 줘 주세요 해주세요 \
+    알려줘 알려주세요 알려 좀 다시 지금 현재 이번 그거 이거 저거 여기 거기 관련 대한 대해 위한 위해 경우 방법 어느 되나요 되는 된 됐지 했지 \
+    했어 했더라 뭐였지 뭐지 인가요 쓰나요 써야 쓰는 사용 사용해 사용하나요 사용하는 때문 정도 그냥 제발 이제 먼저";
+
+fn hangul(piece: &str, tokens: &mut Vec<Token>) {
+    use std::collections::HashSet;
+    use std::sync::LazyLock;
+    static ENDINGS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_ENDINGS.split_whitespace().collect());
+    static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_STOP.split_whitespace().collect());
+    if STOP.contains(piece) {
+        return;
+    }
+    let chars: Vec<char> = piece.chars().collect();
+    let mut pending: Vec<char> = Vec::new();
+    let mut at = 0;
+    let mut known_before = false;
+    while at < chars.len() {
+        match LEXICON.longest_run(&chars[at..]).filter(|(len, _)| *len >= 2) {
+            Some((len, concepts)) => {
+                rest(&mut pending, known_before, &ENDINGS, &STOP, tokens);
+                let text = chars[at..at + len].iter().collect();
+                tokens.push(Token { text, form: Form::Run, concepts: concepts.to_vec(), stop: false, name: false });
+                known_before = true;
+                at += len;
+            }
+            None => {
+                pending.push(chars[at]);
+                at += 1;
+            }
+        }
+    }
+    rest(&mut pending, known_before, &ENDINGS, &STOP, tokens);
+}
+
+/// What is left of a Korean word, without its ending.
+fn rest(
+    pending: &mut Vec<char>,
+    after_a_known_word: bool,
+    endings: &std::collections::HashSet<&'static str>,
+    stop: &std::collections::HashSet<&'static str>,
+    tokens: &mut Vec<Token>,
+) {
+    let chars = std::mem::take(pending);
+    let least = if after_a_known_word { 0 } else { 1 };
+    let cut = (least..chars.len()).find(|from| {
+        let ending: String = chars[*from..].iter().collect();
+        endings.contains(ending.as_str()) && (*from != 1 || chars.len() == 2)
+    });
+    let kept: String = chars[..cut.unwrap_or(chars.len())].iter().collect();
+    if !kept.is_empty() && !stop.contains(kept.as_str()) {
+        tokens.push(Token { text: kept, form: Form::Run, concepts: Vec::new(), stop: false, name: false });
+    }
+}
