@@ -37,6 +37,8 @@ pub mod openai;
 mod overflow;
 mod refusal;
 pub mod retry;
+#[cfg(test)]
+mod sample;
 mod sse;
 
 use futures_util::future::BoxFuture;
@@ -53,6 +55,7 @@ pub trait Model: Send + Sync {
     /// Streams one reply. Nothing is sent before the stream is polled; dropping it cancels the request.
     fn stream(&self, request: Request) -> BoxStream<'static, Event>;
 
-    /// How many tokens the request would be, as the provider counts. Cache breakpoints do not matter here.
+    /// How many tokens the request would be, as the provider counts. Cache breakpoints do not matter here. A provider
+    /// that does not count answers [`Error::Unsupported`].
     fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, Error>>;
 }

@@ -41,7 +41,7 @@ const BEFORE_TOKENS: [&str; 14] = [
 ];
 
 /// What stands right before the number of tokens allowed.
-const BEFORE_LIMIT: [&str; 14] = [
+const BEFORE_LIMIT: [&str; 13] = [
     "context length is only ",
     "context length is ",
     "context length of only ",
@@ -55,7 +55,6 @@ const BEFORE_LIMIT: [&str; 14] = [
     "tokens allowed (",
     "must be <= ",
     "too large for model with ",
-    "is loaded with context length of only ",
 ];
 
 /// Whether a message says that the request is too long.

@@ -39,15 +39,15 @@ pub(crate) struct Draft {
 impl Draft {
     fn take(&mut self, chunk: Chunk) -> Result<Vec<Event>, String> {
         let mut shown = Vec::new();
-        if self.head.is_none() {
+        let choices = chunk.choices.unwrap_or_default();
+        // Some servers send a chunk or two about other things first, without an id.
+        if self.head.is_none() && !choices.is_empty() {
             let (id, model) = (self.unique(chunk.id.unwrap_or_default()), chunk.model.unwrap_or_default());
             self.head = Some((id.clone(), model.clone()));
             shown.push(Event::Started { id, model, usage: Usage::default() });
         }
-        for choice in chunk.choices.unwrap_or_default() {
-            if choice.index == 0 {
-                self.add(choice, &mut shown)?;
-            }
+        for choice in choices.into_iter().filter(|choice| choice.index == 0) {
+            self.add(choice, &mut shown)?;
         }
         self.usage = chunk.usage.map_or(self.usage, |counts| counts.usage());
         Ok(shown)
@@ -107,7 +107,9 @@ impl exchange::Draft for Draft {
             }
             return Ok(shown);
         }
-        if let Ok(complaint) = serde_json::from_str::<Complaint>(data) {
+        if data.contains("\"error\"")
+            && let Ok(complaint) = serde_json::from_str::<Complaint>(data)
+        {
             return Err(Wrong::Complaint(Box::new(complaint)));
         }
         match serde_json::from_str(data) {

@@ -20,5 +20,5 @@ fn every_provider_answers_for_every_behaviour() {
         behaviours.sort_unstable();
         behaviours
     };
-    assert_eq!(sorted(anthropic::BEHAVIOURS), sorted(openai::BEHAVIOURS));
+    assert_eq!(sorted(anthropic::ANSWERED_FOR), sorted(openai::ANSWERED_FOR));
 }

@@ -52,20 +52,56 @@ pub(crate) trait Dialect {
     }
 }
 
-/// Tests of one provider. What makes no sense for it is named too, with the reason: main.rs holds every provider to
-/// the same list.
+/// Tests of one provider: what all of them must do, and of what only some can do, what it does and does not, and why
+/// not. main.rs holds all providers to the same list.
 macro_rules! conformance {
-    ($dialect:expr; $($behaviour:ident),* $(,)? $(; without $($absent:ident: $why:literal),* $(,)?)?) => {
-        pub(crate) const BEHAVIOURS: &[&str] =
-            &[$(stringify!($behaviour),)* $($(stringify!($absent),)*)?];
+    ($dialect:expr; with $($more:ident),* $(,)? ; without $($absent:ident: $why:literal),* $(,)?) => {
+        pub(crate) const ANSWERED_FOR: &[&str] = &[$(stringify!($more),)* $(stringify!($absent),)*];
 
+        suite::tests! { $dialect;
+            text_streams,
+            parallel_calls_arrive_whole,
+            an_input_that_is_no_json_does_not_end_the_session,
+            bytes_may_come_one_by_one,
+            a_reply_that_is_not_streamed_is_understood,
+            a_stream_under_a_wrong_name_is_understood,
+            an_overloaded_server_is_asked_again,
+            a_server_that_stays_busy_is_given_up,
+            a_server_that_says_when_is_obeyed,
+            a_wait_that_is_too_long_is_the_users_to_decide,
+            a_cut_stream_is_asked_for_again,
+            what_was_shown_is_voided_once,
+            a_stream_that_is_always_cut_fails,
+            only_the_farewell_may_be_missing,
+            an_error_in_the_middle_of_a_stream_is_retried,
+            a_silent_server_fails,
+            a_server_that_never_answers_fails,
+            dropping_the_stream_ends_the_request,
+            nothing_is_sent_before_the_stream_is_polled,
+            too_long_a_prompt_is_an_overflow,
+            a_wrong_key_is_told_without_showing_it,
+            a_wrong_request_is_refused_once,
+            nobody_listening_is_unreachable,
+            a_server_that_hangs_up_at_once_is_cut,
+            garbage_is_malformed,
+            a_redirection_is_not_followed,
+            an_endless_event_is_refused,
+            an_endless_body_is_refused,
+            $($more,)*
+        }
+    };
+}
+pub(crate) use conformance;
+
+macro_rules! tests {
+    ($dialect:expr; $($behaviour:ident),* $(,)?) => {
         $(#[tokio::test]
         async fn $behaviour() {
             tokio::time::timeout(wire::PLENTY, suite::$behaviour(&$dialect)).await.expect("it ends");
         })*
     };
 }
-pub(crate) use conformance;
+pub(crate) use tests;
 
 pub(crate) fn request() -> Request {
     let prologue = Prologue {

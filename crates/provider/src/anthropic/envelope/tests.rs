@@ -2,25 +2,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Outcome, Thinking, ToolDefinition};
+use transcript::Outcome;
 
 use super::*;
-
-fn prologue() -> Prologue {
-    Prologue {
-        model: "m\"1".into(),
-        max_tokens: 64,
-        system: vec![Block::text("one"), Block::text("two")],
-        static_blocks: 1,
-        tools: vec![ToolDefinition {
-            name: "Bash".into(),
-            description: "runs".into(),
-            input_schema: json!({"type": "object"}),
-        }],
-        thinking: Some(Thinking::Enabled { budget_tokens: 32 }),
-        betas: vec!["b".into()],
-    }
-}
+use crate::sample::{message, prologue, words};
 
 fn request(messages: Vec<Message>, marks: Marks) -> Request {
     Request { prologue: Arc::new(prologue()), messages, marks }
@@ -76,21 +61,15 @@ fn what_is_absent_is_left_out_and_five_minutes_are_not_named() {
 }
 
 fn block() -> impl Strategy<Value = Block> {
-    let words = "\\PC{0,40}|[\"\\\\{}\\[\\],:\u{0}-\u{20}]{0,20}";
     prop_oneof![
-        words.prop_map(Block::text),
-        (words, words).prop_map(|(id, command)| Block::tool_use(&id, "Bash", &json!({"command": command}))),
-        (words, words).prop_map(|(id, out)| Block::tool_result(&id, &[Block::text(out)], Outcome::Failed)),
-        (words, words).prop_map(|(thinking, signature)| Block::from_value(
+        words().prop_map(Block::text),
+        (words(), words()).prop_map(|(id, command)| Block::tool_use(&id, "Bash", &json!({"command": command}))),
+        (words(), words()).prop_map(|(id, out)| Block::tool_result(&id, &[Block::text(out)], Outcome::Failed)),
+        (words(), words()).prop_map(|(thinking, signature)| Block::from_value(
             json!({"signature": signature, "thinking": thinking, "type": "thinking"})
         )),
         Just(Block::from_value(json!({}))),
     ]
-}
-
-fn message() -> impl Strategy<Value = Message> {
-    let role = prop_oneof![Just(Role::User), Just(Role::Assistant)];
-    (role, prop::collection::vec(block(), 0..4)).prop_map(|(role, blocks)| Message { role, blocks })
 }
 
 fn marks() -> impl Strategy<Value = Marks> {
@@ -114,7 +93,7 @@ proptest! {
 
     /// The body is JSON that says what the request says, in the blocks' own bytes, written into the room set aside.
     #[test]
-    fn a_body_holds_the_blocks_own_bytes(messages in prop::collection::vec(message(), 0..5), marks in marks()) {
+    fn a_body_holds_the_blocks_own_bytes(messages in prop::collection::vec(message(block()), 0..5), marks in marks()) {
         let request = request(messages, marks);
         let body = super::messages(&request);
         let value: Value = serde_json::from_slice(&body).unwrap();
@@ -139,10 +118,10 @@ proptest! {
     /// A request that continues another is the same bytes up to the end of the last block they share.
     #[test]
     fn a_longer_conversation_has_the_same_beginning(
-        mut messages in prop::collection::vec(message(), 1..5),
+        mut messages in prop::collection::vec(message(block()), 1..5),
         last in block(),
         more in prop::collection::vec(block(), 0..3),
-        next in prop::collection::vec(message(), 0..3),
+        next in prop::collection::vec(message(block()), 0..3),
         before in marks(),
         after in marks(),
     ) {

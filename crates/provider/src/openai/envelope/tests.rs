@@ -1,27 +1,15 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use transcript::Outcome;
 use transcript::mark::{Marks, Place};
-use transcript::{Outcome, Thinking, ToolDefinition};
 
 use super::*;
+use crate::sample::{message, prologue, words};
 
 fn request(messages: Vec<Message>) -> Request {
-    let prologue = Prologue {
-        model: "m".into(),
-        max_tokens: 64,
-        system: vec![Block::text("one"), Block::text("two")],
-        static_blocks: 1,
-        tools: vec![ToolDefinition {
-            name: "Bash".into(),
-            description: "runs".into(),
-            input_schema: json!({"type": "object"}),
-        }],
-        thinking: Some(Thinking::Enabled { budget_tokens: 32 }),
-        betas: vec!["b".into()],
-    };
     let marks = Marks { system: vec![1], messages: vec![Place { message: 0, block: 0 }], ..Marks::default() };
-    Request { prologue: Arc::new(prologue), messages, marks }
+    Request { prologue: Arc::new(prologue()), messages, marks }
 }
 
 fn user_said(blocks: Vec<Block>) -> Message {
@@ -42,7 +30,7 @@ fn sent(messages: Vec<Message>) -> Vec<Value> {
 fn a_body_is_laid_out_with_what_stays_first() {
     let body = completions(&request(vec![user_said(vec![Block::text("hi")])]), OutputLimit::MaxCompletionTokens);
     let expected = concat!(
-        r#"{"model":"m","tools":[{"type":"function","function":{"name":"Bash","description":"runs","#,
+        r#"{"model":"m\"1","tools":[{"type":"function","function":{"name":"Bash","description":"runs","#,
         r#""parameters":{"type":"object"}}}],"#,
         r#""messages":[{"role":"system","content":"one\n\ntwo"},{"role":"user","content":"hi"}],"#,
         r#""max_completion_tokens":64,"stream":true,"stream_options":{"include_usage":true}}"#,
@@ -132,11 +120,10 @@ fn what_cannot_be_sent_leaves_a_note() {
 }
 
 fn block() -> impl Strategy<Value = Block> {
-    let words = "\\PC{0,40}|[\"\\\\{}\\[\\],:\u{0}-\u{20}]{0,20}";
     prop_oneof![
-        words.prop_map(Block::text),
-        (words, words).prop_map(|(id, command)| Block::tool_use(&id, "Bash", &json!({"command": command}))),
-        (words, words).prop_map(|(id, out)| Block::tool_result(
+        words().prop_map(Block::text),
+        (words(), words()).prop_map(|(id, command)| Block::tool_use(&id, "Bash", &json!({"command": command}))),
+        (words(), words()).prop_map(|(id, out)| Block::tool_result(
             &id,
             &[Block::text(out), Block::image("image/png", "AA")],
             Outcome::Failed
@@ -146,19 +133,14 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
-fn message() -> impl Strategy<Value = Message> {
-    let role = prop_oneof![Just(Role::User), Just(Role::Assistant)];
-    (role, prop::collection::vec(block(), 0..4)).prop_map(|(role, blocks)| Message { role, blocks })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     /// A conversation that goes on keeps the bytes it began with, and no text is lost.
     #[test]
     fn a_longer_conversation_has_the_same_beginning(
-        mut messages in prop::collection::vec(message(), 1..5),
-        next in prop::collection::vec(message(), 0..3),
+        mut messages in prop::collection::vec(message(block()), 1..5),
+        next in prop::collection::vec(message(block()), 0..3),
     ) {
         let short = completions(&request(messages.clone()), OutputLimit::MaxTokens);
         messages.extend(next);

@@ -104,9 +104,11 @@ fn content_in_parts_and_declined_answers_are_text() {
 
 #[test]
 fn other_choices_and_fields_of_the_future_do_no_harm() {
+    let filter = json!({"id": "", "model": "", "prompt_filter_results": [], "choices": []});
     let other = json!({"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "stop"}], "x": 1});
-    let events = [json!({"prompt_filter_results": [], "choices": []}).to_string(), other.to_string(), text("a")];
-    let (mut draft, _) = draft(&events);
+    let events = [filter.to_string(), text("a"), other.to_string()];
+    let (mut draft, shown) = draft(&events);
+    assert!(matches!(&shown[0], Event::Started { id, .. } if id == "chatcmpl-abcdefgh"), "{shown:?}");
     assert!(draft.read_event(Some("novelty"), "not json").unwrap().is_empty());
     assert!(matches!(draft.read_event(None, "not json"), Err(Wrong::Unreadable(_))));
     assert!(matches!(draft.read_event(None, r#"{"error":"oops"}"#), Err(Wrong::Complaint(_))));
