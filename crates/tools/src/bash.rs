@@ -6,7 +6,9 @@
 //! and its end are kept.
 //!
 //! No process outlives the call: when the shell has ended, timed out or was cancelled, everything left in its process
-//! group is stopped. The one way out is deliberate: a process that leaves the group itself (`setsid`) runs on.
+//! group is stopped. The one way out is deliberate: a process that leaves the group itself (`setsid`) runs on. A command
+//! that is meant to run on is started in the background, where it is one of the session's [`Jobs`](crate::Jobs); it does
+//! not move the working directory.
 //!
 //! API keys of model providers are taken out of the environment. Whether a command may run is not decided here.
 
@@ -22,23 +24,27 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::jobs::NotStarted;
+use crate::process::{self, End, Ended, exit_code};
 use crate::run::CANCELLED;
 use crate::scope::Scope;
 use crate::tool::{Access, Limit, Output, Subject, Typed};
 
 mod capture;
-mod process;
 
-use process::{End, Ended};
+use capture::Capture;
 
-/// How long a command may run where the call does not say, in milliseconds.
-const TIMEOUT: u64 = 120_000;
+/// How long a command may run where the call does not say.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long a command may run at most, in milliseconds.
-const LONGEST: u64 = 600_000;
+/// How long a command may run at most in the foreground.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// The longest path a shell may report as its directory.
 const PATH_LENGTH: u64 = 64 * 1024;
+
+/// What is said of a command that left processes behind.
+pub(crate) const OTHERS_STOPPED: &str = "processes that were still running in the background were stopped";
 
 /// Makes the names of the files in which shells leave their directory differ.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -46,19 +52,23 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 /// Runs a command in bash and returns what it prints, standard output and standard error in order.
 ///
 /// The working directory is kept between calls; variables and functions are not. There is no input and no terminal:
-/// commands that ask a question fail. Processes left in the background are stopped when the command ends. Quote paths
-/// with spaces. Prefer Read, Edit, Write, Grep and Glob to `cat`, `sed`, `echo >`, `grep` and `find`.
+/// commands that ask a question fail. Processes left in the background are stopped when the command ends: start servers
+/// and the like with `run_in_background`. Quote paths with spaces. Prefer Read, Edit, Write, Grep and Glob to `cat`, `sed`, `echo >`, `grep` and `find`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashInput {
     /// The command.
     pub command: String,
-    /// How long it may run, in milliseconds: 120000 if left out, at most 600000.
+    /// How long it may run, in milliseconds: 120000 if left out, at most 600000; in the background as long as it takes
+    /// if left out.
     #[serde(default)]
     pub timeout: Option<u64>,
     /// What it does, in five to ten words, for the user to read.
     #[serde(default)]
     pub description: Option<String>,
+    /// Whether to return an id at once and let it run on, for TaskOutput to look at and TaskStop to stop.
+    #[serde(default)]
+    pub run_in_background: Option<bool>,
 }
 
 /// Runs commands.
@@ -80,25 +90,66 @@ impl Typed for Bash {
 
     fn run(&self, input: BashInput, scope: Scope) -> BoxFuture<'static, Output> {
         Box::pin(async move {
-            let mut notes = Vec::new();
-            let directory = existing_directory(&scope, &mut notes);
-            let report = match report_file(&scope) {
-                Ok(report) => report,
-                Err(error) => return Output::failed(format!("The command could not be started: {error}.")),
-            };
-            let timeout =
-                Duration::from_millis(input.timeout.filter(|limit| *limit > 0).unwrap_or(TIMEOUT).min(LONGEST));
-            let script = format!("{}\n{}", reporting(&report), input.command);
-            let ended = process::run(&script, &directory, timeout, scope.cancel()).await;
-            if let Some(directory) = reported(&report) {
-                scope.set_directory(directory);
-            }
-            match ended {
-                Ok(ended) => output(&ended, timeout, notes),
-                Err(error) => Output::failed(format!("The command could not be started: {error}.")),
+            if input.run_in_background == Some(true) {
+                in_the_background(&input, &scope)
+            } else {
+                in_the_foreground(&input, &scope).await
             }
         })
     }
+}
+
+async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
+    let mut notes = Vec::new();
+    let directory = existing_directory(scope, &mut notes);
+    let report = match report_file(scope) {
+        Ok(report) => report,
+        Err(error) => return not_started(&error),
+    };
+    let timeout = limit(input).unwrap_or(TIMEOUT).min(LONGEST);
+    let script = format!("{}\n{}", reporting(&report), input.command);
+    let process = match process::start(&script, &directory) {
+        Ok(process) => process,
+        Err(error) => return not_started(&error),
+    };
+    let mut printed = Capture::default();
+    let ended = process.watch(timeout, scope.cancel(), |bytes| printed.push(bytes)).await;
+    if let Some(directory) = reported(&report) {
+        scope.set_directory(directory);
+    }
+    match ended {
+        Ok(ended) => output(ended, &printed.text(), timeout, notes),
+        Err(error) => Output::failed(format!("The command was lost: {error}.")),
+    }
+}
+
+fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
+    let mut notes = Vec::new();
+    let directory = existing_directory(scope, &mut notes);
+    match scope.jobs().start(&input.command, &directory, limit(input)) {
+        Ok(id) => {
+            let text = format!(
+                "Running in the background as {id}. TaskOutput shows what it prints, TaskStop stops it; it does not \
+                 outlive the session."
+            );
+            Output::done(with_notes(text, &notes), format!("Running as {id}"))
+        }
+        Err(NotStarted::TooMany { running }) => Output::failed(format!(
+            "{} commands are running in the background already, which is the limit: {}. Stop one with TaskStop.",
+            running.len(),
+            running.join(", ")
+        )),
+        Err(NotStarted::Io(error)) => not_started(&error),
+    }
+}
+
+fn not_started(error: &dyn std::error::Error) -> Output {
+    Output::failed(format!("The command could not be started: {error}."))
+}
+
+/// How long the call lets the command run, if it says so.
+fn limit(input: &BashInput) -> Option<Duration> {
+    input.timeout.filter(|limit| *limit > 0).map(Duration::from_millis)
 }
 
 /// The working directory, or the project's if it is gone.
@@ -138,26 +189,23 @@ fn reported(report: &Path) -> Option<PathBuf> {
     (path.is_absolute() && path.is_dir()).then_some(path)
 }
 
-fn output(ended: &Ended, timeout: Duration, mut notes: Vec<String>) -> Output {
-    let printed = ended.printed.text();
+fn output(ended: Ended, printed: &str, timeout: Duration, mut notes: Vec<String>) -> Output {
     let printed = printed.trim_end_matches('\n');
     if ended.stopped_others {
-        notes.push("processes that were still running in the background were stopped".to_owned());
+        notes.push(OTHERS_STOPPED.to_owned());
     }
     let failure = match ended.end {
         End::Exited(status) => failure(status),
         End::TimedOut => Some(format!("Timed out after {} ms and was stopped", timeout.as_millis())),
         End::Cancelled => Some(CANCELLED.to_owned()),
     };
-    let mut text = match &failure {
+    let text = match &failure {
         Some(failure) if printed.is_empty() => failure.clone(),
         Some(failure) => format!("{failure}\n{printed}"),
         None if printed.trim().is_empty() => "The command succeeded and printed nothing.".to_owned(),
         None => printed.to_owned(),
     };
-    for note in notes {
-        text.push_str(&format!("\n[{note}]"));
-    }
+    let text = with_notes(text, &notes);
     match failure {
         Some(_) => Output::failed(text),
         None => {
@@ -167,11 +215,18 @@ fn output(ended: &Ended, timeout: Duration, mut notes: Vec<String>) -> Output {
     }
 }
 
+fn with_notes(mut text: String, notes: &[String]) -> String {
+    for note in notes {
+        text.push_str(&format!("\n[{note}]"));
+    }
+    text
+}
+
 fn failure(status: ExitStatus) -> Option<String> {
-    match (status.code(), status.signal()) {
+    match (exit_code(status), status.signal()) {
         (Some(0), _) => None,
-        (Some(code), _) => Some(format!("Exit code {code}")),
-        (None, Some(signal)) => Some(format!("Exit code {} (ended by signal {signal})", 128 + signal)),
-        (None, None) => Some("Exit code unknown".to_owned()),
+        (Some(code), None) => Some(format!("Exit code {code}")),
+        (Some(code), Some(signal)) => Some(format!("Exit code {code} (ended by signal {signal})")),
+        (None, _) => Some("Exit code unknown".to_owned()),
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! - [`Tool`] is what the engine sees; [`Typed`] is what most tools are written as.
 //! - [`Scope`] is where tools run: directories, what was read so far, and how to stop.
+//! - [`Jobs`] are the commands that run in the background of a scope.
 //! - [`run_all`] runs the calls of one reply: read-only ones at the same time, the others one by one in order.
 //!
 //! The disk is reached through the files crate alone; the network, the clock and the environment not at all.
@@ -16,11 +17,15 @@ mod edit;
 mod glob;
 mod grep;
 mod input;
+mod jobs;
 pub mod permission;
+mod process;
 mod read;
 mod run;
 mod scope;
 mod show;
+mod task_output;
+mod task_stop;
 mod tool;
 mod write;
 
@@ -30,13 +35,25 @@ pub use bash::{Bash, BashInput};
 pub use edit::{Edit, EditInput};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};
+pub use jobs::{Job, JobState, Jobs, NoSuchJob};
 pub use read::{Read, ReadInput};
 pub use run::{CONCURRENT, Call, run_all};
 pub use scope::Scope;
+pub use task_output::{TaskOutput, TaskOutputInput};
+pub use task_stop::{TaskStop, TaskStopInput};
 pub use tool::{Access, Limit, Output, Subject, Tool, Typed};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model is told of them.
 pub fn standard() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(Grep), Arc::new(Glob), Arc::new(Bash)]
+    vec![
+        Arc::new(Read),
+        Arc::new(Write),
+        Arc::new(Edit),
+        Arc::new(Grep),
+        Arc::new(Glob),
+        Arc::new(Bash),
+        Arc::new(TaskOutput),
+        Arc::new(TaskStop),
+    ]
 }

@@ -1,7 +1,8 @@
 //! Where tools run: the directories they work in, the files they have seen, and how to stop them.
 //!
 //! A scope is a handle: clones share the working directory and what was read, so that a later call knows of an earlier
-//! one. A sub-agent gets a [`Scope::fork`], which starts with the same knowledge and then goes its own way.
+//! one. A sub-agent gets a [`Scope::fork`], which starts with the same knowledge and then goes its own way. Commands in
+//! the background belong to the scope they were started in, and end with its last handle.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use files::Stamp;
 use tokio_util::sync::CancellationToken;
 
+use crate::jobs::Jobs;
+
 /// Says whether a file may be shown. Given by the engine, from the deny rules.
 type Readable = dyn Fn(&Path) -> bool + Send + Sync;
 
@@ -19,6 +22,7 @@ type Readable = dyn Fn(&Path) -> bool + Send + Sync;
 pub struct Scope {
     places: Arc<Places>,
     memory: Arc<Mutex<Memory>>,
+    jobs: Arc<Jobs>,
     cancel: CancellationToken,
 }
 
@@ -45,6 +49,7 @@ impl Scope {
         Self {
             places: Arc::new(Places { project, extra: Vec::new(), temporary, home: None, readable: None }),
             memory: Arc::new(Mutex::new(memory)),
+            jobs: Arc::new(Jobs::default()),
             cancel: CancellationToken::new(),
         }
     }
@@ -79,7 +84,12 @@ impl Scope {
     #[must_use]
     pub fn fork(&self) -> Self {
         let memory = self.memory().clone();
-        Self { places: self.places.clone(), memory: Arc::new(Mutex::new(memory)), cancel: self.cancel.child_token() }
+        Self {
+            places: self.places.clone(),
+            memory: Arc::new(Mutex::new(memory)),
+            jobs: Arc::new(self.jobs.fork()),
+            cancel: self.cancel.child_token(),
+        }
     }
 
     fn with_places(mut self, change: impl FnOnce(&mut Places)) -> Self {
@@ -99,6 +109,11 @@ impl Scope {
     /// What stops the tools that run in it.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
+    }
+
+    /// The commands that run in the background. Whoever keeps a clone of this keeps them running.
+    pub fn jobs(&self) -> &Arc<Jobs> {
+        &self.jobs
     }
 
     /// The project's directory.

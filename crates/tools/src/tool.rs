@@ -93,6 +93,9 @@ impl<T: Typed> Tool for T {
 pub enum Access {
     /// It only looks: it may run at the same time as others.
     ReadOnly,
+    /// It changes nothing but what the session itself made, such as a command in the background: it runs alone, and
+    /// nobody has to be asked.
+    Session,
     /// It may change something: it runs alone.
     Changes,
 }

@@ -7,6 +7,7 @@ mod it {
     mod bash;
     mod definitions;
     mod edit;
+    mod jobs;
     mod permission;
     mod place;
     mod read;

@@ -70,7 +70,7 @@ pub fn decide(
         (Access::ReadOnly, Subject::Path { real, .. }) if !inside(real, directories) => {
             Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
         }
-        (Access::ReadOnly, _) => Decision::Allow,
+        (Access::ReadOnly | Access::Session, _) => Decision::Allow,
         (Access::Changes, Subject::Path { real, .. }) if mode == Mode::AcceptEdits => {
             if !inside(real, directories) {
                 Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }

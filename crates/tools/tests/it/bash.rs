@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use transcript::block::Outcome;
 
-use super::place::Place;
+use super::place::{Place, is_running, marked};
 
 fn command(command: &str) -> Value {
     json!({"command": marked(command)})
@@ -11,23 +11,6 @@ fn command(command: &str) -> Value {
 
 fn limited(command: &str, timeout: u64) -> Value {
     json!({"command": marked(command), "timeout": timeout})
-}
-
-/// Times to sleep that end in `.00` and a number tell processes apart, also from those of another run of these tests.
-fn marked(text: &str) -> String {
-    text.replace(".00", &format!(".{}00", std::process::id()))
-}
-
-/// Whether any process still has this marker in its command line.
-fn is_running(marker: &str) -> bool {
-    let marker = &marked(marker);
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes.into_iter().any(|process| {
-        let command = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let state = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        let is_zombie = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
-        !is_zombie && String::from_utf8_lossy(&command).contains(marker)
-    })
 }
 
 #[tokio::test]

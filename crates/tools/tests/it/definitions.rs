@@ -37,6 +37,7 @@ fn limits_are_those_of_the_tools() {
         ("Grep", characters(20_000)),
         ("Glob", characters(100_000)),
         ("Bash", characters(30_000)),
+        ("TaskOutput", characters(30_000)),
     ] {
         assert!(limits.contains(&(name.to_owned(), limit)), "{name}");
     }

@@ -163,6 +163,7 @@ fn modes_decide_what_happens_without_a_rule() {
         (looks, "Read", path("/extra/a"), ["allow", "allow", "allow", "allow"]),
         (looks, "Read", path("/workshop/a"), ["ask", "ask", "ask", "allow"]),
         (looks, "History", Subject::Whole, ["allow", "allow", "allow", "allow"]),
+        (Access::Session, "TaskStop", Subject::Whole, ["allow", "allow", "allow", "allow"]),
         (changes, "Edit", path("/work/a"), ["ask", "allow", "deny", "allow"]),
         (changes, "Write", path("/etc/passwd"), ["ask", "ask", "deny", "allow"]),
         (changes, "Write", path("/work/.git/hooks/x"), ["ask", "ask", "deny", "allow"]),

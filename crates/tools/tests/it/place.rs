@@ -62,3 +62,20 @@ impl Place {
 pub(crate) fn pipe(path: &Path) {
     rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
 }
+
+/// Times to sleep that end in `.00` and a number tell processes apart, also from those of another run of these tests.
+pub(crate) fn marked(text: &str) -> String {
+    text.replace(".00", &format!(".{}00", std::process::id()))
+}
+
+/// Whether any process still has this marker in its command line.
+pub(crate) fn is_running(marker: &str) -> bool {
+    let marker = &marked(marker);
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.into_iter().any(|process| {
+        let command = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let state = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        let is_zombie = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
+        !is_zombie && String::from_utf8_lossy(&command).contains(marker)
+    })
+}

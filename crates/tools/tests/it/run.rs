@@ -112,7 +112,7 @@ async fn an_unknown_tool_and_a_panic_are_failed_outputs() {
     assert_eq!(
         texts,
         [
-            "There is no tool named Cat. The tools are: Read, Write, Edit, Grep, Glob, Bash, Broken.",
+            "There is no tool named Cat. The tools are: Read, Write, Edit, Grep, Glob, Bash, TaskOutput, TaskStop, Broken.",
             "Broken broke down: out of luck",
             "fine"
         ]

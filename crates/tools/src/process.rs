@@ -2,23 +2,22 @@
 //!
 //! The shell leads a session and a process group of its own. Whatever it starts belongs to that group unless it leaves
 //! on purpose, so a signal to the group reaches all of it. The order at the end is always the same: ask (TERM), wait a
-//! little, then kill (KILL); the pipe is drained all the while, so that nobody hangs on a full pipe. If the call itself is
-//! dropped, the group is killed at once.
+//! little, then kill (KILL); the pipe is drained all the while, so that nobody hangs on a full pipe. Whoever drops it kills
+//! the group at once. What becomes of the output, and how long the shell may run, is up to the one who watches it.
 
 use std::convert::Infallible;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use process_wrap::tokio::{CommandWrap, ProcessSession};
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-
-use super::capture::Capture;
 
 /// How long output may still come after the shell has ended, from a process it left in the background.
 const AFTER_EXIT: Duration = Duration::from_millis(500);
@@ -48,71 +47,89 @@ const ENVIRONMENT: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// A command that has ended.
-#[derive(Debug)]
-pub(super) struct Ended {
-    /// How.
-    pub(super) end: End,
-    /// What it printed.
-    pub(super) printed: Capture,
-    /// Whether it had left processes in the background, which were stopped.
-    pub(super) stopped_others: bool,
+/// A shell that was started.
+pub(crate) struct Process {
+    child: Box<dyn ChildWrapper>,
+    group: Group,
+    receiver: Receiver,
 }
 
-/// How a command ended.
+/// A shell that has ended, and all it started with it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum End {
+pub(crate) struct Ended {
+    /// How.
+    pub(crate) end: End,
+    /// Whether it had left processes in the background, which were stopped.
+    pub(crate) stopped_others: bool,
+}
+
+/// How a shell ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End {
     /// By itself.
     Exited(ExitStatus),
     /// It took too long.
     TimedOut,
-    /// The user stopped it.
+    /// It was stopped.
     Cancelled,
 }
 
-/// Runs a script in `directory`, for at most `limit`.
-pub(super) async fn run(
-    script: &str,
-    directory: &Path,
-    limit: Duration,
-    cancel: &CancellationToken,
-) -> io::Result<Ended> {
+/// The exit code as a shell tells it: 128 and the signal where there was one.
+pub(crate) fn exit_code(status: ExitStatus) -> Option<i32> {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+}
+
+/// Starts a script in `directory`.
+pub(crate) fn start(script: &str, directory: &Path) -> io::Result<Process> {
     let (reader, writer) = io::pipe()?;
     let mut command = shell(script, directory);
     command.command_mut().stdout(writer.try_clone()?).stderr(writer);
-    let mut child = command.spawn()?;
+    let child = command.spawn()?;
     // It holds the writing end: as long as we have it too, the pipe has no end.
     drop(command);
     let group = Group::led_by(child.id())?;
-    let mut output = Pipe { receiver: Some(Receiver::from_owned_fd(reader.into())?), printed: Capture::default() };
+    let receiver = Receiver::from_owned_fd(reader.into())?;
+    Ok(Process { child, group, receiver })
+}
 
-    // `inner`: the wait of the wrapper would also wait for orphans where we are their new parent (process 1).
-    let child = child.inner_mut();
-    let end = tokio::select! {
-        status = child.wait() => End::Exited(status?),
-        () = sleep(limit) => End::TimedOut,
-        () = cancel.cancelled() => End::Cancelled,
-        never = output.drain_on() => match never {},
-    };
-    let mut stopped_others = false;
-    if let End::Exited(_) = end {
-        let _ = timeout(AFTER_EXIT, output.drain()).await;
-        // One who has just closed the pipe is about to end.
-        stopped_others = timeout(LAST_WORDS, group.gone()).await.is_err();
-    }
-    if group.is_alive() {
-        group.signal(Signal::TERM);
-        tokio::select! {
-            _ = timeout(GRACE, group.gone()) => {}
+impl Process {
+    /// Stays with it until it has ended: by itself, after `limit`, or when `cancel` says so. `print` gets what it prints.
+    pub(crate) async fn watch(
+        self,
+        limit: Duration,
+        cancel: &CancellationToken,
+        print: impl FnMut(&[u8]),
+    ) -> io::Result<Ended> {
+        let Self { mut child, group, receiver } = self;
+        let mut output = Pipe { receiver: Some(receiver), print };
+        // `inner`: the wait of the wrapper would also wait for orphans where we are their new parent (process 1).
+        let child = child.inner_mut();
+        let end = tokio::select! {
+            status = child.wait() => End::Exited(status?),
+            () = sleep(limit) => End::TimedOut,
+            () = cancel.cancelled() => End::Cancelled,
             never = output.drain_on() => match never {},
+        };
+        let mut stopped_others = false;
+        if let End::Exited(_) = end {
+            let _ = timeout(AFTER_EXIT, output.drain()).await;
+            // One who has just closed the pipe is about to end.
+            stopped_others = timeout(LAST_WORDS, group.gone()).await.is_err();
         }
-        group.signal(Signal::KILL);
+        if group.is_alive() {
+            group.signal(Signal::TERM);
+            tokio::select! {
+                _ = timeout(GRACE, group.gone()) => {}
+                never = output.drain_on() => match never {},
+            }
+            group.signal(Signal::KILL);
+        }
+        let _ = timeout(LAST_WORDS, output.drain()).await;
+        // Killed if it had not ended by itself, so this is short; it leaves no zombie.
+        child.wait().await?;
+        group.release();
+        Ok(Ended { end, stopped_others })
     }
-    let _ = timeout(LAST_WORDS, output.drain()).await;
-    // Killed if it had not ended by itself, so this is short; it leaves no zombie.
-    child.wait().await?;
-    group.release();
-    Ok(Ended { end, printed: output.printed, stopped_others })
 }
 
 /// A shell of its own, without input, terminal and secrets.
@@ -127,20 +144,20 @@ fn shell(script: &str, directory: &Path) -> CommandWrap {
     shell
 }
 
-/// The reading end of the pipe, and what came through it.
-struct Pipe {
+/// The reading end of the pipe, and who gets what comes through it.
+struct Pipe<P> {
     receiver: Option<Receiver>,
-    printed: Capture,
+    print: P,
 }
 
-impl Pipe {
+impl<P: FnMut(&[u8])> Pipe<P> {
     /// Reads until all writers have closed it.
     async fn drain(&mut self) {
         let mut block = vec![0; 64 * 1024];
         while let Some(receiver) = &mut self.receiver {
             match receiver.read(&mut block).await {
                 Ok(0) | Err(_) => self.receiver = None,
-                Ok(read) => self.printed.push(&block[..read]),
+                Ok(read) => (self.print)(&block[..read]),
             }
         }
     }

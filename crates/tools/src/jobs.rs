@@ -1,0 +1,254 @@
+//! Jobs: commands that run in the background.
+//!
+//! A job is a shell in a process group of its own and one task that stays with it: the task reads what is printed, sees
+//! the end, and ends then itself. It holds nothing of the scope, so the jobs of a session are gone when its last
+//! [`Scope`](crate::Scope) is: dropping them ends the tasks, and a task that is dropped kills its group.
+//!
+//! What is printed waits in bounded memory until someone looks, and is then handed out once. How many jobs run at the
+//! same time, and how many that have ended are remembered, is limited. A job is not restarted, moved to the
+//! foreground or given input, and nobody is woken by its end.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::process::{self, End, Ended, exit_code};
+
+mod unread;
+
+use unread::Unread;
+pub(crate) use unread::{Leave, Printed};
+
+/// How many jobs may run at the same time: more than a project has servers and watchers.
+const RUNNING: usize = 16;
+
+/// How many jobs that have ended are remembered.
+const REMEMBERED: usize = 32;
+
+/// The commands that run in the background of a scope, and those that lately did.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    known: Mutex<Known>,
+}
+
+/// A job, as a status line shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// What the model calls it.
+    pub id: String,
+    /// The command.
+    pub command: String,
+    /// Whether it runs.
+    pub state: JobState,
+}
+
+/// Whether a job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// It does.
+    Running,
+    /// It has ended by itself.
+    Exited {
+        /// The exit code, 128 and the signal where there was one, `None` where the system does not tell.
+        code: Option<i32>,
+    },
+    /// It took longer than it was given, and was stopped.
+    TimedOut,
+    /// It was stopped.
+    Stopped,
+}
+
+/// An id that no job has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("There is no command {id} in the background. {}", existing(known))]
+pub struct NoSuchJob {
+    /// What was asked for.
+    pub id: String,
+    /// The ids there are.
+    pub known: Vec<String>,
+}
+
+/// Why a job was not started.
+#[derive(Debug)]
+pub(crate) enum NotStarted {
+    /// So many run already.
+    TooMany { running: Vec<String> },
+    /// There was no shell.
+    Io(io::Error),
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    started: u64,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    handle: Handle,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// What is needed to look at a job and to stop it.
+#[derive(Debug, Clone)]
+pub(crate) struct Handle {
+    id: String,
+    command: String,
+    unread: Arc<Mutex<Unread>>,
+    status: watch::Receiver<Status>,
+    stop: CancellationToken,
+}
+
+/// How it is with a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Status {
+    /// Whether it runs.
+    pub(crate) state: JobState,
+    /// Whether its shell had left processes behind, which were stopped.
+    pub(crate) stopped_others: bool,
+}
+
+impl Jobs {
+    /// All that are known, oldest first.
+    pub fn list(&self) -> Vec<Job> {
+        self.handles().iter().map(Handle::job).collect()
+    }
+
+    /// Stops a job and waits until nothing of it is left. What it was before is returned.
+    pub async fn stop(&self, id: &str) -> Result<Job, NoSuchJob> {
+        let handle = self.find(id)?;
+        let before = handle.job();
+        handle.stop().await;
+        Ok(before)
+    }
+
+    /// Stops all jobs and waits until nothing of them is left.
+    pub async fn stop_all(&self) {
+        let handles = self.handles();
+        join_all(handles.iter().map(Handle::stop)).await;
+    }
+
+    /// Jobs of one who knows of these but does not share them. No id means one job here and another there.
+    pub(crate) fn fork(&self) -> Self {
+        let known = Known { started: self.known().started, entries: Vec::new() };
+        Self { known: Mutex::new(known) }
+    }
+
+    /// Starts a command and returns its id.
+    pub(crate) fn start(&self, command: &str, directory: &Path, limit: Option<Duration>) -> Result<String, NotStarted> {
+        let mut known = self.known();
+        known.forget();
+        let running: Vec<String> = known.entries.iter().filter(|entry| entry.runs()).map(Entry::id).collect();
+        if running.len() >= RUNNING {
+            return Err(NotStarted::TooMany { running });
+        }
+        let process = process::start(command, directory).map_err(NotStarted::Io)?;
+        known.started += 1;
+        let id = format!("bash_{}", known.started);
+        let unread = Arc::new(Mutex::new(Unread::default()));
+        let (told, status) = watch::channel(Status { state: JobState::Running, stopped_others: false });
+        let stop = CancellationToken::new();
+        let handle =
+            Handle { id: id.clone(), command: command.to_owned(), unread: unread.clone(), status, stop: stop.clone() };
+        let task = tokio::spawn(async move {
+            let limit = limit.unwrap_or(Duration::MAX);
+            let ended = process.watch(limit, &stop, |bytes| lock(&unread).push(bytes)).await;
+            told.send_replace(Status::of(ended));
+        });
+        known.entries.push(Entry { handle, _task: AbortOnDropHandle::new(task) });
+        Ok(id)
+    }
+
+    /// The job with this id.
+    pub(crate) fn find(&self, id: &str) -> Result<Handle, NoSuchJob> {
+        let handles = self.handles();
+        let found = handles.iter().find(|handle| handle.id == id).cloned();
+        found.ok_or_else(|| NoSuchJob {
+            id: id.to_owned(),
+            known: handles.into_iter().map(|handle| handle.id).collect(),
+        })
+    }
+
+    fn handles(&self) -> Vec<Handle> {
+        self.known().entries.iter().map(|entry| entry.handle.clone()).collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        lock(&self.known)
+    }
+}
+
+impl Known {
+    /// Forgets the oldest of those that have ended, where there are too many.
+    fn forget(&mut self) {
+        let ended = self.entries.iter().filter(|entry| !entry.runs()).count();
+        let mut over = ended.saturating_sub(REMEMBERED);
+        self.entries.retain(|entry| {
+            let forgotten = over > 0 && !entry.runs();
+            over -= usize::from(forgotten);
+            !forgotten
+        });
+    }
+}
+
+impl Entry {
+    fn id(&self) -> String {
+        self.handle.id.clone()
+    }
+
+    fn runs(&self) -> bool {
+        self.handle.status().state == JobState::Running
+    }
+}
+
+impl Handle {
+    pub(crate) fn status(&self) -> Status {
+        *self.status.borrow()
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn ended(&self) {
+        // An error means that its task is gone, and so is the job.
+        let _ = self.status.clone().wait_for(|status| status.state != JobState::Running).await;
+    }
+
+    /// What it printed since this was last asked, without what is to be left for the next time.
+    pub(crate) fn take(&self, leave: Leave) -> Printed {
+        lock(&self.unread).take(leave)
+    }
+
+    async fn stop(&self) {
+        self.stop.cancel();
+        self.ended().await;
+    }
+
+    fn job(&self) -> Job {
+        Job { id: self.id.clone(), command: self.command.clone(), state: self.status().state }
+    }
+}
+
+impl Status {
+    fn of(ended: io::Result<Ended>) -> Self {
+        let state = match &ended {
+            Ok(Ended { end: End::Exited(status), .. }) => JobState::Exited { code: exit_code(*status) },
+            Ok(Ended { end: End::TimedOut, .. }) => JobState::TimedOut,
+            Ok(Ended { end: End::Cancelled, .. }) => JobState::Stopped,
+            Err(_) => JobState::Exited { code: None },
+        };
+        Self { state, stopped_others: ended.is_ok_and(|ended| ended.stopped_others) }
+    }
+}
+
+fn existing(known: &[String]) -> String {
+    if known.is_empty() { "There are none.".to_owned() } else { format!("There are: {}.", known.join(", ")) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

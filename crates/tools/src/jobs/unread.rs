@@ -1,0 +1,116 @@
+//! What a job printed and nobody has looked at yet, in bounded memory: the end of it.
+
+use std::collections::VecDeque;
+
+/// How much is kept: as much as of either end of a command in the foreground.
+const KEPT: usize = 1024 * 1024;
+
+/// The end of a stream of bytes, up to where it was last looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    bytes: VecDeque<u8>,
+    dropped: u64,
+}
+
+/// What was printed between two looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Printed {
+    /// How many bytes at its beginning were not kept.
+    pub(crate) dropped: u64,
+    /// The rest.
+    pub(crate) text: String,
+}
+
+/// What a look leaves for the next one, because it may not be complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// Nothing.
+    Nothing,
+    /// A character of which some bytes are missing.
+    Character,
+    /// A line without its newline.
+    Line,
+}
+
+impl Unread {
+    /// Takes what comes next.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let over = self.bytes.len().saturating_sub(KEPT);
+        self.bytes.drain(..over);
+        self.dropped += over as u64;
+    }
+
+    /// Hands out what there is. Bytes that are not UTF-8 are replaced.
+    pub(crate) fn take(&mut self, leave: Leave) -> Printed {
+        let end = complete(self.bytes.make_contiguous(), leave);
+        let taken: Vec<u8> = self.bytes.drain(..end).collect();
+        // An idle job costs nothing, however much it has printed before.
+        self.bytes.shrink_to_fit();
+        let text = String::from_utf8_lossy(&taken).into_owned();
+        Printed { dropped: std::mem::take(&mut self.dropped), text }
+    }
+}
+
+/// How many of the bytes are complete.
+fn complete(bytes: &[u8], leave: Leave) -> usize {
+    match leave {
+        Leave::Nothing => bytes.len(),
+        Leave::Line => bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1),
+        Leave::Character => {
+            let last = bytes.utf8_chunks().last().map(|chunk| chunk.invalid()).unwrap_or_default();
+            let begun = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
+            bytes.len() - if begun { last.len() } else { 0 }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> Printed {
+        Printed { dropped: 0, text: text.to_owned() }
+    }
+
+    #[test]
+    fn what_was_printed_is_handed_out_once() {
+        let mut unread = Unread::default();
+        unread.push(b"one\n");
+        assert_eq!(unread.take(Leave::Nothing), whole("one\n"));
+        assert_eq!(unread.take(Leave::Nothing), whole(""));
+        unread.push(b"two");
+        assert_eq!(unread.take(Leave::Nothing), whole("two"));
+    }
+
+    #[test]
+    fn what_is_not_complete_waits_for_the_rest() {
+        let mut unread = Unread::default();
+        unread.push("ok\npart ä".as_bytes().split_last().unwrap().1);
+        assert_eq!(unread.take(Leave::Line), whole("ok\n"));
+        assert_eq!(unread.take(Leave::Character), whole("part "));
+        unread.push(&"ä".as_bytes()[1..]);
+        assert_eq!(unread.take(Leave::Character), whole("ä"));
+        // What can never become a character is not waited for.
+        unread.push(b"\xff");
+        assert_eq!(unread.take(Leave::Character), whole("\u{fffd}"));
+        unread.push(&"ä".as_bytes()[..1]);
+        assert_eq!(unread.take(Leave::Nothing), whole("\u{fffd}"));
+    }
+
+    #[test]
+    fn what_does_not_fit_loses_its_beginning() {
+        let mut unread = Unread::default();
+        for _ in 0..100 {
+            unread.push(&[b'a'; 100_000]);
+            assert!(unread.bytes.len() <= KEPT);
+        }
+        unread.push(b"end");
+        let printed = unread.take(Leave::Nothing);
+        assert_eq!(printed.dropped, 10_000_003 - KEPT as u64);
+        assert!(printed.text.ends_with("aend") && printed.text.len() == KEPT);
+        // It is told once.
+        unread.push(b"more");
+        assert_eq!(unread.take(Leave::Nothing), whole("more"));
+    }
+}

@@ -1,0 +1,123 @@
+//! TaskOutput: what a command in the background printed since it was last looked at, and how it is with it.
+//!
+//! A look changes nothing but what counts as new. It never fails because the command did: the exit code is said first.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::bash::OTHERS_STOPPED;
+use crate::jobs::{JobState, Leave, Printed};
+use crate::scope::Scope;
+use crate::show;
+use crate::tool::{Access, Limit, Output, Subject, Typed};
+
+/// How long is waited for the end where the call does not say, in milliseconds.
+const WAIT: u64 = 30_000;
+
+/// How long is waited for the end at most, in milliseconds: as long as for a command in the foreground.
+const LONGEST: u64 = 600_000;
+
+/// Shows what a command in the background printed since the last look, and whether it still runs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskOutputInput {
+    /// The id that Bash gave.
+    #[serde(alias = "bash_id", alias = "shell_id")]
+    pub task_id: String,
+    /// Only show lines that match this regular expression. The others are not shown later either.
+    #[serde(default)]
+    pub filter: Option<String>,
+    /// Whether to wait for its end first.
+    #[serde(default)]
+    pub block: Option<bool>,
+    /// With `block`: how long to wait, in milliseconds: 30000 if left out, at most 600000.
+    #[serde(default)]
+    pub timeout: Option<u64>,
+}
+
+/// Looks at commands in the background.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskOutput;
+
+impl Typed for TaskOutput {
+    type Input = TaskOutputInput;
+    const NAME: &'static str = "TaskOutput";
+    const LIMIT: Limit = Limit::Characters(30_000);
+
+    fn access(&self, _: &TaskOutputInput) -> Access {
+        Access::ReadOnly
+    }
+
+    fn subject(&self, _: &TaskOutputInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: TaskOutputInput, scope: Scope) -> BoxFuture<'static, Output> {
+        Box::pin(async move { look(&input, &scope).await.unwrap_or_else(Output::failed) })
+    }
+}
+
+async fn look(input: &TaskOutputInput, scope: &Scope) -> Result<Output, String> {
+    let job = scope.jobs().find(&input.task_id).map_err(|error| error.to_string())?;
+    // Before anything is taken: what a bad filter would have shown is not lost.
+    let filter = input.filter.as_deref().filter(|filter| !filter.is_empty());
+    let filter = filter.map(RegexMatcher::new).transpose().map_err(|error| format!("`filter`: {error}"))?;
+    if input.block == Some(true) {
+        let wait = Duration::from_millis(input.timeout.unwrap_or(WAIT).min(LONGEST));
+        tokio::select! {
+            () = job.ended() => {}
+            () = tokio::time::sleep(wait) => {}
+            () = scope.cancel().cancelled() => {}
+        }
+    }
+    // First how it is, then what it printed: one who has ended prints nothing more.
+    let status = job.status();
+    let leave = match (status.state, &filter) {
+        (JobState::Running, Some(_)) => Leave::Line,
+        (JobState::Running, None) => Leave::Character,
+        _ => Leave::Nothing,
+    };
+    let Printed { dropped, text: printed } = job.take(leave);
+    let shown = match &filter {
+        Some(filter) => matching(&printed, filter),
+        None if printed.trim().is_empty() => "Nothing new was printed.".to_owned(),
+        None => printed.trim_end_matches('\n').to_owned(),
+    };
+    let state = format!("{} {}", input.task_id, words(status.state));
+    let mut text = format!("{state}.\n");
+    if dropped > 0 {
+        text.push_str(&format!("[… {dropped} bytes left out …]\n"));
+    }
+    text.push_str(&shown);
+    if status.stopped_others {
+        text.push_str(&format!("\n[{OTHERS_STOPPED}]"));
+    }
+    Ok(Output::done(text, format!("{state}, {}", show::count(show::lines(&printed), "new line"))))
+}
+
+/// The lines that match, and a note of how many do not.
+fn matching(printed: &str, filter: &RegexMatcher) -> String {
+    let (matching, others): (Vec<&str>, Vec<&str>) =
+        printed.lines().partition(|line| filter.is_match(line.as_bytes()).unwrap_or(false));
+    let note = match others.len() {
+        0 if matching.is_empty() => Some("Nothing new was printed.".to_owned()),
+        0 => None,
+        _ => Some(format!("[{} left out by the filter]", show::count(others.len(), "new line"))),
+    };
+    matching.into_iter().map(str::to_owned).chain(note).collect::<Vec<_>>().join("\n")
+}
+
+fn words(state: JobState) -> String {
+    match state {
+        JobState::Running => "is running".to_owned(),
+        JobState::Exited { code: Some(code) } => format!("ended with exit code {code}"),
+        JobState::Exited { code: None } => "ended with an unknown exit code".to_owned(),
+        JobState::TimedOut => "timed out and was stopped".to_owned(),
+        JobState::Stopped => "was stopped".to_owned(),
+    }
+}

@@ -1,0 +1,50 @@
+//! TaskStop: ends a command in the background, with all it started.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::jobs::JobState;
+use crate::scope::Scope;
+use crate::tool::{Access, Output, Subject, Typed};
+
+/// Stops a command in the background and everything it started. TaskOutput still shows what it printed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskStopInput {
+    /// The id that Bash gave.
+    #[serde(alias = "shell_id", alias = "bash_id")]
+    pub task_id: String,
+}
+
+/// Stops commands in the background.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskStop;
+
+impl Typed for TaskStop {
+    type Input = TaskStopInput;
+    const NAME: &'static str = "TaskStop";
+
+    fn access(&self, _: &TaskStopInput) -> Access {
+        Access::Session
+    }
+
+    fn subject(&self, _: &TaskStopInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: TaskStopInput, scope: Scope) -> BoxFuture<'static, Output> {
+        Box::pin(async move {
+            match scope.jobs().stop(&input.task_id).await {
+                Ok(before) if before.state == JobState::Running => {
+                    Output::done(format!("Stopped {}: {}", before.id, before.command), format!("Stopped {}", before.id))
+                }
+                Ok(before) => {
+                    let text = format!("{} had already ended.", before.id);
+                    Output::done(&text, &text)
+                }
+                Err(error) => Output::failed(error.to_string()),
+            }
+        })
+    }
+}
