@@ -6,7 +6,7 @@
 //! absence, the mode. Nothing is guessed: a text that is not there, or there more than once, is an error that says where
 //! to look.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use files::Error;
 use futures_util::future::BoxFuture;
@@ -65,6 +65,10 @@ impl Typed for Edit {
 
     fn subject(&self, input: &EditInput, scope: &Scope) -> Subject {
         Subject::path(scope, &input.file_path)
+    }
+
+    fn changes(&self, input: &EditInput, scope: &Scope) -> Option<PathBuf> {
+        files::real(scope.absolute(&input.file_path)).ok()
     }
 
     fn run(&self, input: EditInput, scope: Scope) -> BoxFuture<'static, Output> {

@@ -30,6 +30,11 @@ pub trait Tool: Send + Sync {
     /// What permission rules look at.
     fn subject(&self, input: &Value, scope: &Scope) -> Subject;
 
+    /// The file this call would write, symbolic links followed, so that its content can be kept before.
+    fn changes(&self, _input: &Value, _scope: &Scope) -> Option<PathBuf> {
+        None
+    }
+
     /// How much of its output may stay in the conversation.
     fn limit(&self) -> Limit;
 
@@ -54,6 +59,11 @@ pub trait Typed: Send + Sync + 'static {
     /// What permission rules look at.
     fn subject(&self, input: &Self::Input, scope: &Scope) -> Subject;
 
+    /// The file this call would write, symbolic links followed.
+    fn changes(&self, _input: &Self::Input, _scope: &Scope) -> Option<PathBuf> {
+        None
+    }
+
     /// Runs it.
     fn run(&self, input: Self::Input, scope: Scope) -> BoxFuture<'static, Output>;
 }
@@ -74,6 +84,10 @@ impl<T: Typed> Tool for T {
 
     fn subject(&self, input: &Value, scope: &Scope) -> Subject {
         input::parse(input.clone()).map_or(Subject::Whole, |input| Typed::subject(self, &input, scope))
+    }
+
+    fn changes(&self, input: &Value, scope: &Scope) -> Option<PathBuf> {
+        input::parse(input.clone()).ok().and_then(|input| Typed::changes(self, &input, scope))
     }
 
     fn limit(&self) -> Limit {

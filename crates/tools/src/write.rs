@@ -3,7 +3,7 @@
 //! An existing file is only overwritten by one who has seen it as it is: read before, and unchanged since. The new
 //! content appears at once or not at all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use files::Error;
 use futures_util::future::BoxFuture;
@@ -42,6 +42,10 @@ impl Typed for Write {
 
     fn subject(&self, input: &WriteInput, scope: &Scope) -> Subject {
         Subject::path(scope, &input.file_path)
+    }
+
+    fn changes(&self, input: &WriteInput, scope: &Scope) -> Option<PathBuf> {
+        files::real(scope.absolute(&input.file_path)).ok()
     }
 
     fn run(&self, input: WriteInput, scope: Scope) -> BoxFuture<'static, Output> {

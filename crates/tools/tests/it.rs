@@ -5,6 +5,7 @@
 
 mod it {
     mod bash;
+    mod changes;
     mod definitions;
     mod edit;
     mod jobs;
