@@ -37,6 +37,15 @@ fn main() {
                 println!("F {at} {rank} {label} {} {} {} {:?}", hit.coverage, hit.evidence, hit.topic, hit.route);
             }
         }
+        if flag("--none") && answer.question.wanted.is_empty() {
+            let half = if at % 2 == 0 { "tuned" } else { "held" };
+            for hit in answer.ranked.iter().take(1) {
+                println!(
+                    "N {:.2} {half} {} -> {} cov {:.2} ev {:.2} top {:.2} {:?} {:?}",
+                    hit.confidence, answer.question.text, hit.path, hit.coverage, hit.evidence, hit.topic, hit.route, hit.matched
+                );
+            }
+        }
         let wrong = if answer.question.wanted.is_empty() {
             !answer.surfaced.is_empty()
         } else {

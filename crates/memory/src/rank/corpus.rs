@@ -42,8 +42,8 @@ pub(crate) struct Words {
     pub(crate) dated: Option<Timestamp>,
     /// Words with their weighted counts.
     pub(crate) counts: HashMap<String, f32>,
-    /// The words of name and description.
-    pub(crate) title: Vec<String>,
+    /// The words of name and description, each with the groups it is in.
+    pub(crate) title: Vec<Vec<String>>,
     /// What it applies to, if it is a standing instruction.
     pub(crate) scope: Option<Scope>,
     /// Names that mean the same thing.
@@ -60,8 +60,8 @@ pub(crate) struct Doc {
     pub(crate) dated: Option<Timestamp>,
     /// Its words and their weighted counts, by number.
     pub(crate) terms: Vec<(Term, f32)>,
-    /// The words of name and description.
-    pub(crate) title: Vec<Term>,
+    /// The words of name and description, each with the groups it is in.
+    pub(crate) title: Vec<Vec<Term>>,
     pub(crate) scope: Option<Scope>,
     pub(crate) negative: bool,
 }
@@ -92,7 +92,8 @@ impl Words {
         let description_tokens = splitter.split(description);
         for (tokens, weight) in [(&name_tokens, NAME), (&description_tokens, DESCRIPTION)] {
             count(tokens, weight, &mut counts);
-            title.extend(tokens.iter().filter(|token| !token.stop && token.form != Form::Compound).flat_map(terms_of));
+            let said = tokens.iter().filter(|token| !token.stop && token.form != Form::Compound);
+            title.extend(said.flat_map(title_words));
         }
         let path = memory.path.strip_suffix(".md").unwrap_or(&memory.path);
         count(&splitter.split(path), PATH, &mut counts);
@@ -130,6 +131,15 @@ fn terms_of(token: &Token) -> Vec<String> {
         Form::Run => grams(&token.text),
         _ => vec![token.text.clone()],
     }
+}
+
+/// The words a token stands for in a title: one that is known with its groups, else each by itself.
+fn title_words(token: &Token) -> Vec<Vec<String>> {
+    let terms = terms_of(token);
+    if token.concepts.is_empty() {
+        return terms.into_iter().map(|term| vec![term]).collect();
+    }
+    vec![terms.into_iter().chain(token.concepts.iter().map(|concept| concept_term(*concept))).collect()]
 }
 
 fn count(tokens: &[Token], weight: f32, counts: &mut HashMap<String, f32>) {
@@ -186,7 +196,7 @@ impl Corpus {
             for (term, count) in &terms {
                 corpus.postings[*term as usize].push((at, *count));
             }
-            let title = words.title.iter().map(|word| corpus.number(word)).collect();
+            let title = words.title.iter().map(|word| word.iter().map(|term| corpus.number(term)).collect()).collect();
             corpus.docs.push(Doc {
                 path: words.path.clone(),
                 kind: words.kind,

@@ -20,6 +20,8 @@ pub(crate) type Concept = u16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Facet {
     Activity,
+    /// How code is written, whatever is being done.
+    Aspect,
     Language,
     Tool,
     None,
@@ -60,6 +62,7 @@ impl Lexicon {
             let mut words = line.split_whitespace();
             lexicon.facets.push(match words.next() {
                 Some("a") => Facet::Activity,
+                Some("c") => Facet::Aspect,
                 Some("l") => Facet::Language,
                 Some("t") => Facet::Tool,
                 _ => Facet::None,

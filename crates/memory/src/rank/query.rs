@@ -8,12 +8,12 @@ use jiff::Timestamp;
 
 use super::corpus::{Corpus, Term, concept_term, phrases};
 use super::dates;
-use super::lexicon::LEXICON;
+use super::lexicon::{Facet, LEXICON};
 use super::polarity;
 use super::words::{Form, Splitter, Token, grams};
 
 /// How well a word of the same group stands for another.
-const SAME_GROUP: f32 = 0.85;
+const SAME_GROUP: f32 = 0.9;
 const SAME_PHRASE: f32 = 0.95;
 const PART_OF_PHRASE: f32 = 0.45;
 const OTHER_NAME: f32 = 0.9;
@@ -29,8 +29,15 @@ const NUMBER_WEIGHT: f32 = 0.8;
 /// The share of a word's weight that does not depend on how rare it is.
 const FLOOR: f32 = 0.35;
 
-/// An unknown word that is not written like a name may be small talk.
-const UNKNOWN_WEIGHT: f32 = 0.8;
+/// A tool, a language or a name is what a question is about: a memory that lacks it is hardly about the same.
+const SUBJECT_COST: f32 = 1.4;
+
+/// How much of its weight speaks against a memory that lacks it: of a common word, of a word nobody knows that is not
+/// written like a name, of characters that may be an ending or half a word, of a Korean verb.
+const COMMON_COST: f32 = 0.7;
+const UNKNOWN_COST: f32 = 0.8;
+const RUN_COST: f32 = 0.75;
+const VERB_COST: f32 = 0.3;
 
 /// A question longer than this is cut: what is meant was said.
 const LONGEST: usize = 4_000;
@@ -40,8 +47,10 @@ const LONGEST: usize = 4_000;
 pub(crate) struct Unit {
     /// For people.
     pub(crate) label: String,
-    /// How much it says.
+    /// How much it says where it is found.
     pub(crate) weight: f32,
+    /// How much it says against a memory that does not have it.
+    pub(crate) cost: f32,
     /// Counts only where it is found.
     pub(crate) bonus: bool,
     /// What may stand for it, and how well.
@@ -69,7 +78,7 @@ pub(crate) fn read(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Split
     let mut asked = Asked { negative: polarity::asks_for_negative(text), ..Asked::default() };
     for range in polarity::left_out(text) {
         for token in splitter.split(&text[range.clone()]).iter().filter(|token| !token.stop) {
-            asked.left_out.extend(stands_for(token, corpus, splitter).into_iter().map(|(term, _)| term));
+            asked.left_out.extend(stands_for(token, corpus).into_iter().map(|(term, _)| term));
         }
         blank(&mut rest, range);
     }
@@ -84,7 +93,7 @@ pub(crate) fn read(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Split
         blank(&mut rest, mention.range);
         if !(mention.relative && stands.is_empty()) {
             let weight = if mention.relative { 0.6 } else { 0.9 };
-            asked.units.push(Unit { label, weight, bonus: mention.relative, stands, grams: Vec::new() });
+            asked.units.push(Unit { label, weight, cost: weight, bonus: mention.relative, stands, grams: Vec::new() });
         }
     }
     let tokens = splitter.split(&rest);
@@ -98,14 +107,16 @@ pub(crate) fn read(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Split
         stands.extend(parts.filter_map(|part| corpus.numbers.get(&part.text).map(|term| (*term, PART_OF_PHRASE))));
         let label = tokens[range.clone()].iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
         let weight = weight(WORD_WEIGHT, &stands, corpus);
-        asked.units.push(Unit { label, weight, bonus: false, stands, grams: Vec::new() });
+        asked.units.push(Unit { label, weight, cost: weight, bonus: false, stands, grams: Vec::new() });
     }
     for (at, token) in tokens.iter().enumerate() {
         let in_phrase = phrases.iter().any(|(range, _)| range.contains(&at));
-        if token.stop || in_phrase || asked.units.iter().any(|unit| unit.label == token.text) {
+        // A compound whose parts are a phrase says the same once more.
+        let said = token.form == Form::Compound && phrases.iter().any(|(range, _)| range.end == at);
+        if token.stop || in_phrase || said || asked.units.iter().any(|unit| unit.label == token.text) {
             continue;
         }
-        asked.units.push(unit(token, corpus, splitter));
+        asked.units.push(unit(token, corpus));
     }
     asked.tokens = tokens;
     asked
@@ -116,35 +127,55 @@ fn blank(text: &mut String, range: std::ops::Range<usize>) {
     text.replace_range(range, &spaces);
 }
 
-fn unit(token: &Token, corpus: &Corpus, splitter: &Splitter) -> Unit {
-    let stands = stands_for(token, corpus, splitter);
+fn unit(token: &Token, corpus: &Corpus) -> Unit {
+    let stands = stands_for(token, corpus);
     let label = token.text.clone();
     let known = !stands.is_empty();
+    let in_lexicon = !token.concepts.is_empty();
     match token.form {
         Form::Run => {
             let grams: Vec<_> = grams(&token.text).iter().map(|gram| corpus.numbers.get(gram).copied()).collect();
             let len = token.text.chars().count() as f32;
             let found: Vec<_> = grams.iter().flatten().map(|term| (*term, 1.0)).collect();
-            let base = if token.concepts.is_empty() { (len / 2.0).min(1.5) * 0.8 } else { WORD_WEIGHT };
-            let base = if len < 2.0 { 0.2 } else { base };
-            let rare = if known || found.is_empty() { &stands } else { &found };
-            Unit { label, weight: weight(base, rare, corpus), bonus: false, stands, grams }
+            let base = match len {
+                _ if in_lexicon => WORD_WEIGHT,
+                len if len < 2.0 => 0.2,
+                len => (len / 2.0).min(1.5) * 0.8,
+            };
+            let weight = weight(base, if known { &stands } else { &found }, corpus);
+            let cost = weight
+                * if in_lexicon {
+                    1.0
+                } else if token.name {
+                    VERB_COST
+                } else {
+                    RUN_COST
+                };
+            Unit { label, weight, cost, bonus: false, stands, grams }
         }
-        Form::Compound => Unit { label, weight: 0.8, bonus: true, stands, grams: Vec::new() },
+        Form::Compound => Unit { label, weight: 0.8, cost: 0.0, bonus: true, stands, grams: Vec::new() },
         Form::Number => {
-            Unit { label, weight: weight(NUMBER_WEIGHT, &stands, corpus), bonus: false, stands, grams: Vec::new() }
+            let weight = weight(NUMBER_WEIGHT, &stands, corpus);
+            Unit { label, weight, cost: weight, bonus: false, stands, grams: Vec::new() }
         }
         Form::Word => {
             let common = LEXICON.is_common(&token.text);
-            let base = match (common, token.name) {
-                (true, _) => COMMON_WEIGHT,
-                (false, true) => NAME_WEIGHT,
-                (false, false) if known => WORD_WEIGHT,
-                (false, false) => UNKNOWN_WEIGHT,
+            let (base, cost) = match (common, token.name) {
+                (true, _) => (COMMON_WEIGHT, COMMON_COST),
+                (false, true) => (NAME_WEIGHT, SUBJECT_COST),
+                (false, false) if is_subject(token) => (WORD_WEIGHT, SUBJECT_COST),
+                (false, false) if known || in_lexicon => (WORD_WEIGHT, 1.0),
+                (false, false) => (WORD_WEIGHT, UNKNOWN_COST),
             };
-            Unit { label, weight: weight(base, &stands, corpus), bonus: false, stands, grams: Vec::new() }
+            let weight = weight(base, &stands, corpus);
+            Unit { label, weight, cost: weight * cost, bonus: false, stands, grams: Vec::new() }
         }
     }
+}
+
+/// Whether a token names a tool or a language.
+fn is_subject(token: &Token) -> bool {
+    token.concepts.iter().any(|concept| matches!(LEXICON.facet(*concept), Facet::Tool | Facet::Language))
 }
 
 /// How much a unit says, given how rare what stands for it is.
@@ -155,7 +186,7 @@ fn weight(base: f32, stands: &[(Term, f32)], corpus: &Corpus) -> f32 {
 }
 
 /// What may stand for a token.
-fn stands_for(token: &Token, corpus: &Corpus, splitter: &Splitter) -> Vec<(Term, f32)> {
+fn stands_for(token: &Token, corpus: &Corpus) -> Vec<(Term, f32)> {
     let mut stands = Vec::new();
     let own = corpus.numbers.get(&token.text).copied().filter(|term| corpus.frequency(*term) > 0);
     if token.form != Form::Run {
@@ -172,7 +203,6 @@ fn stands_for(token: &Token, corpus: &Corpus, splitter: &Splitter) -> Vec<(Term,
     if stands.is_empty() && token.form == Form::Word && !LEXICON.is_common(&token.text) {
         stands.extend(alike(&token.text, corpus));
     }
-    let _ = splitter;
     stands
 }
 

@@ -50,9 +50,9 @@ pub(super) fn settle(corpus: &Corpus, hits: &mut [Scored]) {
 
 /// How alike the names and descriptions of two memories are, by how rare the words they share are.
 fn likeness(corpus: &Corpus, one: &Doc, other: &Doc) -> f32 {
-    let weigh =
-        |terms: &mut dyn Iterator<Item = u32>| -> f32 { terms.map(|term| corpus.rarity(corpus.frequency(term))).sum() };
-    let shared = weigh(&mut one.title.iter().copied().filter(|term| other.title.contains(term)));
-    let all = weigh(&mut one.title.iter().copied()).min(weigh(&mut other.title.iter().copied()));
+    let rarity = |word: &Vec<u32>| word.first().map_or(0.0, |term| corpus.rarity(corpus.frequency(*term)));
+    let shared: f32 = one.title.iter().filter(|word| other.title.contains(word)).map(rarity).sum();
+    let of = |doc: &Doc| doc.title.iter().map(rarity).sum::<f32>();
+    let all = of(one).min(of(other));
     if all <= 0.0 { 0.0 } else { shared / all }
 }

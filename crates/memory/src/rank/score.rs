@@ -29,7 +29,7 @@ const FAINT: f32 = 0.05;
 const COVERAGE: f32 = 7.0;
 const EVIDENCE: f32 = 1.3;
 const TOPIC: f32 = 2.5;
-const BIAS: f32 = -4.6;
+const BIAS: f32 = -3.9;
 
 /// How a memory was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,22 +146,22 @@ fn strength(doc: &Doc, unit: &Unit) -> f32 {
 fn scored(corpus: &Corpus, asked: &Asked, asked_terms: &HashSet<Term>, at: usize, fit: f32, now: Timestamp) -> Scored {
     let doc = &corpus.docs[at];
     let mut evidence = 0.0;
-    let mut total = 0.0;
+    let mut missing = 0.0;
     let mut matched = Vec::new();
     for unit in &asked.units {
         let strength = strength(doc, unit);
-        if !unit.bonus || strength > FAINT {
-            total += unit.weight;
-        }
         if strength > FAINT {
             evidence += unit.weight * strength;
             matched.push((unit.label.clone(), strength));
         }
+        if !unit.bonus {
+            missing += unit.cost * (1.0 - strength);
+        }
     }
-    let coverage = if total > 0.0 { evidence / total } else { 0.0 };
+    let coverage = if evidence > 0.0 { evidence / (evidence + missing) } else { 0.0 };
     let topic = topic(corpus, doc, asked_terms);
     let mut confidence = confidence(coverage, evidence, topic);
-    if doc.title.iter().any(|term| asked.left_out.contains(term)) {
+    if doc.title.iter().flatten().any(|term| asked.left_out.contains(term)) {
         confidence *= 0.4;
     }
     let standing = fit * 0.9;
@@ -193,10 +193,10 @@ fn confidence(coverage: f32, evidence: f32, topic: f32) -> f32 {
 fn topic(corpus: &Corpus, doc: &Doc, asked: &HashSet<Term>) -> f32 {
     let mut named = 0.0;
     let mut all = 0.0;
-    for term in &doc.title {
-        let rarity = corpus.rarity(corpus.frequency(*term));
+    for word in &doc.title {
+        let rarity = word.first().map_or(0.0, |term| corpus.rarity(corpus.frequency(*term)));
         all += rarity;
-        if asked.contains(term) {
+        if word.iter().any(|term| asked.contains(term)) {
             named += rarity;
         }
     }

@@ -36,6 +36,7 @@ pub(crate) struct Turn {
     seen: Vec<Concept>,
     files: Vec<String>,
     acts: bool,
+    writes_code: bool,
 }
 
 const DIRECTIVES: [&str; 44] = [
@@ -90,7 +91,9 @@ const ACTS: &str = "add fix write implement create refactor update commit push d
     summarize summarise debug optimize optimise clean run generate set move remove delete format bump upgrade merge rebase open make build \
     wire extract split convert port draft put cover hook ship scaffold replace improve log test squash land cut tidy polish finish wrap start \
     continue rework rewrite introduce handle change show give describe prepare publish tag lint check compare design plan translate train \
-    reply answer install configure enable disable turn bring drop tweak adjust sort simplify speed profile benchmark investigate look";
+    reply answer install configure enable disable turn bring drop tweak adjust sort simplify speed profile benchmark investigate look \
+    load fetch render display call send store save parse connect expose support style document comment upload use apply let reorganize \
+    tighten validate guard retry cache paginate";
 
 const ACTS_ELSEWHERE: [&str; 36] = [
     "please",
@@ -171,26 +174,40 @@ impl Scope {
             return 0.0;
         }
         let has = |concept: &Concept| turn.facets.contains(concept) || turn.seen.contains(concept);
-        let languages = |facets: &[Concept]| -> Vec<Concept> {
-            facets.iter().copied().filter(|concept| LEXICON.facet(*concept) == Facet::Language).collect()
-        };
-        let (mine, its) = (languages(&self.facets), languages(&turn.facets));
-        if !mine.is_empty() && !its.is_empty() && !mine.iter().any(has) {
+        let mut languages = self.facets.iter().filter(|concept| LEXICON.facet(**concept) == Facet::Language).peekable();
+        let others_language =
+            turn.facets.iter().chain(&turn.seen).any(|facet| LEXICON.facet(*facet) == Facet::Language);
+        if languages.peek().is_some() && others_language && !languages.any(has) {
             return 0.0;
         }
         let mut matched = 0.0_f32;
         let mut wanted = 0.0_f32;
         for concept in &self.facets {
-            let weight = if LEXICON.facet(*concept) == Facet::Language { 0.7 } else { 1.0 };
+            let facet = LEXICON.facet(*concept);
+            let weight = match facet {
+                Facet::Language => 0.8,
+                Facet::Aspect => 0.7,
+                // Everything is answered; that a memory is about answers says little.
+                _ if is_answering(*concept) => 0.4,
+                _ => 1.0,
+            };
             wanted += weight;
-            if has(concept) {
-                matched += weight;
-            }
+            matched += match facet {
+                _ if has(concept) => weight,
+                // Whoever writes code names things, handles errors and adds packages.
+                Facet::Aspect if turn.writes_code => weight * 0.5,
+                _ => 0.0,
+            };
         }
         // Of a scope with many parts, two are enough.
-        let share = matched / wanted.min(2.0);
-        if matched < 0.7 { 0.0 } else { share.min(1.0) }
+        let share = matched / wanted.min(1.7);
+        if matched < 0.69 { 0.0 } else { share.min(1.0) }
     }
+}
+
+/// Whether a group is about answering, which every turn does.
+fn is_answering(concept: Concept) -> bool {
+    LEXICON.of_stem("explain").contains(&concept)
 }
 
 impl Turn {
@@ -223,7 +240,7 @@ impl Turn {
                 facets.extend(groups.iter().filter(|concept| LEXICON.facet(**concept) == Facet::Language));
             }
         }
-        Self { facets, seen, files: doing.files.clone(), acts: acts(query) }
+        Self { facets, seen, files: doing.files.clone(), acts: acts(query), writes_code: writes_code(query) }
     }
 }
 
@@ -252,6 +269,30 @@ fn acts(query: &str) -> bool {
         !matches!(*word, "ok" | "okay" | "now" | "and" | "then" | "so" | "also" | "next" | "just" | "quickly")
     });
     first.is_some_and(|first| ACTS.split_whitespace().any(|act| act == first))
+}
+
+/// Whether a request is for code to be written.
+fn writes_code(query: &str) -> bool {
+    let lower = query.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| {
+        matches!(
+            word,
+            "implement"
+                | "write"
+                | "add"
+                | "create"
+                | "build"
+                | "fix"
+                | "refactor"
+                | "rewrite"
+                | "extend"
+                | "port"
+                | "code"
+        )
+    }) || ["实现", "编写", "写", "加", "修", "重构", "구현", "작성", "만들", "추가", "고쳐", "수정"]
+        .iter()
+        .any(|word| lower.contains(word))
 }
 
 /// Whether a file is one that a word of `applies_to` means: a glob, an ending, a folder.

@@ -35,7 +35,7 @@ pub(crate) struct Token {
     pub(crate) concepts: Vec<Concept>,
     /// Left out, except as a part of a phrase.
     pub(crate) stop: bool,
-    /// Written like a name: with capitals inside a sentence, with digits, or in code.
+    /// Written like a name: with capitals inside a sentence, with digits, or in code. Of Korean: inflected like a verb.
     pub(crate) name: bool,
 }
 
@@ -198,6 +198,7 @@ impl Script {
 }
 
 /// Whether a character is a word of its own to those who count words.
+#[allow(dead_code, reason = "recall")]
 pub(crate) fn is_word_by_itself(c: char) -> bool {
     matches!(Script::of(c), Script::Han | Script::Katakana | Script::Hiragana)
 }
@@ -313,8 +314,13 @@ fn rest(
         let ending: String = chars[*from..].iter().collect();
         endings.contains(ending.as_str()) && (*from != 1 || chars.len() == 2)
     });
+    let whole: String = chars.iter().collect();
     let kept: String = chars[..cut.unwrap_or(chars.len())].iter().collect();
+    // A verb at the end of a question; what it is about stands before it.
+    let verb = ["나요", "까요", "세요", "니까", "가요", "는지", "줘", "지", "야", "다", "까"]
+        .iter()
+        .any(|end| whole.ends_with(end));
     if !kept.is_empty() && !stop.contains(kept.as_str()) {
-        tokens.push(Token { text: kept, form: Form::Run, concepts: Vec::new(), stop: false, name: false });
+        tokens.push(Token { text: kept, form: Form::Run, concepts: Vec::new(), stop: false, name: verb });
     }
 }
