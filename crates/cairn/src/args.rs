@@ -24,6 +24,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   cairn demo                                   see it work, without a key
+  cairn                                        a session in the terminal
   cairn -p 'why does the build fail?'          one turn, answer on stdout
   git diff | cairn -p 'review this'            text from a pipe is added to the prompt
   cairn -p 'and the tests?' --continue         go on where you left off
@@ -43,7 +44,7 @@ pub(crate) enum Command {
 }
 
 /// How to run a session.
-#[derive(Debug, Default, Parser)]
+#[derive(Debug, Clone, Default, Parser)]
 pub(crate) struct RunArgs {
     /// What to ask. With a pipe on stdin, its text is added.
     pub(crate) prompt: Option<String>,
@@ -51,6 +52,10 @@ pub(crate) struct RunArgs {
     /// Answer once and exit, without a terminal.
     #[arg(short, long)]
     pub(crate) print: bool,
+
+    /// A session of plain lines, for screen readers and dumb terminals.
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) plain: bool,
 
     /// How the answer is printed.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

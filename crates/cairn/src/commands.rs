@@ -7,6 +7,8 @@ pub(crate) mod simulate;
 
 use crate::args::{Args, Command};
 use crate::exit::Code;
+use crate::repl;
+use std::io::IsTerminal;
 
 /// Does what the command line says.
 pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
@@ -14,6 +16,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Demo(args)) => demo::run(&args).await,
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
-        None => print::run(&args.run).await,
+        None if args.run.print => print::run(&args.run).await,
+        None if repl::terminal_is_capable() && !args.run.plain => repl::run(&args.run).await,
+        // A pipe on stdin asks once, as with -p; a terminal that cannot be redrawn gets plain lines.
+        None if !std::io::stdin().is_terminal() && !args.run.plain => print::run(&args.run).await,
+        None => repl::plain::run(&args.run).await,
     }
 }

@@ -23,6 +23,8 @@ variables! {
     API_KEY = "ANTHROPIC_API_KEY", "The API key, sent as `x-api-key`.";
     AUTH_TOKEN = "ANTHROPIC_AUTH_TOKEN", "A token, sent as `authorization: Bearer`; used when there is no key.";
     BASE_URL = "ANTHROPIC_BASE_URL", "The server to talk to.";
+    OPENAI_KEY = "OPENAI_API_KEY", "The key for an OpenAI-compatible server; used when there is none for Anthropic.";
+    OPENAI_BASE = "OPENAI_BASE_URL", "An OpenAI-compatible server, such as http://127.0.0.1:11434/v1.";
     MODEL = "ANTHROPIC_MODEL", "The model, when neither a flag nor the settings name one.";
     CONFIG_DIR = "CLAUDE_CONFIG_DIR", "The config home instead of `~/.claude`.";
     MAX_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "The most tokens a reply may have.";
@@ -31,6 +33,7 @@ variables! {
     MAX_CONTEXT = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "The window of a model that is not in the table.";
     COMPACT_WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "A cap on the window, whatever the model has.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
+    TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }
 
@@ -48,6 +51,12 @@ impl Variable {
         };
         self.get().map(parse).transpose()
     }
+}
+
+/// A variable that the settings name: where a provider's key is.
+#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+pub(crate) fn named(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// What `--help` says about them.

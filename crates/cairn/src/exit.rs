@@ -37,7 +37,7 @@ impl Code {
         if let Some(error) = error.downcast_ref::<provider::Error>() {
             return Self::of_provider(error);
         }
-        if error.downcast_ref::<crate::setup::NoKey>().is_some() {
+        if error.downcast_ref::<crate::model::NoModel>().is_some() {
             return Self::Credentials;
         }
         match error.downcast_ref::<engine::Error>() {
@@ -57,7 +57,7 @@ impl Code {
                 Self::Unavailable
             }
             E::Overflow { .. } => Self::Limit,
-            E::Refused { .. } => Self::Refused,
+            E::Refused { .. } | E::NoTools { .. } => Self::Refused,
             _ => Self::Failure,
         }
     }

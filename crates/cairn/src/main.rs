@@ -4,8 +4,12 @@ mod args;
 mod commands;
 mod env;
 mod exit;
+mod model;
 mod out;
 mod output;
+mod repl;
+mod rules;
+mod said;
 mod setup;
 mod style;
 

@@ -11,35 +11,16 @@ use engine::run::Limits;
 use engine::session::Fork;
 use engine::settings::{self, Ground, Settings};
 use engine::{Agent, Home, Session, World};
-use provider::anthropic::{self, Anthropic, Auth};
-use transcript::window::provider_name;
+use transcript::window::{Window, WindowHints};
 use transcript::{Thinking, price::Prices};
 
 use crate::args::RunArgs;
-use crate::env;
+use crate::{env, model};
 
-/// The model when nobody names one.
-const DEFAULT_MODEL: &str = "claude-sonnet-5";
 /// The most a reply may be when nobody says.
 pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 /// Thinking below this is refused by the API.
 const LEAST_THINKING: u64 = 1_024;
-
-/// Short names for models.
-const ALIASES: [(&str, &str); 4] =
-    [("opus", "claude-opus-5"), ("sonnet", DEFAULT_MODEL), ("haiku", "claude-haiku-4-5"), ("default", DEFAULT_MODEL)];
-
-/// No key to talk to a model with.
-#[derive(Debug, thiserror::Error)]
-#[error("no API key: neither {} nor {} is set", env::API_KEY.name, env::AUTH_TOKEN.name)]
-pub(crate) struct NoKey;
-
-impl NoKey {
-    /// What to do.
-    pub(crate) fn hint(&self) -> String {
-        format!("export {}=…   or see it work without one: cairn demo", env::API_KEY.name)
-    }
-}
 
 /// Where this program runs.
 #[derive(Debug, Clone)]
@@ -106,10 +87,14 @@ pub(crate) struct Ready {
     pub(crate) prices: Prices,
     /// What the user should know before it starts.
     pub(crate) warnings: Vec<String>,
+    /// How much may happen without asking.
+    pub(crate) mode: tools::permission::Mode,
+    /// The model's window.
+    pub(crate) window: Window,
 }
 
 /// Makes an agent from flags, settings and environment.
-pub(crate) fn agent(
+pub(crate) async fn agent(
     args: &RunArgs,
     place: &Place,
     approver: Arc<dyn Approver>,
@@ -117,7 +102,9 @@ pub(crate) fn agent(
 ) -> anyhow::Result<Ready> {
     let settings = place.settings(args.settings.as_deref())?;
     let mut warnings = settings.warnings.clone();
-    let model = anthropic_from_env()?;
+    let known_model = resumed_model(args, place);
+    let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), &settings).await?;
+    warnings.extend(chosen.note.clone());
     let (session, skipped) = open_session(args, place)?;
     warnings.extend(
         skipped
@@ -126,9 +113,6 @@ pub(crate) fn agent(
     );
 
     let known = session.log().view().prologue().cloned();
-    let name = args.model.clone().or_else(|| known.as_ref().map(|known| known.model.clone()));
-    let name = name.or(settings.model.clone()).or_else(|| env::MODEL.get()).unwrap_or_else(|| DEFAULT_MODEL.to_owned());
-    let name = provider_name(&resolve_alias(&name)).to_owned();
 
     let mut policy = Policy { mode: tools::permission::Mode::default(), rules: settings.rules.clone() };
     policy.mode = args.permission_mode.map(Into::into).or(settings.mode).unwrap_or_default();
@@ -145,7 +129,7 @@ pub(crate) fn agent(
     let max_tokens = env::MAX_OUTPUT.number()?.or(settings.max_output_tokens).unwrap_or(MAX_OUTPUT_TOKENS);
     let branch = git_branch(&place.directory);
     let ingredients = Ingredients {
-        model: &name,
+        model: &chosen.name,
         max_tokens,
         thinking: thinking(env::MAX_THINKING.number()?, max_tokens),
         betas: Vec::new(),
@@ -166,9 +150,18 @@ pub(crate) fn agent(
     if let Some(home) = &place.user_home {
         scope = scope.with_home(home.clone());
     }
+    let window = Window::of(&WindowHints {
+        model: &chosen.full_name,
+        configured: chosen.window,
+        max_context_tokens: env::MAX_CONTEXT.number()?,
+        auto_compact_window: env::COMPACT_WINDOW.number()?,
+        max_output: max_tokens,
+        ..WindowHints::default()
+    });
+    let mode = policy.mode;
     let parts = Parts {
         session,
-        model,
+        model: chosen.model,
         tools,
         scope,
         policy,
@@ -177,7 +170,22 @@ pub(crate) fn agent(
         ttl: settings.cache_ttl.unwrap_or_default(),
         listener,
     };
-    Ok(Ready { agent: Agent::new(parts, &prologue)?, prices: settings.prices, warnings })
+    Ok(Ready { agent: Agent::new(parts, &prologue)?, prices: settings.prices, warnings, mode, window })
+}
+
+/// The model a session that is to be resumed talked to, read before it is opened for writing.
+fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
+    let path = match &args.resume {
+        Some(id) if id.ends_with(".jsonl") => place.directory.join(id),
+        Some(id) => place.home.find(&place.directory, id).ok()?.path,
+        None if args.continue_ => place.home.sessions(&place.directory).ok()?.into_iter().next()?.path,
+        None => return None,
+    };
+    let (lines, _) = engine::record::lines(&path).ok()?;
+    lines.into_iter().rev().find_map(|line| match line.body {
+        transcript::line::Body::Prologue(prologue) => Some(prologue.model),
+        _ => None,
+    })
 }
 
 fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Session, Vec<engine::record::Skipped>)> {
@@ -201,27 +209,10 @@ fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Session, Vec<e
     Ok((session, Vec::new()))
 }
 
-fn anthropic_from_env() -> anyhow::Result<Arc<dyn provider::Model>> {
-    let key = env::API_KEY.get().map(|key| Auth::ApiKey(key.into()));
-    let auth = key.or_else(|| env::AUTH_TOKEN.get().map(|token| Auth::AuthToken(token.into()))).ok_or(NoKey)?;
-    let base = env::BASE_URL.get().unwrap_or_else(|| anthropic::BASE_URL.to_owned());
-    let mut config = anthropic::Config::new(base, auth);
-    if let Some(retries) = env::MAX_RETRIES.number()? {
-        config.retry.attempts = u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1);
-    }
-    Ok(Arc::new(Anthropic::new(config)?))
-}
-
 /// Whether no rule keeps a file from being read; searches leave out those that one does.
 fn may_read(rules: &tools::permission::Rules, path: &Path) -> bool {
     let subject = tools::Subject::Path { named: path.to_owned(), real: path.to_owned() };
     !matches!(rules.decide("Read", &subject), tools::permission::Verdict::Deny(_))
-}
-
-fn resolve_alias(name: &str) -> String {
-    let (short, suffix) = name.strip_suffix("[1m]").map_or((name, ""), |short| (short, "[1m]"));
-    let full = ALIASES.iter().find(|(alias, _)| *alias == short).map_or(short, |(_, full)| full);
-    format!("{full}{suffix}")
 }
 
 /// A budget for thinking that the API takes: at least 1,024 and below the output limit.

@@ -22,6 +22,11 @@ impl Style {
         Self { on: std::io::stderr().is_terminal() && env::NO_COLOR.get().is_none() }
     }
 
+    /// Whether colours are on.
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
@@ -76,7 +81,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<provider::Error>() {
         return error.hint().map(str::to_owned);
     }
-    error.downcast_ref::<crate::setup::NoKey>().map(crate::setup::NoKey::hint)
+    error.downcast_ref::<crate::model::NoModel>().map(crate::model::NoModel::hint)
 }
 
 /// Text from outside made safe for a terminal: no control characters, one line, at most so long.

@@ -161,6 +161,28 @@ impl Agent {
         turn
     }
 
+    /// Runs a command the user typed. Nothing is asked and no model is called; the model sees command and output with
+    /// the user's next words.
+    pub async fn shell(&mut self, command: &str, cancel: &CancellationToken) -> Turn {
+        let mut turn =
+            Turn { end: End::Ended(Ending::Answered), text: String::new(), rounds: 0, usage: Usage::default() };
+        let id = format!("shell-{}", self.session.world().fresh_id());
+        let (tool, input) = ("Bash".to_owned(), serde_json::json!({"command": command}));
+        (self.listener)(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
+        let scope = self.scope.clone().with_cancel(cancel.clone());
+        let call = Call { name: tool.clone(), input };
+        let output = run_all(vec![call], &self.tools, &scope, |_, _| {}).await.pop();
+        let output = output.unwrap_or_else(|| Output::failed(NOT_RUN));
+        turn.text = output.text();
+        let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{}\n</output>", turn.text);
+        let body = Body::User { blocks: vec![Block::text(text)], source: Source::Injected };
+        if let Err(error) = self.session.append(body) {
+            turn.end = End::NotWritten(error);
+        }
+        (self.listener)(Event::ToolEnded { id, tool, output });
+        turn
+    }
+
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
         self.hear(said)?;
         let mut run = Run::new(self.limits);
@@ -205,8 +227,9 @@ impl Agent {
     }
 
     fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
+        let text = text_of(&said);
         self.session.append(Body::User { blocks: said, source: Source::Said })?;
-        (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned() });
+        (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned(), text });
         Ok(())
     }
 
@@ -306,47 +329,66 @@ impl Agent {
         Ok(())
     }
 
-    /// Asks about each call in order, then runs those that may run.
+    /// Runs the calls of a reply: neighbours that only look together, the others one by one. A call is judged when all
+    /// before it have run, since they may have moved the directory its paths start from.
     async fn call_tools(&mut self, calls: Vec<Block>, repeats: u32, cancel: &CancellationToken) -> Result<(), Error> {
         let scope = self.scope.clone().with_cancel(cancel.clone());
-        let mut allowed: Vec<(String, Call)> = Vec::new();
-        for block in calls {
-            let Kind::ToolUse { id, name } = block.kind() else { continue };
-            let (id, tool) = (id.to_string(), name.to_string());
-            if let Some(text) = provider::invalid_input(&block) {
-                let why = format!("The input of this call is not JSON, so it was not run. It began: {text:.200}");
-                self.write_result(&id, &tool, Output::failed(why), &scope)?;
-                continue;
-            }
-            let input = block.input().unwrap_or_default();
-            let answer = self.judge(&tool, &input, &scope, cancel).await;
-            if let Answer::Always(rule) = &answer {
-                self.policy.rules.allow.push((**rule).clone());
-            }
-            match answer {
-                Answer::Allow | Answer::Always(_) => {
-                    (self.listener)(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
-                    allowed.push((id, Call { name: tool, input }));
-                }
-                Answer::Deny { why } => {
-                    let denied = Event::ToolDenied { id: id.clone(), tool: tool.clone(), input, why: why.clone() };
-                    (self.listener)(denied);
-                    self.write_result(&id, &tool, Output::failed(why), &scope)?;
+        let calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
+        for group in calls.chunk_by(|one, next| one.only_looks && next.only_looks) {
+            let mut allowed = Vec::new();
+            for call in group {
+                if self.may_run(call, &scope, cancel).await? {
+                    allowed.push(call);
                 }
             }
+            let running = allowed.iter().map(|call| Call { name: call.tool.clone(), input: call.input.clone() });
+            let tools = self.tools.clone();
+            let mut written = Ok(());
+            run_all(running.collect(), &tools, &scope, |index, output| {
+                let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
+                if written.is_ok() {
+                    written = self.write_result(allowed[index], output, &scope);
+                }
+            })
+            .await;
+            written?;
         }
-        let (ids, calls): (Vec<String>, Vec<Call>) = allowed.into_iter().unzip();
-        let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
-        let tools = self.tools.clone();
-        let mut written = Ok(());
-        run_all(calls, &tools, &scope, |index, output| {
-            let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
-            if written.is_ok() {
-                written = self.write_result(&ids[index], &names[index], output, &scope);
-            }
-        })
-        .await;
-        written
+        Ok(())
+    }
+
+    fn asked(&self, block: &Block) -> Option<Asked> {
+        let Kind::ToolUse { id, name } = block.kind() else { return None };
+        let input = block.input().unwrap_or_default();
+        let known = self.tools.iter().find(|known| known.name() == &**name);
+        let only_looks = known.is_none_or(|known| known.access(&input) == tools::Access::ReadOnly);
+        let (id, tool) = (id.to_string(), name.to_string());
+        Some(Asked { id, tool, input, only_looks, invalid: provider::invalid_input(block) })
+    }
+
+    /// Asks about a call. One that may run is announced, and the file it is about to change is kept; one that may not
+    /// is answered.
+    async fn may_run(&mut self, call: &Asked, scope: &Scope, cancel: &CancellationToken) -> Result<bool, Error> {
+        if let Some(text) = &call.invalid {
+            let why = format!("The input of this call is not JSON, so it was not run. It began: {text:.200}");
+            self.write_result(call, Output::failed(why), scope)?;
+            return Ok(false);
+        }
+        let answer = self.judge(&call.tool, &call.input, scope, cancel).await;
+        if let Answer::Always(rule) = &answer {
+            self.policy.rules.allow.push((**rule).clone());
+        }
+        let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
+        if let Answer::Deny { why } = answer {
+            (self.listener)(Event::ToolDenied { id, tool, input, why: why.clone() });
+            self.write_result(call, Output::failed(why), scope)?;
+            return Ok(false);
+        }
+        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        if let Some(path) = known.and_then(|known| known.changes(&call.input, scope)) {
+            self.session.keep(&path)?;
+        }
+        (self.listener)(Event::ToolStarted { id, tool, input });
+        Ok(true)
     }
 
     async fn judge(&self, tool: &str, input: &serde_json::Value, scope: &Scope, cancel: &CancellationToken) -> Answer {
@@ -360,35 +402,42 @@ impl Agent {
         }
     }
 
-    fn write_result(&mut self, id: &str, tool: &str, output: Output, scope: &Scope) -> Result<(), Error> {
-        let result = Block::tool_result(id, &output.content, output.outcome);
-        let beside = self.beside(id, tool, scope);
+    fn write_result(&mut self, call: &Asked, output: Output, scope: &Scope) -> Result<(), Error> {
+        let result = Block::tool_result(&call.id, &output.content, output.outcome);
+        let beside = self.beside(call, scope);
         self.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
-        (self.listener)(Event::ToolEnded { id: id.to_owned(), tool: tool.to_owned(), output });
+        (self.listener)(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())
     }
 
     /// What a later session has to know of this call: the file it saw, the directory it moved to.
-    fn beside(&self, id: &str, tool: &str, scope: &Scope) -> Beside {
-        let call = self
-            .session
-            .log()
-            .view()
-            .open_calls()
-            .into_iter()
-            .find(|call| matches!(call.kind(), Kind::ToolUse { id: open, .. } if &**open == id));
-        let input = call.and_then(|call| call.input()).unwrap_or_default();
-        let known = self.tools.iter().find(|known| known.name() == tool);
-        let seen = known.and_then(|known| match known.subject(&input, scope) {
+    fn beside(&self, call: &Asked, scope: &Scope) -> Beside {
+        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        let seen = known.and_then(|known| match known.subject(&call.input, scope) {
             tools::Subject::Path { real, .. } => {
                 let stamp = scope.seen(&real)?;
                 Some(SeenFile { path: real, len: stamp.len, hash: stamp.hash.to_hex().to_string() })
             }
             _ => None,
         });
-        let directory = matches!(known, Some(known) if known.name() == "Bash").then(|| scope.directory());
+        let directory = (call.tool == "Bash").then(|| scope.directory());
         Beside { seen, directory }
     }
+
+    /// Ends what the session started: commands that run in the background.
+    pub async fn close(self) {
+        self.scope.jobs().stop_all().await;
+    }
+}
+
+/// A call the model asks for.
+struct Asked {
+    id: String,
+    tool: String,
+    input: serde_json::Value,
+    only_looks: bool,
+    /// The input as it was written, where it is not JSON.
+    invalid: Option<String>,
 }
 
 enum Replied {

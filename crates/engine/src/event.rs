@@ -28,6 +28,8 @@ pub enum Event {
     PromptSubmitted {
         /// The line.
         line: Option<Id>,
+        /// Its text.
+        text: String,
     },
     /// A request goes out.
     RequestSent {

@@ -3,8 +3,10 @@
 //! The files are those Claude Code reads, so most of their keys are not for us. A key of ours with a value of the wrong
 //! type is reported with its file and left out; it never stops a session.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde_json::Value;
 use tools::permission::{BadRule, Mode, Places, Rule, Rules};
 use transcript::mark::Ttl;
@@ -32,8 +34,44 @@ pub struct Settings {
     pub cache_ttl: Option<Ttl>,
     /// Prices that the table does not have.
     pub prices: Prices,
+    /// Other models, by the name that stands before a slash in a model's name.
+    pub providers: BTreeMap<String, Provider>,
     /// What was wrong in the files.
     pub warnings: Vec<String>,
+}
+
+/// A server to talk to, as the settings have it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provider {
+    /// Which protocol it speaks.
+    #[serde(rename = "type", default)]
+    pub kind: ProviderKind,
+    /// Its address.
+    pub base_url: String,
+    /// The environment variable that holds its key.
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// The model, when only the entry is named.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Its window, in tokens.
+    #[serde(default)]
+    pub window: Option<u64>,
+    /// What it costs.
+    #[serde(default)]
+    pub price: Option<Price>,
+}
+
+/// Which protocol a server speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// Chat completions.
+    #[default]
+    OpenAi,
+    /// The Messages API.
+    Anthropic,
 }
 
 /// Where the paths in settings start from.
@@ -96,6 +134,17 @@ impl Settings {
                 Err(_) => {
                     wrong("prices", "an object of {input, output, cacheWrite5m, cacheWrite1h, cacheRead} by model");
                 }
+            }
+        }
+        for (name, entry) in value.get("providers").and_then(Value::as_object).into_iter().flatten() {
+            match serde_json::from_value::<Provider>(entry.clone()) {
+                Ok(entry) => {
+                    if let (Some(price), Some(model)) = (entry.price, &entry.model) {
+                        prices.push((model.clone(), price));
+                    }
+                    self.providers.insert(name.clone(), entry);
+                }
+                Err(error) => wrong(&format!("providers.{name}"), &format!("an entry with type and baseUrl ({error})")),
             }
         }
         let permissions = value.get("permissions").cloned().unwrap_or_default();

@@ -71,7 +71,9 @@ impl Stats {
         let input = stats.uncached_tokens + stats.cache_write_tokens + stats.cache_read_tokens;
         stats.hit_ratio = share(stats.cache_read_tokens, input);
         stats.rewrite_factor = share(stats.cache_write_tokens, largest);
-        stats.cost_usd = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
+        // The sum of nothing is a negative zero.
+        let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
+        stats.cost_usd = cost.map(|cost| cost + 0.0);
         stats
     }
 }

@@ -105,6 +105,15 @@ pub fn remove(path: impl AsRef<Path>) -> Result<(), Error> {
     std::fs::remove_file(path).map_err(|error| Error::of(path, error))
 }
 
+/// Removes a directory and all below it, without following a link out of it. That it is not there is fine.
+pub fn remove_tree(path: impl AsRef<Path>) -> Result<(), Error> {
+    let path = path.as_ref();
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(|error| Error::of(path, error)),
+    }
+}
+
 /// Everything in a directory, by name.
 pub fn list(directory: impl AsRef<Path>) -> Result<Vec<Entry>, Error> {
     Root::open(directory)?.list()

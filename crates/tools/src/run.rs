@@ -9,6 +9,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
@@ -48,13 +49,7 @@ pub async fn run_all(
         .map(|(index, call)| Found { index, tool: tools.iter().find(|tool| tool.name() == call.name).cloned(), call })
         .collect();
     for group in found.chunk_by(|one, next| one.only_looks() && next.only_looks()) {
-        let running = group.iter().map(|found| async move {
-            let output = match &found.tool {
-                Some(tool) => run_one(&**tool, found.call.clone(), scope).await,
-                None => unknown(&found.call.name, tools),
-            };
-            (found.index, output)
-        });
+        let running: Vec<_> = group.iter().map(|found| found.run(tools, scope).boxed()).collect();
         let mut running = stream::iter(running).buffer_unordered(CONCURRENT);
         while let Some((index, output)) = running.next().await {
             on_done(index, &output);
@@ -72,6 +67,14 @@ struct Found {
 }
 
 impl Found {
+    async fn run(&self, tools: &[Arc<dyn Tool>], scope: &Scope) -> (usize, Output) {
+        let output = match &self.tool {
+            Some(tool) => run_one(&**tool, self.call.clone(), scope).await,
+            None => unknown(&self.call.name, tools),
+        };
+        (self.index, output)
+    }
+
     fn only_looks(&self) -> bool {
         // A call of no known tool does nothing.
         self.tool.as_ref().is_none_or(|tool| tool.access(&self.call.input) == Access::ReadOnly)

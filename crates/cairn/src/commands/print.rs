@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use engine::permission::Nobody;
 use tokio_util::sync::CancellationToken;
-use transcript::Block;
 
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::talk;
 use crate::output::{Facts, Output};
+use crate::said::said;
 use crate::setup::{self, Place};
 use crate::style::Style;
 
@@ -20,13 +20,13 @@ const PIPE_LIMIT: u64 = 10_000_000;
 /// Runs one turn and prints its answer.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let said = said(args)?;
+    let said = said(&prompt(args)?, &place.directory);
     let output = Arc::new(Output::new(args.output_format, args.include_partial_messages));
     let listener = {
         let (output, place) = (output.clone(), place.clone());
         Arc::new(move |event| output.event(&event, &place.directory))
     };
-    let mut ready = setup::agent(args, &place, Arc::new(Nobody), listener)?;
+    let mut ready = setup::agent(args, &place, Arc::new(Nobody), listener).await?;
     for warning in &ready.warnings {
         talk!("{} {warning}", Style::stderr().cyan("warning:"));
     }
@@ -39,11 +39,12 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     });
     let started = tokio::time::Instant::now();
     let turn = ready.agent.turn(said, &cancel).await;
+    ready.agent.close().await;
     Ok(output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed() }))
 }
 
 /// The prompt, with what comes from a pipe before it.
-fn said(args: &RunArgs) -> anyhow::Result<Vec<Block>> {
+fn prompt(args: &RunArgs) -> anyhow::Result<String> {
     let prompt = args.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.is_empty());
     let mut piped = Vec::new();
     if !std::io::stdin().is_terminal() {
@@ -57,5 +58,5 @@ fn said(args: &RunArgs) -> anyhow::Result<Vec<Block>> {
     let texts: Vec<&str> =
         [piped.trim(), prompt.unwrap_or_default()].into_iter().filter(|text| !text.is_empty()).collect();
     anyhow::ensure!(!texts.is_empty(), "nothing to ask: give a prompt, as in  cairn -p 'what does this project do?'");
-    Ok(vec![Block::text(texts.join("\n\n"))])
+    Ok(texts.join("\n\n"))
 }

@@ -1,10 +1,14 @@
 //! `cairn session`: looking at sessions, whoever wrote them.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use engine::home::SessionFile;
 use engine::record::{self, Record};
+use engine::session::Fork;
 use engine::stats::Stats;
+use engine::{Session, World};
 use provider::anthropic::envelope;
 use serde_json::{Value, json};
 use transcript::block::Kind;
@@ -44,6 +48,33 @@ enum SessionCommand {
         /// One JSON array of messages, as the model sees them.
         #[arg(long)]
         json: bool,
+        /// As it was when the model was asked for the Nth time, before anything was hidden or summarised since.
+        #[arg(long, value_name = "ROUND")]
+        at: Option<usize>,
+    },
+    /// The conversation as Markdown, or the file's lines as they are.
+    Export {
+        /// Which.
+        file: String,
+        /// The lines of the file, as JSONL.
+        #[arg(long)]
+        jsonl: bool,
+    },
+    /// Copy a session under a new id; both can go on.
+    Fork {
+        /// Which.
+        file: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a session and what was kept for it. There is no way back.
+    Rm {
+        /// Which.
+        file: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
     },
     /// The request that would be sent now, as JSON.
     View {
@@ -76,7 +107,11 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
     match &args.command {
         SessionCommand::List { json } => list(&place, *json)?,
-        SessionCommand::Show { file, json } => show(&read(&place, file)?.log, *json)?,
+        SessionCommand::Show { file, json, at: None } => show(&read(&place, file)?.log, *json)?,
+        SessionCommand::Show { file, json, at: Some(round) } => show(&at_round(&find(&place, file)?, *round)?, *json)?,
+        SessionCommand::Export { file, jsonl } => export(&place, file, *jsonl)?,
+        SessionCommand::Fork { file, json } => fork(&place, file, *json)?,
+        SessionCommand::Rm { file, yes } => remove(&find(&place, file)?, *yes)?,
         SessionCommand::View { file, json } => view(&read(&place, file)?.log, *json)?,
         SessionCommand::Tokens { file, json } => tokens(&find(&place, file)?, *json)?,
         SessionCommand::Stats { file, json } => stats(&read(&place, file)?, *json)?,
@@ -105,11 +140,7 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
     let sessions = place.home.sessions(&place.directory)?;
     let rows: Vec<(String, String, u64, String)> = sessions
         .iter()
-        .map(|session| {
-            let modified = session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
-            let modified = modified.map(|time| format!("{time:.0}")).unwrap_or_default();
-            (session.id.clone(), modified, session.len, first_words(&session.path))
-        })
+        .map(|session| (session.id.clone(), when(session), session.len, first_words(&session.path)))
         .collect();
     if as_json {
         let row = |(id, modified, bytes, title): &(String, String, u64, String)| json!({"id": id, "modified": modified, "bytes": bytes, "title": title});
@@ -125,8 +156,14 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// When a session was last written.
+pub(crate) fn when(session: &SessionFile) -> String {
+    let modified = session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
+    modified.map(|time| format!("{time:.0}")).unwrap_or_default()
+}
+
 /// What the user said first, from the beginning of a file that may be long.
-fn first_words(path: &Path) -> String {
+pub(crate) fn first_words(path: &Path) -> String {
     const LINES: usize = 50;
     let Ok(mut lines) = files::Lines::open(path) else { return String::new() };
     for _ in 0..LINES {
@@ -141,6 +178,75 @@ fn first_words(path: &Path) -> String {
         }
     }
     String::new()
+}
+
+/// The session as it was when the model was asked for the `round`th time.
+fn at_round(path: &Path, round: usize) -> anyhow::Result<Log> {
+    let (mut lines, _) = record::lines(path)?;
+    let mut replies: Vec<&transcript::Id> = Vec::new();
+    let mut asked = None;
+    for (at, line) in lines.iter().enumerate() {
+        if let Body::Assistant { id, .. } = &line.body
+            && !replies.contains(&id)
+        {
+            replies.push(id);
+            if replies.len() == round {
+                asked = Some(at);
+            }
+        }
+    }
+    let total = replies.len();
+    let asked = asked.ok_or_else(|| anyhow::anyhow!("there is no round {round}: the session has {total}"))?;
+    lines.truncate(asked);
+    Ok(Log::load(lines))
+}
+
+fn export(place: &Place, name: &str, jsonl: bool) -> anyhow::Result<()> {
+    if !jsonl {
+        data!("{}", markdown(&read(place, name)?.log).trim_end())?;
+        return Ok(());
+    }
+    let mut lines = files::Lines::open(find(place, name)?)?;
+    while let Some(line) = lines.next()? {
+        if let files::Text::Whole(text) = line.text {
+            data!("{}", String::from_utf8_lossy(text))?;
+        }
+    }
+    Ok(())
+}
+
+fn fork(place: &Place, name: &str, as_json: bool) -> anyhow::Result<()> {
+    let path = files::real(find(place, name)?)?;
+    let (session, _) = Session::resume_file(&place.home, &place.directory, &path, Fork::Yes, World::real())?;
+    let (id, file) = (session.id(), session.path().display());
+    if as_json {
+        data!("{}", json!({"id": id, "file": session.path()}))?
+    } else {
+        data!("{id}  {file}")?
+    }
+    Ok(())
+}
+
+fn remove(path: &Path, yes: bool) -> anyhow::Result<()> {
+    files::stamp(path)?;
+    let log = files::Log::open(path, "cairn session rm")?; // nobody may be writing to it
+    if !yes {
+        anyhow::ensure!(
+            std::io::stdin().is_terminal(),
+            "rm asks before it removes: add --yes to remove without asking"
+        );
+        talk!("Remove {} and what was kept for it? There is no way back. [y/N]", path.display());
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line)?;
+        if !line.trim().eq_ignore_ascii_case("y") {
+            talk!("Nothing was removed.");
+            return Ok(());
+        }
+    }
+    files::remove_tree(path.with_extension(""))?;
+    files::remove(path)?;
+    drop(log);
+    Ok(())
 }
 
 fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {
@@ -177,6 +283,27 @@ fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The conversation as Markdown.
+pub(crate) fn markdown(log: &Log) -> String {
+    let mut out = String::new();
+    for message in log.view().messages() {
+        for block in &message.blocks {
+            let text = || block.as_text().unwrap_or_default().trim().to_owned();
+            let part = match (message.role, block.kind()) {
+                (Role::User, Kind::Text) => format!("## User\n\n{}\n\n", text()),
+                (Role::Assistant, Kind::Text) => format!("## Assistant\n\n{}\n\n", text()),
+                (_, Kind::ToolUse { name, .. }) => {
+                    format!("**{name}** `{}`\n\n", one_line(&block.input().unwrap_or_default().to_string(), 200))
+                }
+                (_, Kind::ToolResult { .. }) => format!("~~~~text\n{}\n~~~~\n\n", block.result_text()),
+                _ => String::new(),
+            };
+            out.push_str(&part);
+        }
+    }
+    out
 }
 
 fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {

@@ -1,0 +1,138 @@
+//! Which model to talk to, and where it is.
+//!
+//! In this order: a provider entry in the settings that the model's name begins with (`local/qwen3`), a key for
+//! Anthropic, a key or an address for an OpenAI-compatible server, a local server on one of the usual ports.
+
+use std::sync::Arc;
+
+use engine::settings::{Provider, ProviderKind, Settings};
+use provider::Model;
+use provider::anthropic::{self, Anthropic, Auth};
+use provider::openai::{self, OpenAi, QUICK, USUAL};
+use transcript::window::provider_name;
+
+use crate::env;
+
+/// The model when nobody names one and the key is Anthropic's.
+const DEFAULT_MODEL: &str = "claude-sonnet-5";
+/// Where OpenAI itself is.
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+
+/// Short names for models.
+const ALIASES: [(&str, &str); 4] =
+    [("opus", "claude-opus-5"), ("sonnet", DEFAULT_MODEL), ("haiku", "claude-haiku-4-5"), ("default", DEFAULT_MODEL)];
+
+/// No way to reach a model.
+#[derive(Debug, thiserror::Error)]
+#[error("no model to talk to: neither {} nor {} is set, and no local server answers", env::API_KEY.name, env::OPENAI_KEY.name)]
+pub(crate) struct NoModel;
+
+impl NoModel {
+    /// What to do.
+    pub(crate) fn hint(&self) -> String {
+        format!(
+            "export {}=…  or start a local server (ollama serve, llama-server)  or see it work without: cairn demo",
+            env::API_KEY.name
+        )
+    }
+}
+
+/// A model that was chosen.
+pub(crate) struct Chosen {
+    /// The client.
+    pub(crate) model: Arc<dyn Model>,
+    /// The name as the user gave it, for the window and the log.
+    pub(crate) full_name: String,
+    /// The name the server knows.
+    pub(crate) name: String,
+    /// Its window, where the server or the settings say.
+    pub(crate) window: Option<u64>,
+    /// What the user should know.
+    pub(crate) note: Option<String>,
+}
+
+/// Chooses by what was asked for (a flag), what a resumed session used, the settings and the environment.
+pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &Settings) -> anyhow::Result<Chosen> {
+    let wanted = asked.or(known).or(settings.model.as_deref()).map(str::to_owned).or_else(|| env::MODEL.get());
+    if let Some((entry, model)) = wanted.as_deref().and_then(|name| of_settings(name, settings)) {
+        return from_entry(entry, &model, wanted.as_deref().unwrap_or_default());
+    }
+    let key = env::API_KEY.get().map(|key| Auth::ApiKey(key.into()));
+    if let Some(auth) = key.or_else(|| env::AUTH_TOKEN.get().map(|token| Auth::AuthToken(token.into()))) {
+        let base = env::BASE_URL.get().unwrap_or_else(|| anthropic::BASE_URL.to_owned());
+        let full_name = resolve_alias(&wanted.unwrap_or_else(|| DEFAULT_MODEL.to_owned()));
+        let name = provider_name(&full_name).to_owned();
+        return Ok(Chosen { model: anthropic(base, auth)?, full_name, name, window: None, note: None });
+    }
+    let (openai_key, openai_base) = (env::OPENAI_KEY.get(), env::OPENAI_BASE.get());
+    if openai_key.is_some() || openai_base.is_some() {
+        let base = openai_base.unwrap_or_else(|| OPENAI_URL.to_owned());
+        let name = wanted.ok_or_else(|| anyhow::anyhow!("which model? name one with --model, for {base}"))?;
+        let model = openai(base, openai_key)?;
+        return Ok(Chosen { model, full_name: name.clone(), name, window: None, note: None });
+    }
+    local(wanted).await
+}
+
+/// A server on this machine, on one of the ports such servers use.
+async fn local(wanted: Option<String>) -> anyhow::Result<Chosen> {
+    let found = openai::discover(&USUAL, QUICK).await;
+    let has = |server: &openai::Found| wanted.as_ref().is_none_or(|name| server.models.contains(name));
+    let server = found.iter().find(|server| !server.models.is_empty() && has(server));
+    let server = server.or_else(|| found.iter().find(|server| !server.models.is_empty())).ok_or(NoModel)?;
+    // A name that is not there (a resumed session's, say) gives way to one that is.
+    let name = wanted.filter(|name| server.models.contains(name)).or_else(|| server.models.first().cloned());
+    let name = name.ok_or(NoModel)?;
+    let note = format!("no key is set; talking to {name} at {}", server.base_url);
+    let model = openai(server.base_url.clone(), None)?;
+    Ok(Chosen { model, full_name: name.clone(), name, window: server.window, note: Some(note) })
+}
+
+/// The provider entry a name begins with, and the rest of the name.
+fn of_settings<'a>(name: &str, settings: &'a Settings) -> Option<(&'a Provider, String)> {
+    if let Some(entry) = settings.providers.get(name) {
+        return Some((entry, entry.model.clone()?));
+    }
+    let (first, rest) = name.split_once('/')?;
+    settings.providers.get(first).map(|entry| (entry, rest.to_owned()))
+}
+
+fn from_entry(entry: &Provider, model: &str, full_name: &str) -> anyhow::Result<Chosen> {
+    let key = entry.key_env.as_deref().and_then(env::named);
+    let client = match entry.kind {
+        ProviderKind::OpenAi => openai(entry.base_url.clone(), key)?,
+        ProviderKind::Anthropic => {
+            let auth = Auth::ApiKey(key.unwrap_or_else(|| "none".to_owned()).into());
+            anthropic(entry.base_url.clone(), auth)?
+        }
+    };
+    let (full_name, name) = (full_name.to_owned(), model.to_owned());
+    Ok(Chosen { model: client, full_name, name, window: entry.window, note: None })
+}
+
+fn anthropic(base: String, auth: Auth) -> anyhow::Result<Arc<dyn Model>> {
+    let mut config = anthropic::Config::new(base, auth);
+    if let Some(attempts) = attempts()? {
+        config.retry.attempts = attempts;
+    }
+    Ok(Arc::new(Anthropic::new(config)?))
+}
+
+fn openai(base: String, key: Option<String>) -> anyhow::Result<Arc<dyn Model>> {
+    let mut config = openai::Config::new(base, key.map(Into::into));
+    if let Some(attempts) = attempts()? {
+        config.retry.attempts = attempts;
+    }
+    Ok(Arc::new(OpenAi::new(config)?))
+}
+
+fn attempts() -> anyhow::Result<Option<u32>> {
+    let retries = env::MAX_RETRIES.number()?;
+    Ok(retries.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1)))
+}
+
+fn resolve_alias(name: &str) -> String {
+    let (short, suffix) = name.strip_suffix("[1m]").map_or((name, ""), |short| (short, "[1m]"));
+    let full = ALIASES.iter().find(|(alias, _)| *alias == short).map_or(short, |(_, full)| full);
+    format!("{full}{suffix}")
+}

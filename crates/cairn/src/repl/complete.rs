@@ -1,0 +1,84 @@
+//! What a word can become: slash commands, `@` files, and their arguments.
+
+use std::path::Path;
+
+use super::slash;
+
+/// How many candidates are offered.
+const OFFERED: usize = 8;
+/// How many directory entries are looked at.
+const LOOKED_AT: usize = 5_000;
+
+/// A way to complete the word before the cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// What replaces the word.
+    pub(crate) text: String,
+    /// What it is.
+    pub(crate) about: String,
+}
+
+/// The word before the cursor that can be completed, and what it can become.
+pub(crate) fn complete(before: &str, directory: &Path) -> (usize, Vec<Candidate>) {
+    if before.starts_with('/') && !before.contains([' ', '\n']) {
+        let fits = slash::COMMANDS.iter().filter(|command| command.name.starts_with(&before[1..]));
+        let candidate =
+            |command: &slash::Command| Candidate { text: format!("/{}", command.name), about: command.about.into() };
+        return (before.len(), fits.map(candidate).take(OFFERED).collect());
+    }
+    if let Some((command, argument)) = before.strip_prefix('/').and_then(|rest| rest.split_once(' '))
+        && !argument.contains(' ')
+    {
+        let values = slash::arguments(command).iter().filter(|value| value.starts_with(argument));
+        let candidates = values.map(|value| Candidate { text: (*value).to_owned(), about: String::new() });
+        return (argument.len(), candidates.take(OFFERED).collect());
+    }
+    let start = before.rfind([' ', '\n']).map_or(0, |at| at + 1);
+    let word = &before[start..];
+    match word.strip_prefix('@') {
+        Some(path) => (word.len(), files_like(path, directory)),
+        None => (0, Vec::new()),
+    }
+}
+
+fn files_like(path: &str, directory: &Path) -> Vec<Candidate> {
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let prefix = if folder.is_empty() && !path.starts_with('/') { String::new() } else { format!("{folder}/") };
+    let Ok(mut entries) = files::list(directory.join(&prefix)) else { return Vec::new() };
+    entries.truncate(LOOKED_AT);
+    let mut found: Vec<Candidate> = entries
+        .into_iter()
+        .filter_map(|entry| {
+            let file = entry.name.to_str()?;
+            let hidden = file.starts_with('.') && !name.starts_with('.');
+            let fits = file.to_lowercase().starts_with(&name.to_lowercase());
+            (fits && !hidden).then(|| {
+                let slash = if entry.kind == files::EntryKind::Directory { "/" } else { "" };
+                Candidate { text: format!("@{prefix}{file}{slash}"), about: String::new() }
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| a.text.cmp(&b.text));
+    found.truncate(OFFERED);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(before: &str, directory: &Path) -> Vec<String> {
+        complete(before, directory).1.into_iter().map(|candidate| candidate.text).collect()
+    }
+
+    #[test]
+    fn commands_files_and_arguments_are_completed() {
+        let root = tempfile::tempdir().unwrap();
+        files::replace(root.path().join("src/main.rs"), b"").unwrap();
+        files::replace(root.path().join("setup.md"), b"").unwrap();
+        assert_eq!(texts("/re", root.path()), ["/resume", "/rewind"]);
+        assert_eq!(texts("look at @s", root.path()), ["@setup.md", "@src/"]);
+        assert_eq!(texts("@src/", root.path()), ["@src/main.rs"]);
+        assert_eq!(texts("plain words", root.path()), Vec::<String>::new());
+    }
+}

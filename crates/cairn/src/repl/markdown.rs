@@ -1,0 +1,275 @@
+//! Markdown as it streams in: every finished line is rendered once and never looked at again.
+//!
+//! Models write a paragraph as one line, so a line is the unit: its block is known from its beginning, its inline style
+//! from itself. A table is held back until it ends, since its columns depend on all its rows. What is not finished yet is
+//! shown raw by whoever draws the screen. So the cost of a piece does not depend on how long the reply already is.
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use super::width::{Colour, Look, Span, spans_width, wrap};
+
+/// A line without an end is flushed when it is as long as this, so that memory and work stay bounded.
+const LONGEST_LINE: usize = 8_192;
+/// A table with more rows is shown as it is.
+const LONGEST_TABLE: usize = 200;
+
+/// A reply being rendered.
+#[derive(Debug, Default)]
+pub(crate) struct Markdown {
+    columns: usize,
+    pending: String,
+    fence: Option<String>,
+    table: Vec<String>,
+    begun: bool,
+    blank: bool,
+}
+
+type Rows = Vec<Vec<Span>>;
+
+impl Markdown {
+    /// For a screen of so many columns.
+    pub(crate) fn new(columns: usize) -> Self {
+        Self { columns, ..Self::default() }
+    }
+
+    /// The screen has another width from now on.
+    pub(crate) fn set_columns(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    /// Takes the next piece and returns the rows that are finished.
+    pub(crate) fn push(&mut self, piece: &str) -> Rows {
+        let mut rows = Rows::new();
+        let mut rest = piece;
+        while let Some(end) = rest.find('\n') {
+            self.pending.push_str(&rest[..end]);
+            rest = &rest[end + 1..];
+            let line = std::mem::take(&mut self.pending);
+            self.line(&line, &mut rows);
+        }
+        self.pending.push_str(rest);
+        if self.pending.len() > LONGEST_LINE {
+            let at = self.pending.rfind(' ').unwrap_or(self.pending.len());
+            let rest = self.pending.split_off(at);
+            let line = std::mem::replace(&mut self.pending, rest.trim_start().to_owned());
+            self.line(&line, &mut rows);
+        }
+        rows
+    }
+
+    /// What has come and is not finished.
+    pub(crate) fn pending(&self) -> &str {
+        self.table.last().map_or(&self.pending, |row| if self.pending.is_empty() { row } else { &self.pending })
+    }
+
+    /// The reply is over: whatever is left is finished now.
+    pub(crate) fn finish(&mut self) -> Rows {
+        let mut rows = Rows::new();
+        let line = std::mem::take(&mut self.pending);
+        if !line.is_empty() {
+            self.line(&line, &mut rows);
+        }
+        self.end_table(&mut rows);
+        *self = Self::new(self.columns);
+        rows
+    }
+
+    fn line(&mut self, line: &str, rows: &mut Rows) {
+        let line = line.trim_end_matches('\r');
+        let trimmed = line.trim_start();
+        let ticks: String = trimmed.chars().take_while(|&c| c == '`' || c == '~').collect();
+        if let Some(fence) = &self.fence {
+            if ticks.starts_with(fence.as_str()) && trimmed[ticks.len()..].trim().is_empty() {
+                self.fence = None;
+            } else {
+                self.code(line, rows);
+            }
+            return;
+        }
+        if trimmed.starts_with('|') && self.table.len() < LONGEST_TABLE {
+            self.table.push(trimmed.to_owned());
+            return;
+        }
+        self.end_table(rows);
+        if ticks.len() >= 3 {
+            self.fence = Some(ticks.clone());
+            let language = trimmed[ticks.len()..].trim();
+            self.emit(
+                rows,
+                vec![Span::new(language, Look::DIM)].into_iter().filter(|span| !span.text.is_empty()).collect(),
+                0,
+            );
+            return;
+        }
+        if trimmed.is_empty() {
+            self.blank = self.begun; // blank rows come before the next text, never first or last
+            return;
+        }
+        self.text(line, rows);
+    }
+
+    /// A line that is no code and no table: its beginning says what it is.
+    fn text(&mut self, line: &str, rows: &mut Rows) {
+        let indent = line.len() - line.trim_start().len();
+        let trimmed = line.trim();
+        let hashes = trimmed.bytes().take_while(|&byte| byte == b'#').count();
+        if (1..=6).contains(&hashes) && trimmed[hashes..].starts_with(' ') {
+            let spans = inline(trimmed[hashes..].trim(), Look { bold: true, ..Look::of(Colour::Cyan) });
+            return self.emit(rows, spans, 0);
+        }
+        if trimmed.len() >= 3 && trimmed.chars().all(|c| c == '-' || c == '*' || c == '_') {
+            return self.emit(rows, vec![Span::new(&"─".repeat(self.columns.min(40)), Look::DIM)], 0);
+        }
+        if let Some(quoted) = trimmed.strip_prefix('>') {
+            let mut spans = vec![Span::new("│ ", Look::DIM)];
+            spans.extend(inline(quoted.trim(), Look { italic: true, ..Look::PLAIN }));
+            return self.emit(rows, spans, 2);
+        }
+        if let Some((marker, rest)) = list_item(trimmed) {
+            let lead = format!("{}{marker} ", " ".repeat(indent));
+            let hang = super::width::width(&lead);
+            let mut spans = vec![Span::new(&lead, Look::of(Colour::Cyan))];
+            spans.extend(inline(rest, Look::PLAIN));
+            return self.emit(rows, spans, hang);
+        }
+        let mut spans = vec![Span::plain(&" ".repeat(indent))];
+        spans.extend(inline(trimmed, Look::PLAIN));
+        self.emit(rows, spans, indent);
+    }
+
+    fn code(&mut self, line: &str, rows: &mut Rows) {
+        self.emit(rows, vec![Span::new("  ", Look::PLAIN), Span::new(line, Look::of(Colour::Yellow))], 2);
+    }
+
+    fn emit(&mut self, rows: &mut Rows, spans: Vec<Span>, hang: usize) {
+        if std::mem::take(&mut self.blank) {
+            rows.push(Vec::new());
+        }
+        self.begun = true;
+        if !spans.is_empty() {
+            rows.extend(wrap(&spans, self.columns, hang));
+        }
+    }
+
+    fn end_table(&mut self, rows: &mut Rows) {
+        let lines = std::mem::take(&mut self.table);
+        if lines.is_empty() {
+            return;
+        }
+        let is_rule = |line: &str| line.chars().all(|c| "|-: ".contains(c));
+        let cells: Vec<Vec<Vec<Span>>> = lines
+            .iter()
+            .filter(|line| !is_rule(line))
+            .enumerate()
+            .map(|(at, line)| {
+                let look = if at == 0 { Look::BOLD } else { Look::PLAIN };
+                line.trim_matches('|').split('|').map(|cell| inline(cell.trim(), look)).collect()
+            })
+            .collect();
+        let columns = cells.iter().map(Vec::len).max().unwrap_or_default();
+        let widest = |column: usize| cells.iter().filter_map(|row| row.get(column)).map(|cell| spans_width(cell)).max();
+        let widths: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();
+        for row in cells {
+            let mut spans = Vec::new();
+            for (cell, wide) in row.into_iter().zip(&widths) {
+                let pad = wide.saturating_sub(spans_width(&cell)) + 2;
+                spans.extend(cell);
+                spans.push(Span::plain(&" ".repeat(pad)));
+            }
+            self.emit(rows, spans, 2);
+        }
+    }
+}
+
+/// `- x`, `* x`, `+ x`, `12. x`: the marker as it is shown, and the rest.
+fn list_item(line: &str) -> Option<(String, &str)> {
+    if let Some(rest) = ["- ", "* ", "+ "].iter().find_map(|marker| line.strip_prefix(marker)) {
+        let (marker, rest) = match rest.strip_prefix("[ ] ") {
+            Some(rest) => ("☐", rest),
+            None => rest.strip_prefix("[x] ").map_or(("•", rest), |rest| ("☑", rest)),
+        };
+        return Some((marker.to_owned(), rest));
+    }
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = line[digits..].strip_prefix(". ").or_else(|| line[digits..].strip_prefix(") "))?;
+    (1..=9).contains(&digits).then(|| (format!("{}.", &line[..digits]), rest))
+}
+
+/// Emphasis, code and links inside a line.
+fn inline(text: &str, base: Look) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut looks = vec![base];
+    let mut link = None;
+    for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
+        let look = looks.last().copied().unwrap_or(base);
+        match event {
+            Event::Start(Tag::Strong) => looks.push(Look { bold: true, ..look }),
+            Event::Start(Tag::Emphasis) => looks.push(Look { italic: true, ..look }),
+            Event::Start(Tag::Strikethrough) => looks.push(Look { struck: true, ..look }),
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                link = Some(dest_url.to_string());
+                looks.push(Look { colour: Some(Colour::Cyan), ..look });
+            }
+            Event::End(TagEnd::Link) => {
+                looks.pop();
+                if let Some(url) = link.take().filter(|url| spans.last().is_none_or(|shown| shown.text != *url)) {
+                    spans.push(Span::new(&format!(" ({url})"), Look::DIM));
+                }
+            }
+            Event::End(TagEnd::Strong | TagEnd::Emphasis | TagEnd::Strikethrough) => drop(looks.pop()),
+            Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) => spans.push(Span::new(&text, look)),
+            Event::Code(code) => spans.push(Span::new(&code, Look { colour: Some(Colour::Yellow), ..look })),
+            Event::SoftBreak | Event::HardBreak => spans.push(Span::plain(" ")),
+            _ => {}
+        }
+    }
+    if spans.is_empty() { vec![Span::new(text, base)] } else { spans }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::width::paint;
+    use super::*;
+
+    fn render(text: &str, columns: usize) -> Vec<String> {
+        let mut markdown = Markdown::new(columns);
+        let mut rows = markdown.push(text);
+        rows.extend(markdown.finish());
+        rows.iter().map(|row| paint(row, false)).collect()
+    }
+
+    #[test]
+    fn blocks_are_known_from_the_beginning_of_their_line() {
+        let text = "# Title\n\nSome *text* with `code` and [a link](http://x).\n\n- one\n  - two\n3. three\n> quoted\n\n```rust\nfn  x() {}\n```\n---\nend";
+        insta::assert_snapshot!(render(text, 60).join("\n"));
+    }
+
+    #[test]
+    fn a_table_is_aligned_when_it_ends() {
+        assert_eq!(render("| a | bb |\n|---|---|\n| 日本 | c |\nafter", 40), ["a     bb", "日本  c", "after"]);
+    }
+
+    #[test]
+    fn pieces_make_the_same_rows_however_they_are_cut() {
+        let text = "One **bold** line\n\n| x | y |\n|--|--|\n| 1 | 2 |\n\n```\ncode *not bold*\n```\n1. last é日本";
+        let whole = render(text, 30);
+        let mut markdown = Markdown::new(30);
+        let mut rows = Vec::new();
+        for c in text.chars() {
+            rows.extend(markdown.push(c.encode_utf8(&mut [0; 4])));
+        }
+        rows.extend(markdown.finish());
+        assert_eq!(rows.iter().map(|row| paint(row, false)).collect::<Vec<_>>(), whole);
+    }
+
+    #[test]
+    fn a_line_without_end_is_flushed_and_bounded() {
+        let mut markdown = Markdown::new(80);
+        let mut rows = 0;
+        for _ in 0..10_000 {
+            rows += markdown.push("word word word word ").len();
+            assert!(markdown.pending().len() <= LONGEST_LINE + 20);
+        }
+        assert!(rows > 2_000);
+    }
+}

@@ -1,0 +1,95 @@
+//! Choosing one of many: a list that is searched by typing.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::editor::Editor;
+use super::width::{Colour, Look, Span};
+
+/// How many choices are shown at once.
+const SHOWN: usize = 8;
+
+/// A list to choose from.
+#[derive(Debug)]
+pub(crate) struct Picker {
+    title: String,
+    choices: Vec<Choice>,
+    filter: Editor,
+    at: usize,
+}
+
+/// One of the choices.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice {
+    /// What it is called.
+    pub(crate) label: String,
+    /// What is said beside it.
+    pub(crate) about: String,
+}
+
+/// What a key did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Picked {
+    /// Nothing is decided.
+    Open,
+    /// This one, by its place in the list that was given.
+    Chosen(usize),
+    /// None of them.
+    Closed,
+}
+
+impl Picker {
+    /// A list under a title.
+    pub(crate) fn new(title: impl Into<String>, choices: Vec<Choice>) -> Self {
+        Self { title: title.into(), choices, filter: Editor::default(), at: 0 }
+    }
+
+    fn fitting(&self) -> Vec<usize> {
+        let wanted = self.filter.text().to_lowercase();
+        let fits = |choice: &Choice| format!("{} {}", choice.label, choice.about).to_lowercase().contains(&wanted);
+        (0..self.choices.len()).filter(|&at| fits(&self.choices[at])).collect()
+    }
+
+    /// Does what a key means.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Picked {
+        let fitting = self.fitting();
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Picked::Closed,
+            KeyCode::Char('c' | 'd') if control => return Picked::Closed,
+            KeyCode::Enter => return fitting.get(self.at).map_or(Picked::Open, |&at| Picked::Chosen(at)),
+            KeyCode::Up => self.at = self.at.saturating_sub(1),
+            KeyCode::Down | KeyCode::Tab => self.at = (self.at + 1).min(fitting.len().saturating_sub(1)),
+            _ => {
+                self.filter.key(key);
+                self.at = 0;
+            }
+        }
+        Picked::Open
+    }
+
+    /// The rows to draw, and where the cursor stands.
+    pub(crate) fn rows(&self, columns: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
+        let fitting = self.fitting();
+        let first = self.at.saturating_sub(SHOWN - 1);
+        let mut rows = vec![vec![Span::new(&self.title, Look::BOLD)]];
+        let (search, cursor) = self.filter.rows(&Span::new("search: ", Look::DIM), columns);
+        let cursor = (1 + cursor.0, cursor.1);
+        rows.extend(search);
+        for (place, &at) in fitting.iter().enumerate().skip(first).take(SHOWN) {
+            let choice = &self.choices[at];
+            let (mark, look) = if place == self.at { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
+            rows.push(vec![
+                Span::new(mark, look),
+                Span::new(&choice.label, look),
+                Span::new(&format!("  {}", choice.about), Look::DIM),
+            ]);
+        }
+        let rest = fitting.len().saturating_sub(first + SHOWN);
+        if fitting.is_empty() {
+            rows.push(vec![Span::new("  nothing fits", Look::DIM)]);
+        } else if rest > 0 {
+            rows.push(vec![Span::new(&format!("  … {rest} more"), Look::DIM)]);
+        }
+        (rows, cursor)
+    }
+}

@@ -1,0 +1,171 @@
+//! The bottom of the terminal, redrawn; everything above it, printed once.
+//!
+//! The program does not take the screen over: what is finished is printed and belongs to the terminal's scrollback.
+//! Only a small area below it (the prompt, what is still being written, the status line) is drawn again and again. It
+//! is found by counting rows upwards from the cursor, so the terminal is never asked for anything.
+
+use std::io::{self, Write};
+
+use super::width::{Span, fit, paint};
+
+/// What is drawn at the bottom.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Area {
+    /// Rows, each cut to the width.
+    pub(crate) rows: Vec<Vec<Span>>,
+    /// Where the cursor stands: row and column in the area.
+    pub(crate) cursor: (usize, usize),
+}
+
+/// A terminal.
+#[derive(Debug)]
+pub(crate) struct Screen<W> {
+    out: W,
+    columns: usize,
+    lines: usize,
+    colours: bool,
+    /// How far below the area's first row the cursor stands.
+    below: usize,
+    drawn: Area,
+}
+
+impl<W: Write> Screen<W> {
+    /// A terminal of so many columns and lines.
+    pub(crate) fn new(out: W, columns: usize, lines: usize, colours: bool) -> Self {
+        Self { out, columns: columns.max(4), lines: lines.max(3), colours, below: 0, drawn: Area::default() }
+    }
+
+    /// Columns to write in. The last one is left free: writing there makes terminals differ.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns - 1
+    }
+
+    /// Lines of the terminal.
+    pub(crate) fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// The terminal has another size now. Rows that are wider than it were wrapped by it.
+    pub(crate) fn resize(&mut self, columns: usize, lines: usize) -> io::Result<()> {
+        let columns = columns.max(4);
+        let rows_of = |row: &Vec<Span>| super::width::spans_width(row).div_ceil(columns).max(1);
+        self.below = self.drawn.rows.iter().take(self.below).map(rows_of).sum();
+        (self.columns, self.lines) = (columns, lines.max(3));
+        self.erase()?;
+        self.out.flush()
+    }
+
+    /// Prints rows above the area, for good, and draws the area below them.
+    pub(crate) fn print(&mut self, rows: &[Vec<Span>], area: &Area) -> io::Result<()> {
+        self.begin()?;
+        self.erase()?;
+        for row in rows {
+            write!(self.out, "{}\r\n", paint(row, self.colours))?;
+        }
+        self.place(area)?;
+        self.end()
+    }
+
+    /// Draws the area, if it is not what is there already.
+    pub(crate) fn draw(&mut self, area: &Area) -> io::Result<()> {
+        if self.drawn == *area {
+            return Ok(());
+        }
+        self.begin()?;
+        self.erase()?;
+        self.place(area)?;
+        self.end()
+    }
+
+    /// Takes the area away and leaves the cursor where it began.
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.erase()?;
+        self.out.flush()
+    }
+
+    fn erase(&mut self) -> io::Result<()> {
+        if self.below > 0 {
+            write!(self.out, "\x1b[{}A", self.below)?;
+        }
+        self.below = 0;
+        self.drawn = Area::default();
+        write!(self.out, "\r\x1b[J")
+    }
+
+    fn place(&mut self, area: &Area) -> io::Result<()> {
+        // An area higher than the terminal would scroll itself away: its top is left out.
+        let most = self.lines.saturating_sub(1).max(1);
+        let skip = area.rows.len().saturating_sub(most);
+        let rows: Vec<Vec<Span>> = area.rows[skip..].iter().map(|row| fit(row, self.columns())).collect();
+        let cursor = (area.cursor.0.saturating_sub(skip), area.cursor.1.min(self.columns()));
+        for (at, row) in rows.iter().enumerate() {
+            let end = if at + 1 < rows.len() { "\r\n" } else { "" };
+            write!(self.out, "{}{end}", paint(row, self.colours))?;
+        }
+        let up = rows.len().saturating_sub(1).saturating_sub(cursor.0);
+        if up > 0 {
+            write!(self.out, "\x1b[{up}A")?;
+        }
+        write!(self.out, "\r")?;
+        if cursor.1 > 0 {
+            write!(self.out, "\x1b[{}C", cursor.1)?;
+        }
+        self.below = cursor.0.min(rows.len().saturating_sub(1));
+        self.drawn = area.clone();
+        Ok(())
+    }
+
+    /// Terminals that know it show everything until `end` at once; the others ignore it.
+    fn begin(&mut self) -> io::Result<()> {
+        write!(self.out, "\x1b[?2026h\x1b[?25l")
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        write!(self.out, "\x1b[?25h\x1b[?2026l")?;
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(rows: &[&str], cursor: (usize, usize)) -> Area {
+        Area { rows: rows.iter().map(|row| vec![Span::plain(row)]).collect(), cursor }
+    }
+
+    fn shown(screen: &Screen<Vec<u8>>, columns: u16, lines: u16) -> (Vec<String>, (u16, u16)) {
+        let mut terminal = vt100::Parser::new(lines, columns, 100);
+        terminal.process(&screen.out);
+        let rows = terminal.screen().rows(0, columns).map(|row| row.trim_end().to_owned()).collect();
+        (rows, terminal.screen().cursor_position())
+    }
+
+    #[test]
+    fn what_is_printed_stays_and_the_area_follows_it() {
+        let mut screen = Screen::new(Vec::new(), 20, 6, true);
+        screen.draw(&area(&["> hello", "status"], (0, 7))).unwrap();
+        screen.print(&[vec![Span::plain("first")]], &area(&["> ", "status"], (0, 2))).unwrap();
+        screen.print(&[vec![Span::plain("second")]], &area(&["> x", "menu", "status"], (0, 3))).unwrap();
+        let (rows, cursor) = shown(&screen, 20, 6);
+        assert_eq!(rows, ["first", "second", "> x", "menu", "status", ""]);
+        assert_eq!(cursor, (2, 3));
+    }
+
+    #[test]
+    fn a_long_session_scrolls_and_leaves_one_area() {
+        let mut screen = Screen::new(Vec::new(), 20, 5, true);
+        for n in 0..50 {
+            screen.print(&[vec![Span::plain(&format!("line {n}"))]], &area(&["> ", "status"], (0, 2))).unwrap();
+        }
+        assert_eq!(shown(&screen, 20, 5).0, ["line 47", "line 48", "line 49", ">", "status"]);
+    }
+
+    #[test]
+    fn an_area_higher_than_the_terminal_shows_its_end() {
+        let mut screen = Screen::new(Vec::new(), 20, 4, true);
+        screen.draw(&area(&["a", "b", "c", "d", "e"], (4, 1))).unwrap();
+        screen.draw(&area(&["> "], (0, 2))).unwrap();
+        assert_eq!(shown(&screen, 20, 4).0[0], ">");
+    }
+}

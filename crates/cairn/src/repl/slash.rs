@@ -1,0 +1,50 @@
+//! The commands that begin with a slash.
+
+/// A command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Command {
+    /// Without the slash.
+    pub(crate) name: &'static str,
+    /// What it takes.
+    pub(crate) argument: &'static str,
+    /// What it does.
+    pub(crate) about: &'static str,
+}
+
+/// All of them, in the order help shows them.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command { name: "help", argument: "", about: "the commands and keys" },
+    Command { name: "clear", argument: "", about: "begin a new session" },
+    Command { name: "resume", argument: "[ID]", about: "go on with another session of this project" },
+    Command { name: "rewind", argument: "", about: "go back to before a message: conversation, files or both" },
+    Command { name: "undo", argument: "", about: "take the last rewind of the conversation back" },
+    Command { name: "model", argument: "[NAME]", about: "show or change the model" },
+    Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
+    Command { name: "cost", argument: "", about: "what this session used and cost" },
+    Command { name: "status", argument: "", about: "session, model, window, directory" },
+    Command { name: "export", argument: "[FILE]", about: "write the conversation to a Markdown file" },
+    Command { name: "expand", argument: "", about: "show the last tool call whole (Ctrl-O)" },
+    Command { name: "exit", argument: "", about: "leave (Ctrl-D)" },
+];
+
+/// What an argument can be, where there is a fixed list.
+pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
+    match command {
+        "permissions" => &["default", "acceptEdits", "plan", "bypassPermissions"],
+        "model" => &["opus", "sonnet", "haiku"],
+        _ => &[],
+    }
+}
+
+/// What `/help` shows, besides the commands.
+pub(crate) const KEYS: &[(&str, &str)] = &[
+    ("Enter", "send; while the agent works: queue for its next round"),
+    ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
+    ("Up, Down", "history; an empty prompt takes a queued message back first"),
+    ("Ctrl-R", "search the history for what is typed"),
+    ("Tab", "complete a command, a file after @, an argument"),
+    ("Esc, Ctrl-C", "stop the turn; Ctrl-C twice leaves"),
+    ("Ctrl-O", "show the last tool call whole"),
+    ("! command", "run a command yourself; the model sees its output"),
+    ("@path", "name a file; pictures are sent along"),
+];

@@ -1,0 +1,27 @@
+//! The terminal in raw mode, and out of it again whatever happens.
+
+use std::io::{Write, stdout};
+
+/// Raw mode for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Raw;
+
+impl Raw {
+    /// Keys come one by one from now on, and pasted text as such.
+    pub(crate) fn enter() -> std::io::Result<Self> {
+        crossterm::terminal::enable_raw_mode()?;
+        let mut out = stdout();
+        let _ = write!(out, "\x1b[?2004h");
+        out.flush()?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        let mut out = stdout();
+        let _ = write!(out, "\x1b[?2004l\x1b[?25h");
+        let _ = out.flush();
+        let _ = crossterm::terminal::disable_raw_mode();
+    }
+}

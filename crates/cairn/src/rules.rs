@@ -1,0 +1,58 @@
+//! Writing a permission rule down, where the project's own settings for this user are.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+/// The largest settings file that is changed.
+const SETTINGS_LIMIT: u64 = 1_000_000;
+
+/// Adds an allow rule to `.claude/settings.local.json`. Everything else in it stays; says where it was written.
+pub(crate) fn allow(project: &Path, rule: &str) -> anyhow::Result<PathBuf> {
+    let path = project.join(".claude/settings.local.json");
+    let (mut settings, stamp) = match files::read(&path, SETTINGS_LIMIT) {
+        Ok(file) => {
+            let settings: Value = serde_json::from_slice(&file.bytes)
+                .map_err(|error| anyhow::anyhow!("{} is not JSON: {error}", path.display()))?;
+            (settings, Some(file.stamp))
+        }
+        Err(files::Error::NotFound { .. }) => (json!({}), None),
+        Err(error) => return Err(error.into()),
+    };
+    anyhow::ensure!(settings.is_object(), "{} is not a JSON object", path.display());
+    if !settings["permissions"].is_object() {
+        settings["permissions"] = json!({});
+    }
+    if !settings["permissions"]["allow"].is_array() {
+        settings["permissions"]["allow"] = json!([]);
+    }
+    if let Some(rules) = settings["permissions"]["allow"].as_array_mut()
+        && !rules.iter().any(|known| known == rule)
+    {
+        rules.push(json!(rule));
+    }
+    let text = format!("{}\n", serde_json::to_string_pretty(&settings)?);
+    match stamp {
+        Some(stamp) => files::replace_unchanged(&path, text.as_bytes(), &stamp)?,
+        None => files::create_new(&path, text.as_bytes())?,
+    };
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_added_once_and_the_rest_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(".claude/settings.local.json");
+        files::replace(&path, br#"{"theirs": {"b": 1, "a": 2}, "permissions": {"deny": ["Read(.env)"]}}"#).unwrap();
+        allow(root.path(), "Bash(cargo test:*)").unwrap();
+        allow(root.path(), "Bash(cargo test:*)").unwrap();
+        let settings: Value = serde_json::from_slice(&files::read(&path, 10_000).unwrap().bytes).unwrap();
+        assert_eq!(settings["permissions"]["allow"], json!(["Bash(cargo test:*)"]));
+        assert_eq!(settings["permissions"]["deny"], json!(["Read(.env)"]));
+        assert_eq!(settings["theirs"].to_string(), r#"{"b":1,"a":2}"#);
+    }
+}

@@ -1,0 +1,56 @@
+//! The user's words as blocks: text, and the pictures it names.
+
+use std::path::Path;
+
+use transcript::Block;
+
+/// The largest picture that is sent along.
+const PICTURE_LIMIT: u64 = 3_750_000;
+
+/// Kinds of pictures, by their first bytes.
+const PICTURES: [(&str, &[u8]); 4] =
+    [("image/png", b"\x89PNG"), ("image/jpeg", b"\xff\xd8\xff"), ("image/gif", b"GIF8"), ("image/webp", b"RIFF")];
+
+/// Text, with every picture it names by path (after `@`, or as an absolute path, as terminals paste them) before it.
+pub(crate) fn said(text: &str, directory: &Path) -> Vec<Block> {
+    let mut blocks: Vec<Block> = words(text).filter_map(|word| picture(&word, directory)).collect();
+    blocks.push(Block::text(text));
+    blocks
+}
+
+/// Words that could be paths; quoted ones are taken whole.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let quoted = text.split(['\'', '"']).skip(1).step_by(2).map(str::to_owned);
+    let plain = text.split_whitespace().map(|word| word.trim_matches(['\'', '"']).to_owned());
+    let mut words: Vec<String> = quoted.chain(plain).collect();
+    words.dedup();
+    words.into_iter()
+}
+
+fn picture(word: &str, directory: &Path) -> Option<Block> {
+    let path = word.strip_prefix('@').or_else(|| word.starts_with('/').then_some(word))?;
+    let extension = Path::new(path).extension()?.to_str()?.to_lowercase();
+    if !["png", "jpg", "jpeg", "gif", "webp"].contains(&extension.as_str()) {
+        return None;
+    }
+    let file = files::read(directory.join(path), PICTURE_LIMIT).ok()?;
+    let (kind, _) = PICTURES.iter().find(|(_, magic)| file.bytes.starts_with(magic))?;
+    use base64::Engine;
+    Some(Block::image(kind, &base64::engine::general_purpose::STANDARD.encode(&file.bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transcript::block::Kind;
+
+    #[test]
+    fn pictures_that_are_named_are_sent_along() {
+        let root = tempfile::tempdir().unwrap();
+        files::replace(root.path().join("a b.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+        files::replace(root.path().join("c.png"), b"not a picture").unwrap();
+        let named = format!("what is '{}/a b.png' and @c.png and @missing.png?", root.path().display());
+        let blocks = said(&named, root.path());
+        assert_eq!(blocks.iter().map(Block::kind).collect::<Vec<_>>(), [&Kind::Image, &Kind::Text]);
+    }
+}
