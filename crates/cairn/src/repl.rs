@@ -242,9 +242,9 @@ impl Repl {
         let area = self.area();
         let finished = std::mem::take(&mut self.finished);
         if finished.is_empty() {
-            self.screen.draw(&area)?
+            self.screen.draw(&area)?;
         } else {
-            self.screen.print(&finished, &area)?
+            self.screen.print(&finished, &area)?;
         }
         Ok(())
     }

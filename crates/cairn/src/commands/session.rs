@@ -220,9 +220,9 @@ fn fork(place: &Place, name: &str, as_json: bool) -> anyhow::Result<()> {
     let (session, _) = Session::resume_file(&place.home, &place.directory, &path, Fork::Yes, World::real())?;
     let (id, file) = (session.id(), session.path().display());
     if as_json {
-        data!("{}", json!({"id": id, "file": session.path()}))?
+        data!("{}", json!({"id": id, "file": session.path()}))?;
     } else {
-        data!("{id}  {file}")?
+        data!("{id}  {file}")?;
     }
     Ok(())
 }

@@ -94,11 +94,8 @@ impl Markdown {
         if ticks.len() >= 3 {
             self.fence = Some(ticks.clone());
             let language = trimmed[ticks.len()..].trim();
-            self.emit(
-                rows,
-                vec![Span::new(language, Look::DIM)].into_iter().filter(|span| !span.text.is_empty()).collect(),
-                0,
-            );
+            let label = [Span::new(language, Look::DIM)];
+            self.emit(rows, if language.is_empty() { &[] } else { &label }, 0);
             return;
         }
         if trimmed.is_empty() {
@@ -115,39 +112,39 @@ impl Markdown {
         let hashes = trimmed.bytes().take_while(|&byte| byte == b'#').count();
         if (1..=6).contains(&hashes) && trimmed[hashes..].starts_with(' ') {
             let spans = inline(trimmed[hashes..].trim(), Look { bold: true, ..Look::of(Colour::Cyan) });
-            return self.emit(rows, spans, 0);
+            return self.emit(rows, &spans, 0);
         }
         if trimmed.len() >= 3 && trimmed.chars().all(|c| c == '-' || c == '*' || c == '_') {
-            return self.emit(rows, vec![Span::new(&"─".repeat(self.columns.min(40)), Look::DIM)], 0);
+            return self.emit(rows, &[Span::new(&"─".repeat(self.columns.min(40)), Look::DIM)], 0);
         }
         if let Some(quoted) = trimmed.strip_prefix('>') {
             let mut spans = vec![Span::new("│ ", Look::DIM)];
             spans.extend(inline(quoted.trim(), Look { italic: true, ..Look::PLAIN }));
-            return self.emit(rows, spans, 2);
+            return self.emit(rows, &spans, 2);
         }
         if let Some((marker, rest)) = list_item(trimmed) {
             let lead = format!("{}{marker} ", " ".repeat(indent));
             let hang = super::width::width(&lead);
             let mut spans = vec![Span::new(&lead, Look::of(Colour::Cyan))];
             spans.extend(inline(rest, Look::PLAIN));
-            return self.emit(rows, spans, hang);
+            return self.emit(rows, &spans, hang);
         }
         let mut spans = vec![Span::plain(&" ".repeat(indent))];
         spans.extend(inline(trimmed, Look::PLAIN));
-        self.emit(rows, spans, indent);
+        self.emit(rows, &spans, indent);
     }
 
     fn code(&mut self, line: &str, rows: &mut Rows) {
-        self.emit(rows, vec![Span::new("  ", Look::PLAIN), Span::new(line, Look::of(Colour::Yellow))], 2);
+        self.emit(rows, &[Span::new("  ", Look::PLAIN), Span::new(line, Look::of(Colour::Yellow))], 2);
     }
 
-    fn emit(&mut self, rows: &mut Rows, spans: Vec<Span>, hang: usize) {
+    fn emit(&mut self, rows: &mut Rows, spans: &[Span], hang: usize) {
         if std::mem::take(&mut self.blank) {
             rows.push(Vec::new());
         }
         self.begun = true;
         if !spans.is_empty() {
-            rows.extend(wrap(&spans, self.columns, hang));
+            rows.extend(wrap(spans, self.columns, hang));
         }
     }
 
@@ -176,7 +173,7 @@ impl Markdown {
                 spans.extend(cell);
                 spans.push(Span::plain(&" ".repeat(pad)));
             }
-            self.emit(rows, spans, 2);
+            self.emit(rows, &spans, 2);
         }
     }
 }

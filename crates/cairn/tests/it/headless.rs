@@ -110,7 +110,7 @@ fn stream_json_tells_what_happens_as_it_happens() {
     assert_eq!(types, ["system", "stream_event", "assistant", "user", "stream_event", "assistant", "result"]);
     let session = &lines[0]["session_id"];
     assert!(session.is_string() && lines.iter().all(|line| line["session_id"] == *session));
-    assert_eq!(lines[0]["tools"].as_array().unwrap().len(), 6);
+    assert!(lines[0]["tools"].as_array().unwrap().contains(&Value::from("Bash")));
 }
 
 /// TOOL-2: what needs asking is denied where nobody can be asked, allowed by a rule or a mode, and denied by a rule
