@@ -14,12 +14,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::text::Text;
+use crate::text::{Text, elements, end_of_string, members};
 
 /// Keys that come first, in this order; the rest follow in the order they arrived.
 const KEY_ORDER: [&str; 12] = [
@@ -81,7 +81,13 @@ pub enum Kind {
 impl Block {
     /// A text block.
     pub fn text(text: impl AsRef<str>) -> Self {
-        Self::from_value(json!({"type": "text", "text": text.as_ref()}))
+        let literal = literal(text.as_ref());
+        Self {
+            json: [r#"{"type":"text","text":"#, &literal, "}"].concat().into(),
+            kind: Kind::Text,
+            size: Size::text(decoded_len(&literal)),
+            sendable: !text.as_ref().trim().is_empty(),
+        }
     }
 
     /// A call of a tool.
@@ -91,12 +97,19 @@ impl Block {
 
     /// A result made of blocks. `content` may be empty.
     pub fn tool_result(id: &str, content: &[Block], outcome: Outcome) -> Self {
-        let content: Vec<Value> = content.iter().map(Block::value).collect();
-        let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
-        if outcome == Outcome::Failed {
-            block["is_error"] = Value::Bool(true);
+        let mut json = [r#"{"type":"tool_result","tool_use_id":"#, &literal(id), r#","content":["#].concat();
+        for (index, part) in content.iter().enumerate() {
+            json.push_str(if index > 0 { "," } else { "" });
+            json.push_str(&part.json);
         }
-        Self::from_value(block)
+        let failed = outcome == Outcome::Failed;
+        json.push_str(if failed { r#"],"is_error":true}"# } else { "]}" });
+        Self {
+            json: json.into(),
+            kind: Kind::ToolResult { id: id.into(), failed },
+            size: content.iter().map(|part| part.size.in_result()).sum(),
+            sendable: true,
+        }
     }
 
     /// A picture from base64 text.
@@ -116,19 +129,32 @@ impl Block {
     /// Any block the API knows, put into canonical form. What is not an object becomes a text block.
     pub fn from_value(value: Value) -> Self {
         match value {
-            Value::Object(_) => Self::parse(&value.to_string()),
+            Value::Object(_) => Self::canonical(&value.to_string()),
             Value::String(text) => Self::text(text),
             other => Self::text(other.to_string()),
         }
     }
 
-    /// Puts a block's JSON text into canonical form without building a tree: known keys first and in order, values as
-    /// they were written, annotations dropped. What is not a JSON object becomes a text block.
+    /// Puts a block's JSON text into canonical form. What is not a JSON object becomes a text block.
     pub fn parse(json: &str) -> Self {
-        let Ok(Entries(entries)) = serde_json::from_str::<Entries<'_>>(json) else {
-            return Self::text(json);
-        };
-        let raw = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, value)| value.get());
+        match serde_json::from_str::<IgnoredAny>(json) {
+            Ok(_) => Self::canonical(json),
+            Err(_) => Self::text(json),
+        }
+    }
+
+    /// As [`Block::parse`], of what is known to be valid JSON and without building a tree: known keys first and in
+    /// order, values as they were written, annotations dropped.
+    fn canonical(json: &str) -> Self {
+        let Some(members) = members(json) else { return Self::text(json) };
+        let mut entries: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(members.len());
+        for (key, value) in members {
+            match entries.iter_mut().find(|(name, _)| *name == key) {
+                Some(entry) => entry.1 = value, // as every JSON reader: the last one counts
+                None => entries.push((key, value)),
+            }
+        }
+        let raw = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
         let text = |key: &str| -> Arc<str> { raw(key).map(decode).unwrap_or_default().into() };
         let kind = match raw("type").map(decode).as_deref() {
             Some("text") => Kind::Text,
@@ -155,7 +181,7 @@ impl Block {
         }
         for (key, value) in &entries {
             if !KEY_ORDER.contains(&key.as_ref()) && !ANNOTATIONS.contains(&key.as_ref()) {
-                push_entry(&mut out, key, value.get());
+                push_entry(&mut out, key, value);
             }
         }
         out.push_str(if out.is_empty() { "{}" } else { "}" });
@@ -241,33 +267,6 @@ pub enum Outcome {
     Failed,
 }
 
-/// A block's entries in the order they were written, values unparsed.
-struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Entries<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a content block")
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut entries: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(4);
-                while let Some(Text(key)) = map.next_key::<Text<'de>>()? {
-                    let value = map.next_value()?;
-                    match entries.iter_mut().find(|(name, _)| *name == key) {
-                        Some(entry) => entry.1 = value, // as every JSON reader: the last one counts
-                        None => entries.push((key, value)),
-                    }
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
 fn push_entry(out: &mut String, key: &str, value: &str) {
     push_key(out, key);
     push_compact(out, value);
@@ -275,7 +274,13 @@ fn push_entry(out: &mut String, key: &str, value: &str) {
 
 fn push_key(out: &mut String, key: &str) {
     out.push(if out.is_empty() { '{' } else { ',' });
-    out.push_str(&Value::String(key.to_owned()).to_string());
+    if KEY_ORDER.contains(&key) {
+        out.push('"');
+        out.push_str(key);
+        out.push('"');
+    } else {
+        out.push_str(&literal(key));
+    }
     out.push(':');
 }
 
@@ -283,15 +288,14 @@ fn push_key(out: &mut String, key: &str) {
 fn push_content(out: &mut String, content: &str, size: &mut Size) {
     push_key(out, "content");
     out.push('[');
-    if let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(content) {
-        for (index, part) in parts.iter().enumerate() {
-            let part =
-                if part.get().starts_with('"') { Block::text(decode(part.get())) } else { Block::parse(part.get()) };
+    if let Some(parts) = elements(content) {
+        for (index, part) in parts.into_iter().enumerate() {
+            let part = if part.starts_with('"') { Block::text(decode(part)) } else { Block::canonical(part) };
             if index > 0 {
                 out.push(',');
             }
             out.push_str(&part.json);
-            *size += Size { result_bytes: part.size.text_bytes, media: part.size.media, ..Size::default() };
+            *size += part.size.in_result();
         }
     } else if content.starts_with('"') {
         if content.len() > 2 {
@@ -310,10 +314,13 @@ fn push_content(out: &mut String, content: &str, size: &mut Size) {
 /// Copies a JSON value without the white space between its tokens.
 fn push_compact(out: &mut String, value: &str) {
     let bytes = value.as_bytes();
+    if bytes.first() == Some(&b'"') {
+        return out.push_str(value);
+    }
     let (mut start, mut at) = (0, 0);
     while at < bytes.len() {
         match bytes[at] {
-            b'"' => at = end_of_string(bytes, at),
+            b'"' => at = end_of_string(bytes, at).unwrap_or(bytes.len()),
             b' ' | b'\n' | b'\t' | b'\r' => {
                 out.push_str(&value[start..at]);
                 at += 1;
@@ -325,19 +332,6 @@ fn push_compact(out: &mut String, value: &str) {
     out.push_str(&value[start..]);
 }
 
-/// The position just behind the string literal that starts at `at`.
-fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
-    at += 1;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
 /// Whether a JSON string literal holds nothing but white space.
 fn is_blank(literal: &str) -> bool {
     let inside = literal.trim_start_matches('"').trim_start_matches([' ', '\\', 'n', 't', 'r']);
@@ -345,9 +339,14 @@ fn is_blank(literal: &str) -> bool {
     (inside.is_empty() || inside.len() < literal.len() - 1) && decode(literal).trim().is_empty()
 }
 
+/// A text as a JSON string literal.
+fn literal(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
 /// The text of a JSON string literal.
-fn decode(literal: &str) -> String {
-    serde_json::from_str(literal).unwrap_or_default()
+fn decode(literal: &str) -> Cow<'_, str> {
+    Text::read(literal).unwrap_or_default().0
 }
 
 /// How many bytes the text of a JSON string literal has, without decoding it.
@@ -391,6 +390,11 @@ impl Size {
     fn media() -> Self {
         Self { media: 1, ..Self::default() }
     }
+
+    /// What a part of a tool result adds to it.
+    fn in_result(self) -> Self {
+        Self { result_bytes: self.text_bytes, media: self.media, ..Self::default() }
+    }
 }
 
 impl std::ops::AddAssign for Size {
@@ -424,11 +428,16 @@ impl std::iter::Sum for Size {
 
 /// The blocks of a message's `content`, which may be a string or an array.
 pub fn blocks_of(content: &RawValue) -> Vec<Block> {
-    match serde_json::from_str::<Vec<&RawValue>>(content.get()) {
-        Ok(parts) => parts.into_iter().map(|part| Block::parse(part.get())).collect(),
-        Err(_) if content.get() == "null" => Vec::new(),
-        Err(_) if content.get().starts_with('"') => vec![Block::text(decode(content.get()))],
-        Err(_) => vec![Block::parse(content.get())],
+    blocks_in(content.get())
+}
+
+/// The blocks of a message's `content`, which is known to be valid JSON.
+pub(crate) fn blocks_in(content: &str) -> Vec<Block> {
+    match elements(content) {
+        Some(parts) => parts.into_iter().map(Block::canonical).collect(),
+        None if content == "null" => Vec::new(),
+        None if content.starts_with('"') => vec![Block::text(decode(content))],
+        None => vec![Block::canonical(content)],
     }
 }
 

@@ -3,55 +3,84 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::from_str;
 use serde_json::value::RawValue;
 
 use super::{Body, Line, Malformed, SYNTHETIC_MODEL, Source, VERSION_PREFIX, Writer};
-use crate::block::blocks_of;
+use crate::block::blocks_in;
 use crate::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
 use crate::id::Id;
 use crate::message::{Prologue, StopReason, Usage};
-use crate::text::Text;
+use crate::text::{Text, members};
 
-/// The fields the view needs; all others are skipped without being looked at.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+/// The fields the view needs; all others are stepped over without being looked at.
+#[derive(Default)]
 struct Wire<'a> {
-    #[serde(borrow, rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow)]
     uuid: Text<'a>,
-    #[serde(borrow)]
     parent_uuid: Text<'a>,
-    #[serde(borrow)]
     logical_parent_uuid: Text<'a>,
-    #[serde(borrow)]
     timestamp: Text<'a>,
-    #[serde(borrow)]
     version: Text<'a>,
-    #[serde(borrow)]
     subtype: Text<'a>,
     is_sidechain: Option<bool>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
     is_visible_in_transcript_only: Option<bool>,
     is_api_error_message: Option<bool>,
-    #[serde(borrow)]
     message: Option<&'a RawValue>,
     compact_metadata: Option<CompactMetadata>,
     microcompact_metadata: Option<MicrocompactMetadata>,
     snip_metadata: Option<SnipMetadata>,
-    #[serde(borrow)]
     replacements: Option<&'a RawValue>,
-    #[serde(borrow)]
     commit: Option<&'a RawValue>,
-    #[serde(borrow)]
     meta: Option<&'a RawValue>,
-    #[serde(borrow)]
     cairn: Option<&'a RawValue>,
     // A collapse, as some versions of Claude Code wrote it.
     first_archived_uuid: Option<String>,
     last_archived_uuid: Option<String>,
     summary_content: Option<String>,
+}
+
+impl<'a> Wire<'a> {
+    fn read(json: &'a str) -> Result<Self, serde_json::Error> {
+        let mut wire = Self::default();
+        for (key, value) in members(json).ok_or_else(|| what_is_wrong(json))? {
+            match key.as_ref() {
+                "type" => wire.kind = Text::read(value)?,
+                "uuid" => wire.uuid = Text::read(value)?,
+                "parentUuid" => wire.parent_uuid = Text::read(value)?,
+                "logicalParentUuid" => wire.logical_parent_uuid = Text::read(value)?,
+                "timestamp" => wire.timestamp = Text::read(value)?,
+                "version" => wire.version = Text::read(value)?,
+                "subtype" => wire.subtype = Text::read(value)?,
+                "isSidechain" => wire.is_sidechain = from_str(value)?,
+                "isMeta" => wire.is_meta = from_str(value)?,
+                "isCompactSummary" => wire.is_compact_summary = from_str(value)?,
+                "isVisibleInTranscriptOnly" => wire.is_visible_in_transcript_only = from_str(value)?,
+                "isApiErrorMessage" => wire.is_api_error_message = from_str(value)?,
+                "message" => wire.message = from_str(value)?,
+                "compactMetadata" => wire.compact_metadata = from_str(value)?,
+                "microcompactMetadata" => wire.microcompact_metadata = from_str(value)?,
+                "snipMetadata" => wire.snip_metadata = from_str(value)?,
+                "replacements" => wire.replacements = from_str(value)?,
+                "commit" => wire.commit = from_str(value)?,
+                "meta" => wire.meta = from_str(value)?,
+                "cairn" => wire.cairn = from_str(value)?,
+                "firstArchivedUuid" => wire.first_archived_uuid = from_str(value)?,
+                "lastArchivedUuid" => wire.last_archived_uuid = from_str(value)?,
+                "summaryContent" => wire.summary_content = from_str(value)?,
+                _ => {}
+            }
+        }
+        Ok(wire)
+    }
+}
+
+/// Why a text is no JSON object, as a strict reader says it.
+fn what_is_wrong(json: &str) -> serde_json::Error {
+    let strict = from_str::<serde_json::Map<String, serde_json::Value>>(json);
+    strict.err().unwrap_or_else(|| serde::de::Error::custom("no object"))
 }
 
 #[derive(Deserialize, Default)]
@@ -89,18 +118,31 @@ struct SnipMetadata {
     removed_uuids: Vec<Id>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default)]
 struct WireMessage<'a> {
-    #[serde(borrow, default)]
     id: Text<'a>,
-    #[serde(borrow, default)]
     model: Text<'a>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(default)]
+    content: Option<&'a str>,
     usage: Option<LenientUsage>,
-    #[serde(default)]
     stop_reason: Option<StopReason>,
+}
+
+impl<'a> WireMessage<'a> {
+    /// Reads a message that is known to be valid JSON. What is in it may still be of another kind than it should.
+    fn read(json: &'a str) -> Option<Self> {
+        let mut message = Self::default();
+        for (key, value) in members(json)? {
+            match key.as_ref() {
+                "id" => message.id = Text::read(value).ok()?,
+                "model" => message.model = Text::read(value).ok()?,
+                "content" => message.content = Some(value).filter(|value| *value != "null"),
+                "usage" => message.usage = from_str(value).ok()?,
+                "stop_reason" => message.stop_reason = from_str(value).ok()?,
+                _ => {}
+            }
+        }
+        Some(message)
+    }
 }
 
 /// Usage as others record it: any figure may be null.
@@ -148,7 +190,7 @@ impl Line {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         // A lone surrogate is no text anywhere but in JavaScript; it becomes the replacement character.
         let mended = memchr::memmem::find(bytes, b"\\ud").and_then(|_| without_lone_surrogates(text));
-        Ok(serde_json::from_str::<Wire<'_>>(mended.as_deref().unwrap_or(text))?.into_line())
+        Ok(Wire::read(mended.as_deref().unwrap_or(text))?.into_line())
     }
 }
 
@@ -183,16 +225,14 @@ impl Wire<'_> {
             },
             "content-replacement" => self.spill(),
             "marble-origami-commit" => self.collapse(),
-            "commit" => {
-                self.commit.and_then(|raw| serde_json::from_str(raw.get()).ok()).map_or(Body::Other, Body::Commit)
-            }
+            "commit" => self.commit.and_then(|raw| from_str(raw.get()).ok()).map_or(Body::Other, Body::Commit),
             "meta" => self.meta(),
             _ => Body::Other,
         }
     }
 
     fn message(&self) -> Option<WireMessage<'_>> {
-        self.message.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        self.message.and_then(|raw| WireMessage::read(raw.get()))
     }
 
     fn user(&self) -> Body {
@@ -226,12 +266,12 @@ impl Wire<'_> {
     }
 
     fn reason(&self) -> Reason {
-        self.cairn.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        self.cairn.and_then(|raw| from_str(raw.get()).ok()).unwrap_or_default()
     }
 
     fn compact(&self) -> Body {
         let metadata = self.compact_metadata.as_ref();
-        let ours: Option<OurCompact> = self.cairn.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let ours: Option<OurCompact> = self.cairn.and_then(|raw| from_str(raw.get()).ok());
         let kept = metadata.and_then(|metadata| {
             let messages = metadata.preserved_messages.as_ref().and_then(|kept| kept.uuids.first());
             messages.or(metadata.preserved_segment.as_ref().map(|segment| &segment.head_uuid)).cloned()
@@ -269,8 +309,7 @@ impl Wire<'_> {
     }
 
     fn spill(&self) -> Body {
-        let replacements: Option<Vec<Replacement>> =
-            self.replacements.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let replacements: Option<Vec<Replacement>> = self.replacements.and_then(|raw| from_str(raw.get()).ok());
         match replacements {
             Some(replacements) => Body::Commit(Commit { act: Act::Spill { replacements }, reason: self.reason() }),
             None => Body::Other,
@@ -289,9 +328,9 @@ impl Wire<'_> {
 
     fn meta(&self) -> Body {
         let Some(raw) = self.meta else { return Body::Other };
-        let kind = serde_json::from_str::<MetaKind<'_>>(raw.get()).map(|meta| meta.kind.0).unwrap_or(Cow::Borrowed(""));
+        let kind = from_str::<MetaKind<'_>>(raw.get()).map(|meta| meta.kind.0).unwrap_or(Cow::Borrowed(""));
         match kind.as_ref() {
-            "prologue" => serde_json::from_str::<Prologue>(raw.get()).map_or(Body::Other, Body::Prologue),
+            "prologue" => from_str::<Prologue>(raw.get()).map_or(Body::Other, Body::Prologue),
             _ => Body::Meta(raw.to_owned()),
         }
     }
@@ -299,7 +338,7 @@ impl Wire<'_> {
 
 impl WireMessage<'_> {
     fn blocks(&self) -> Vec<crate::block::Block> {
-        self.content.map(blocks_of).unwrap_or_default()
+        self.content.map(blocks_in).unwrap_or_default()
     }
 }
 
