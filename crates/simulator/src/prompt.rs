@@ -98,10 +98,10 @@ impl Prompt {
 
         let mut line = Line { chain: start(&whole), positions: Vec::new() };
         for (index, tool) in items(&body["tools"]).enumerate() {
-            line.push(Place::Tool(index), false, tool, counter.tool(tool, index == 0));
+            line.push(Place::Tool(index), "tool", tool, counter.tool(tool, index == 0));
         }
         for (index, block) in items(&body["system"]).enumerate() {
-            line.push(Place::System(index), false, block, counter.block(block, index == 0));
+            line.push(Place::System(index), "system", block, counter.block(block, index == 0));
         }
         line.chain = extend(line.chain, "messages", tail.as_bytes());
         let mut speaker = "";
@@ -110,7 +110,7 @@ impl Prompt {
             for (index, block) in items(&turn["content"]).enumerate() {
                 let is_deleted = block["tool_use_id"].as_str().is_some_and(|id| deleted.contains(id));
                 let tokens = if is_deleted { 0 } else { counter.block(block, speaker != role) };
-                line.push(Place::Message { message, block: index }, role == "assistant", block, tokens);
+                line.push(Place::Message { message, block: index }, role, block, tokens);
                 speaker = role;
             }
         }
@@ -134,18 +134,13 @@ struct Line {
 }
 
 impl Line {
-    fn push(&mut self, place: Place, assistant: bool, block: &Value, tokens: u64) {
+    /// Adds a block of a section: tools, the system prompt, or what a role says.
+    fn push(&mut self, place: Place, section: &str, block: &Value, tokens: u64) {
         let identity = identity(block);
-        let section = match place {
-            Place::Tool(_) => "tool",
-            Place::System(_) => "system",
-            Place::Message { .. } if assistant => "assistant",
-            Place::Message { .. } => "user",
-        };
         self.chain = extend(self.chain, section, identity.as_bytes());
         self.positions.push(Position {
             place,
-            assistant,
+            assistant: section == "assistant",
             chain: self.chain,
             block: blake3::hash(identity.as_bytes()),
             tokens,

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::{Checked, Context, invalid, is_name, no_other_fields, required_text};
+use super::{Checked, Context, instructions, invalid, is_name, no_other_fields, required_text};
 use crate::prompt::items;
 
 /// Most messages in a request.
@@ -75,6 +75,10 @@ pub(super) fn messages(body: &Value, context: &Context<'_>) -> Checked {
     for (index, message) in messages.iter().enumerate() {
         let path = format!("messages.{index}");
         role(&path, message)?;
+        if message["role"] == "system" {
+            instructions::message(&path, message, context)?;
+            continue;
+        }
         no_other_fields(&path, message, &["role", "content"])?;
         let Some(content) = message["content"].as_array() else {
             let problem = if message["content"].is_null() { "Field required" } else { "Input should be a valid list" };
@@ -89,7 +93,7 @@ pub(super) fn messages(body: &Value, context: &Context<'_>) -> Checked {
             block(&format!("{path}.content.{inner}"), value, &message["role"], context)?;
         }
     }
-    if messages[0]["role"] != "user" {
+    if messages[0]["role"] == "assistant" {
         return Err(invalid("messages", "first message must use the \"user\" role"));
     }
     prefill(messages)
@@ -97,12 +101,7 @@ pub(super) fn messages(body: &Value, context: &Context<'_>) -> Checked {
 
 fn role(path: &str, message: &Value) -> Checked {
     match required_text(path, message, "role")? {
-        "user" | "assistant" => Ok(()),
-        "system" => Err(invalid(
-            "messages",
-            "Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, not \"system\" as an \
-             input message role.",
-        )),
+        "user" | "assistant" | "system" => Ok(()),
         other => Err(invalid(
             "messages",
             format!("Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\"."),
@@ -122,7 +121,7 @@ fn prefill(messages: &[Value]) -> Checked {
     }
 }
 
-fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
+pub(super) fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
     BLOCKS.iter().find(|(name, _)| *name == kind).map(|(_, fields)| *fields)
 }
 
@@ -186,7 +185,7 @@ fn unknown_tag(path: &str, kind: &str) -> crate::refusal::Refusal {
     invalid(path, problem)
 }
 
-fn text(path: &str, block: &Value) -> Checked {
+pub(super) fn text(path: &str, block: &Value) -> Checked {
     let text = required_text(path, block, "text")?;
     if text.is_empty() && block["cache_control"].is_object() {
         return Err(invalid(path, "cache_control cannot be set for empty text blocks"));

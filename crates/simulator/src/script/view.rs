@@ -42,6 +42,11 @@ impl View {
         let mut speaker = "";
         for turn in items(&body["messages"]) {
             let role = turn["role"].as_str().unwrap_or_default();
+            if role == "system" {
+                let texts = joined(items(&turn["content"]).filter_map(|block| block["text"].as_str()));
+                append(&mut view.messages, &texts);
+                continue;
+            }
             if role != speaker {
                 results.clear();
                 view.answered.clear();

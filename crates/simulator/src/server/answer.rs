@@ -101,6 +101,7 @@ fn understand(shared: &Shared, arrival: &Arrival, purpose: Purpose) -> Result<As
         cache_edits: shared.options.cache_edits,
         ids: &ids,
         longest_reply: model.longest_reply,
+        system_messages: model.takes_system_messages(),
         counting: purpose == Purpose::Count,
     };
     let mut body = check::request(body, &context)?;
