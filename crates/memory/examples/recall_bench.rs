@@ -42,7 +42,14 @@ fn main() {
             for hit in answer.ranked.iter().take(1) {
                 println!(
                     "N {:.2} {half} {} -> {} cov {:.2} ev {:.2} top {:.2} {:?} {:?}",
-                    hit.confidence, answer.question.text, hit.path, hit.coverage, hit.evidence, hit.topic, hit.route, hit.matched
+                    hit.confidence,
+                    answer.question.text,
+                    hit.path,
+                    hit.coverage,
+                    hit.evidence,
+                    hit.topic,
+                    hit.route,
+                    hit.matched
                 );
             }
         }

@@ -126,7 +126,8 @@ fn structured(block: &str, diagnostics: &mut Vec<Diagnostic>) -> Map<String, Val
                 if matches!(value, Value::Number(_) | Value::Bool(_))
                     && let Some(Value::String(written)) = lenient.get(key)
                 {
-                    *value = Value::String(written.clone());
+                    let written = written.split(" #").next().unwrap_or_default().trim_end();
+                    *value = Value::String(written.to_owned());
                 }
             }
             fields

@@ -91,6 +91,10 @@ pub fn load(text: &str) -> Loaded {
 
 /// The limits a whole index passes.
 pub fn warnings(text: &str) -> Vec<Warning> {
+    // Most indexes are far from both, and then nothing has to be looked at closely.
+    if text.len() <= BYTE_LIMIT && text.bytes().filter(|byte| *byte == b'\n').count() < LINE_LIMIT {
+        return Vec::new();
+    }
     load(text).warnings
 }
 
@@ -102,14 +106,13 @@ fn bare(text: &str) -> String {
 
 /// The lines that lead to files.
 pub fn links(text: &str) -> Vec<Link> {
-    let mut links = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        if let Some((title, target, hook)) = parts(line) {
-            let (title, target) = (title.replace("\\]", "]").replace("\\[", "["), decoded(target));
-            links.push(Link { title, target, hook: hook.to_owned(), line: at + 1, length: line.chars().count() });
-        }
-    }
-    links
+    text.lines().enumerate().filter_map(|(at, line)| link(line, at + 1)).collect()
+}
+
+fn link(line: &str, number: usize) -> Option<Link> {
+    let (title, target, hook) = parts(line)?;
+    let (title, target) = (title.replace("\\]", "]").replace("\\[", "["), decoded(target));
+    Some(Link { title, target, hook: hook.to_owned(), line: number, length: line.chars().count() })
 }
 
 /// Title, target and hook of a line.
@@ -129,6 +132,9 @@ fn parts(line: &str) -> Option<(&str, &str, &str)> {
 
 /// A link's target with `%20` and its like worked out.
 fn decoded(target: &str) -> String {
+    if !target.contains('%') {
+        return target.to_owned();
+    }
     let mut bytes = Vec::with_capacity(target.len());
     let mut rest = target.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -150,7 +156,7 @@ fn decoded(target: &str) -> String {
 /// The line for a memory, its hook cut so that it stays about as long as it should be.
 pub fn line(title: &str, target: &str, hook: &str) -> String {
     let clean = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let title = clean(title).replace('[', "\\[").replace(']', "\\]");
+    let title = clean(title).replace('\\', "/").replace('[', "\\[").replace(']', "\\]");
     let target = if target.contains([' ', '(', ')', '<']) { format!("<{target}>") } else { target.to_owned() };
     let hook = clean(hook);
     let head = format!("- [{title}]({target})");
@@ -169,18 +175,23 @@ pub fn line(title: &str, target: &str, hook: &str) -> String {
 pub fn put(text: &str, title: &str, target: &str, hook: &str) -> String {
     let new = line(title, target, hook);
     let mut placed = false;
+    // A name that stands nowhere is on no line; an encoded one has a percent sign.
+    if !text.contains(target) && !text.contains('%') {
+        return append(text, &new);
+    }
     let changed = edit(text, |found| {
         if found.target != target {
             return Edit::Keep;
         }
         if std::mem::replace(&mut placed, true) { Edit::Drop } else { Edit::Replace(new.clone()) }
     });
-    if placed {
-        return changed;
-    }
+    if placed { changed } else { append(text, &new) }
+}
+
+fn append(text: &str, line: &str) -> String {
     let end = frontmatter_line_end(text);
     let glue = if text.is_empty() || text.ends_with('\n') { "" } else { end };
-    format!("{text}{glue}{new}{end}")
+    format!("{text}{glue}{line}{end}")
 }
 
 /// The index without the lines for `target`.
@@ -209,7 +220,7 @@ fn edit(text: &str, mut decide: impl FnMut(&Link) -> Edit) -> String {
     let mut out = String::with_capacity(text.len());
     for raw in text.split_inclusive('\n') {
         let content = raw.trim_end_matches(['\n', '\r']);
-        let decision = links(content).first().map_or(Edit::Keep, &mut decide);
+        let decision = link(content, 1).map_or(Edit::Keep, |link| decide(&link));
         match decision {
             Edit::Keep => out.push_str(raw),
             Edit::Drop => {}

@@ -14,14 +14,18 @@
 pub mod age;
 pub mod bench;
 mod diagnostic;
+pub mod doctor;
 pub mod entry;
 mod error;
 pub mod frontmatter;
+pub mod import;
 pub mod index;
+pub mod instructions;
 mod markdown;
 pub mod neutral;
 pub mod place;
 pub mod rank;
+pub mod recall;
 pub mod scan;
 pub mod store;
 pub mod taxonomy;

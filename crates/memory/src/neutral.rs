@@ -24,12 +24,24 @@ const TAGS: [&str; 14] = [
     "antml",
 ];
 
+/// The tag a reminder is made of.
+const REMINDER: [&str; 2] = ["system-reminder", "system_reminder"];
+
 /// The text with the brackets of such tags made harmless.
 pub fn quoted(text: &str) -> Cow<'_, str> {
+    without(text, &TAGS)
+}
+
+/// The text with the brackets of reminder tags made harmless, for files that the user wrote: other tags are theirs.
+pub fn inside_reminder(text: &str) -> Cow<'_, str> {
+    without(text, &REMINDER)
+}
+
+fn without<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     let mut out = String::new();
     let mut kept = 0;
     for (at, open) in text.char_indices().filter(|(_, c)| is_open(*c)) {
-        if names_a_tag(&text[at + open.len_utf8()..]) {
+        if names_one_of(tags, &text[at + open.len_utf8()..]) {
             out.push_str(&text[kept..at]);
             out.push_str("&lt;");
             kept = at + open.len_utf8();
@@ -48,7 +60,7 @@ fn is_open(c: char) -> bool {
 }
 
 /// Whether what follows an opening bracket is the name of such a tag, behind slashes, spaces and invisible characters.
-fn names_a_tag(rest: &str) -> bool {
+fn names_one_of(tags: &[&str], rest: &str) -> bool {
     let mut name = String::new();
     for c in rest.chars().take(64) {
         let skipped = is_invisible(c) || name.is_empty() && (c.is_whitespace() || matches!(c, '/' | '\u{ff0f}' | '\\'));
@@ -66,7 +78,7 @@ fn names_a_tag(rest: &str) -> bool {
         }
         name.push(c.to_ascii_lowercase());
     }
-    TAGS.contains(&name.as_str())
+    tags.contains(&name.as_str())
 }
 
 /// Characters that take no room, and so could hide inside a name.

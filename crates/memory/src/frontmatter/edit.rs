@@ -70,14 +70,17 @@ fn keys<'t>(
 ) -> impl Iterator<Item = (&'t str, Key)> {
     let mut at = block.start;
     let mut found: Vec<(&str, usize, Key)> = Vec::new();
+    // Whether the lines that follow can still be the last key's.
+    let mut open = false;
     for line in text[block.clone()].split_inclusive('\n') {
         let content = line.trim_end_matches(['\n', '\r']);
         let indent = content.len() - content.trim_start().len();
-        let continues = found.last().is_some_and(|(_, depth, key)| {
-            let opens = text[key.value.clone()].trim().is_empty();
-            !content.trim().is_empty() && indent > *depth
-                || opens && indent == *depth && content.trim_start().starts_with("- ")
-        });
+        let continues = open
+            && found.last().is_some_and(|(_, depth, key)| {
+                let opens = text[key.value.clone()].trim().is_empty();
+                !content.trim().is_empty() && indent > *depth
+                    || opens && indent == *depth && content.trim_start().starts_with("- ")
+            });
         if continues {
             if let Some((_, _, key)) = found.last_mut() {
                 key.lines.end = at + line.len();
@@ -85,6 +88,9 @@ fn keys<'t>(
         } else if let Some((name, value)) = is_key_line(content).then(|| lenient::key(content)).flatten() {
             let value = at + content.len() - value.len()..at + content.len();
             found.push((name, indent, Key { value, lines: at..at + line.len() }));
+            open = true;
+        } else if !content.trim().is_empty() && !content.trim_start().starts_with('#') {
+            open = false;
         }
         at += line.len();
     }
@@ -99,7 +105,10 @@ fn replace_value(text: &str, found: &Key, value: &str) -> String {
     let end = &text[found.value.end..found.lines.start + first_line];
     let before = &text[..found.value.start];
     let after = &text[found.lines.end..];
-    format!("{before} {}{comment}{end}{after}", quoted(value))
+    // A comment at the margin between the lines of the old value is not part of it.
+    let rest = text[found.lines.clone()].split_inclusive('\n').skip(1);
+    let kept: String = rest.filter(|line| line.starts_with('#')).collect();
+    format!("{before} {}{comment}{end}{kept}{after}", quoted(value))
 }
 
 /// The comment at the end of a value, with the space before it.

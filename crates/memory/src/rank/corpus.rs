@@ -11,7 +11,7 @@ use super::aliases;
 use super::dates;
 use super::lexicon::{Concept, LEXICON};
 use super::standing::Scope;
-use super::words::{Form, Splitter, Token, grams};
+use super::words::{Form, Script, Splitter, Token, grams, script_of};
 use crate::entry::Memory;
 use crate::taxonomy::Kind;
 
@@ -50,6 +50,8 @@ pub(crate) struct Words {
     pub(crate) aliases: Vec<(String, String)>,
     /// Says what not to do.
     pub(crate) negative: bool,
+    /// What it is written in.
+    pub(crate) script: Script,
 }
 
 /// One memory.
@@ -64,6 +66,7 @@ pub(crate) struct Doc {
     pub(crate) title: Vec<Vec<Term>>,
     pub(crate) scope: Option<Scope>,
     pub(crate) negative: bool,
+    pub(crate) script: Script,
 }
 
 /// All memories.
@@ -121,6 +124,7 @@ impl Words {
             scope: Scope::of(memory, splitter),
             aliases: aliases::find(&whole, splitter),
             negative: super::polarity::is_negative(&whole),
+            script: script_of(&whole),
         }
     }
 }
@@ -205,6 +209,7 @@ impl Corpus {
                 title,
                 scope: words.scope.clone(),
                 negative: words.negative,
+                script: words.script,
             });
             aliases.extend(words.aliases.iter().cloned());
         }

@@ -10,7 +10,7 @@ use super::corpus::{Corpus, Term, concept_term, phrases};
 use super::dates;
 use super::lexicon::{Facet, LEXICON};
 use super::polarity;
-use super::words::{Form, Splitter, Token, grams};
+use super::words::{Form, Script, Splitter, Token, grams, script_of};
 
 /// How well a word of the same group stands for another.
 const SAME_GROUP: f32 = 0.9;
@@ -67,6 +67,8 @@ pub(crate) struct Asked {
     pub(crate) left_out: Vec<Term>,
     /// Asks for what is forbidden.
     pub(crate) negative: bool,
+    /// What it is written in.
+    pub(crate) script: Option<Script>,
     /// Its tokens, for what it is doing.
     pub(crate) tokens: Vec<Token>,
 }
@@ -75,7 +77,8 @@ pub(crate) struct Asked {
 pub(crate) fn read(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Splitter) -> Asked {
     let text = &text[..text.floor_char_boundary(LONGEST)];
     let mut rest = text.to_owned();
-    let mut asked = Asked { negative: polarity::asks_for_negative(text), ..Asked::default() };
+    let mut asked =
+        Asked { negative: polarity::asks_for_negative(text), script: Some(script_of(text)), ..Asked::default() };
     for range in polarity::left_out(text) {
         for token in splitter.split(&text[range.clone()]).iter().filter(|token| !token.stop) {
             asked.left_out.extend(stands_for(token, corpus).into_iter().map(|(term, _)| term));

@@ -204,7 +204,8 @@ fn topic(corpus: &Corpus, doc: &Doc, asked: &HashSet<Term>) -> f32 {
     named / all.max(2.0)
 }
 
-/// What tips the scales between equals: newer before older, advice before facts, prohibitions for those who ask for them.
+/// What tips the scales between equals: newer before older, advice before facts, prohibitions for those who ask for them,
+/// the language of the question before others.
 fn prior(doc: &Doc, asked: &Asked, now: Timestamp) -> f32 {
     let days = crate::age::days(doc.dated, now) as f32;
     let recent = 0.02 * (-days / 90.0).exp();
@@ -214,5 +215,6 @@ fn prior(doc: &Doc, asked: &Asked, now: Timestamp) -> f32 {
         Some(Kind::Reference) | None => 0.0,
     };
     let negative = if asked.negative && doc.negative { 0.03 } else { 0.0 };
-    recent + kind + negative
+    let script = if asked.script == Some(doc.script) { 0.04 } else { 0.0 };
+    recent + kind + negative + script
 }

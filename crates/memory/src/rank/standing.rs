@@ -24,8 +24,15 @@ pub struct Doing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scope {
     facets: Vec<Concept>,
-    /// File patterns and other words of `applies_to` that are in no group.
-    words: Vec<String>,
+    /// What its writer gave, if they did: each by itself is enough.
+    given: Vec<Given>,
+}
+
+/// One part of `applies_to`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Given {
+    word: String,
+    facets: Vec<Concept>,
 }
 
 /// What a turn does.
@@ -152,28 +159,35 @@ impl Scope {
             return None;
         }
         if !memory.applies_to.is_empty() {
-            let said = memory.applies_to.join(", ");
-            let facets = facets(&splitter.split(&said));
-            let words = memory.applies_to.iter().map(|word| word.to_lowercase()).collect();
-            return Some(Self { facets, words });
+            let given = memory.applies_to.iter().map(|word| {
+                let facets = if is_pattern(word) { Vec::new() } else { facets(&splitter.split(word)) };
+                Given { word: word.to_lowercase(), facets }
+            });
+            return Some(Self { facets: Vec::new(), given: given.collect() });
         }
         let applies = body.lines().find(|line| line.contains("How to apply")).unwrap_or_default();
         let mut found = facets(&splitter.split(&format!("{}. {description}. {applies}", memory.name)));
         if found.is_empty() {
             found = facets(&splitter.split(&body[..body.floor_char_boundary(400)]));
         }
-        Some(Self { facets: found, words: Vec::new() })
+        Some(Self { facets: found, given: Vec::new() })
     }
 
     /// How well it fits what a turn does, from 0 to 1.
     pub(crate) fn fits(&self, turn: &Turn) -> f32 {
-        if self.words.iter().any(|word| turn.files.iter().any(|file| matches_file(word, file))) {
+        if self.given.iter().any(|given| turn.files.iter().any(|file| matches_file(&given.word, file))) {
             return 0.95;
         }
-        if !turn.acts && turn.seen.is_empty() || self.facets.is_empty() {
+        if !turn.acts && turn.seen.is_empty() {
             return 0.0;
         }
         let has = |concept: &Concept| turn.facets.contains(concept) || turn.seen.contains(concept);
+        if self.given.iter().any(|given| !given.facets.is_empty() && given.facets.iter().all(has)) {
+            return 0.9;
+        }
+        if self.facets.is_empty() {
+            return 0.0;
+        }
         let mut languages = self.facets.iter().filter(|concept| LEXICON.facet(**concept) == Facet::Language).peekable();
         let others_language =
             turn.facets.iter().chain(&turn.seen).any(|facet| LEXICON.facet(*facet) == Facet::Language);
@@ -295,9 +309,14 @@ fn writes_code(query: &str) -> bool {
         .any(|word| lower.contains(word))
 }
 
+/// Whether a word of `applies_to` means files.
+fn is_pattern(word: &str) -> bool {
+    word.contains(['*', '/', '.'])
+}
+
 /// Whether a file is one that a word of `applies_to` means: a glob, an ending, a folder.
 fn matches_file(word: &str, file: &str) -> bool {
-    if !word.contains(['*', '/', '.']) {
+    if !is_pattern(word) {
         return false;
     }
     let file = file.to_lowercase();

@@ -172,8 +172,9 @@ fn parts(piece: &str) -> Vec<&str> {
     parts
 }
 
+/// What a character is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Script {
+pub(crate) enum Script {
     Latin,
     Han,
     Katakana,
@@ -197,8 +198,13 @@ impl Script {
     }
 }
 
+/// The script a text is in, by the first character that tells.
+pub(crate) fn script_of(text: &str) -> Script {
+    let told = text.chars().map(Script::of).find(|script| matches!(script, Script::Han | Script::Hangul));
+    told.unwrap_or(Script::Latin)
+}
+
 /// Whether a character is a word of its own to those who count words.
-#[allow(dead_code, reason = "recall")]
 pub(crate) fn is_word_by_itself(c: char) -> bool {
     matches!(Script::of(c), Script::Han | Script::Katakana | Script::Hiragana)
 }

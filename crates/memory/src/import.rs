@@ -1,0 +1,239 @@
+//! Bringing in what other tools kept: memory directories, sections of instruction files, Cursor rules.
+//!
+//! [`plan`] says what would be added, as memories and as a diff, and touches nothing; [`apply`] does it. What is there
+//! already is left alone: a memory with the same text is not added twice, and a name that is taken gets a number. An
+//! imported file keeps its bytes; only what was never a memory (a section, a rule) is written anew.
+
+use std::path::Path;
+
+use files::Root;
+use similar::TextDiff;
+
+use crate::entry::{Memory, READ_LIMIT, stem};
+use crate::error::Error;
+use crate::frontmatter;
+use crate::scan;
+use crate::store::{self, MODE, New, Saved, Store};
+use crate::taxonomy::Kind;
+
+/// A section shorter than this says nothing.
+const SHORTEST_SECTION: usize = 20;
+
+/// What is brought in.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// Another memory directory.
+    Directory(&'a Root),
+    /// CLAUDE.md, AGENTS.md: a memory for each section.
+    Document {
+        /// Where it is from, for the record.
+        path: &'a Path,
+        /// Its text.
+        text: &'a str,
+    },
+    /// A Cursor rule (`.mdc`): one memory, with the files it applies to.
+    CursorRule {
+        /// Where it is from, for the record.
+        path: &'a Path,
+        /// Its text.
+        text: &'a str,
+    },
+}
+
+/// What would be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The files, in order.
+    pub items: Vec<Item>,
+}
+
+/// A file that would be added, or why it would not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Where it would be, relative to the memory directory.
+    pub path: String,
+    /// What it would hold.
+    pub text: String,
+    /// Where it is from.
+    pub from: String,
+    /// What would be done.
+    pub action: Action,
+}
+
+/// What would be done with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// It is added.
+    Add,
+    /// A memory says the same already.
+    Known {
+        /// Which.
+        by: String,
+    },
+}
+
+impl Plan {
+    /// The plan as a diff against the directory as it is.
+    pub fn diff(&self) -> String {
+        let mut out = String::new();
+        for item in self.items.iter().filter(|item| item.action == Action::Add) {
+            let diff = TextDiff::from_lines("", item.text.as_str());
+            let unified = diff.unified_diff().context_radius(3).header("/dev/null", &item.path).to_string();
+            out.push_str(&unified);
+        }
+        out
+    }
+
+    /// How many files would be added.
+    pub fn additions(&self) -> usize {
+        self.items.iter().filter(|item| item.action == Action::Add).count()
+    }
+}
+
+/// What would be brought in from the sources.
+pub fn plan(store: &Store, sources: &[Source<'_>]) -> Result<Plan, Error> {
+    let mut there: Vec<(String, String)> = Vec::new();
+    for path in scan::paths(store.root())? {
+        if let Ok(memory) = Memory::read(store.root(), &path) {
+            there.push((path, same(&memory.body)));
+        }
+    }
+    let mut plan = Plan::default();
+    for source in sources {
+        for (path, text, from) in offered(source)? {
+            let body = same(&Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body);
+            let known = there.iter().find(|(_, other)| *other == body && !body.is_empty());
+            if let Some((by, _)) = known {
+                let action = Action::Known { by: by.clone() };
+                plan.items.push(Item { path, text, from, action });
+                continue;
+            }
+            let path = free(&path, |path| there.iter().any(|(taken, _)| taken == path));
+            there.push((path.clone(), body));
+            plan.items.push(Item { path, text, from, action: Action::Add });
+        }
+    }
+    Ok(plan)
+}
+
+/// Does what a plan says. A file that came into being meanwhile is not overwritten.
+pub fn apply(store: &Store, plan: &Plan) -> Result<Vec<Saved>, Error> {
+    let mut saved = Vec::new();
+    let _held = store.lock()?;
+    for item in plan.items.iter().filter(|item| item.action == Action::Add) {
+        store.root().create_new(store::checked(&item.path)?, item.text.as_bytes(), MODE)?;
+        let memory = Memory::parse(&item.path, item.text.as_bytes(), None, item.text.len() as u64);
+        let hook = memory.description.clone().unwrap_or_default();
+        saved.push(store.indexed(&item.path, |text, target| crate::index::put(text, &memory.name, target, &hook))?);
+    }
+    Ok(saved)
+}
+
+/// A text by what it says.
+fn same(body: &str) -> String {
+    body.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The path, or one with a number that nobody has.
+fn free(path: &str, taken: impl Fn(&str) -> bool) -> String {
+    if !taken(path) {
+        return path.to_owned();
+    }
+    let stem = path.strip_suffix(".md").unwrap_or(path);
+    (2..).map(|number| format!("{stem}-{number}.md")).find(|path| !taken(path)).unwrap_or_else(|| path.to_owned())
+}
+
+/// What a source offers: path, text and origin of each file.
+fn offered(source: &Source<'_>) -> Result<Vec<(String, String, String)>, Error> {
+    match source {
+        Source::Directory(root) => {
+            let mut files = Vec::new();
+            for path in scan::paths(root)? {
+                // A file that cannot be edited later is not brought in: its bytes would be lost.
+                let Ok(file) = root.read(&path, READ_LIMIT) else { continue };
+                let (Ok(text), Ok(_)) = (String::from_utf8(file.bytes), store::checked(&path)) else { continue };
+                let from = root.path().join(&path).display().to_string();
+                files.push((path, text, from));
+            }
+            Ok(files)
+        }
+        Source::Document { path, text } => sections(path, text),
+        Source::CursorRule { path, text } => Ok(cursor_rule(path, text)?.into_iter().collect()),
+    }
+}
+
+/// The sections of a document, one memory each.
+fn sections(path: &Path, text: &str) -> Result<Vec<(String, String, String)>, Error> {
+    let front = frontmatter::read(text);
+    let text = crate::markdown::without_comments(&text[front.body_start()..]);
+    let fallback = path.file_stem().map_or("notes".into(), |stem| stem.to_string_lossy().into_owned());
+    let mut found: Vec<(String, String)> = vec![(fallback, String::new())];
+    let code = crate::markdown::regions(&text).code;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let title = line.trim_start_matches('#').trim();
+        let level = line.len() - line.trim_start_matches('#').len();
+        let heading = (1..=3).contains(&level) && line[level..].starts_with(' ') && !title.is_empty();
+        if heading && !code.iter().any(|range| range.contains(&at)) {
+            found.push((title.to_owned(), String::new()));
+        } else if let Some((_, body)) = found.last_mut() {
+            body.push_str(line);
+        }
+        at += line.len();
+    }
+    let mut memories = Vec::new();
+    for (title, body) in found {
+        let body = body.trim();
+        if body.chars().count() < SHORTEST_SECTION {
+            continue;
+        }
+        let new = New {
+            path: None,
+            description: first_sentence(body),
+            kind: Some(kind_of(body)),
+            applies_to: Vec::new(),
+            body: body.to_owned(),
+            name: title,
+        };
+        let Ok(file) = store::file_name(&new.name) else { continue };
+        memories.push((file, store::render(&new), path.display().to_string()));
+    }
+    Ok(memories)
+}
+
+fn cursor_rule(path: &Path, text: &str) -> Result<Option<(String, String, String)>, Error> {
+    let front = frontmatter::read(text);
+    let body = text[front.body_start()..].trim();
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let name = stem(&path.to_string_lossy());
+    let new = New {
+        path: None,
+        description: front.text("description").filter(|text| !text.is_empty()).unwrap_or_else(|| first_sentence(body)),
+        kind: Some(Kind::Feedback),
+        applies_to: front.list("globs"),
+        body: body.to_owned(),
+        name,
+    };
+    let file = store::file_name(&new.name)?;
+    Ok(Some((file, store::render(&new), path.display().to_string())))
+}
+
+/// What a text starts with, as a description.
+fn first_sentence(body: &str) -> String {
+    let line = body.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or_default();
+    let line = line.trim_start_matches(['-', '*', '>', '#', ' ']).replace(['`', '*'], "");
+    let end = line.find(". ").map_or(line.len(), |at| at + 1);
+    scan::one_line(&line[..end], 200)
+}
+
+/// Rules are feedback, the rest is about the project.
+fn kind_of(body: &str) -> Kind {
+    let lower = body.to_lowercase();
+    let rules = [
+        "always", "never", "must", "don't", "do not", "prefer", "avoid", "should", "use ", "不要", "必须", "항상",
+        "금지",
+    ];
+    if rules.iter().any(|word| lower.contains(word)) { Kind::Feedback } else { Kind::Project }
+}

@@ -1,0 +1,458 @@
+//! Instruction files: CLAUDE.md and its relatives, in the order in which later is stronger.
+//!
+//! Managed, then the user's, then the project's from the root of the file system down to the working directory, then the
+//! memory index. Files may include others with `@path` ([`include`]); rules may apply to some files only, and load when
+//! one is touched ([`rules`]); a directory below the working directory brings its own when it is first read. Each file
+//! is loaded once, whatever leads to it, and each is reported with why it was loaded. What cannot be loaded becomes a
+//! [`Note`]: a missing include, a device, a file far too large. Nothing here fails.
+
+pub mod include;
+mod render;
+mod rules;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::frontmatter;
+use crate::markdown;
+use rules::{Globs, Waiting};
+
+pub use render::{first_message, nested};
+
+/// A file with more characters is loaded with a warning.
+pub const LONG_FILE: usize = 40_000;
+
+/// How deep includes may be nested.
+pub const DEEPEST_INCLUDE: usize = 5;
+
+/// A file larger than this is no instruction file.
+const READ_LIMIT: u64 = 1024 * 1024;
+
+/// How many files are loaded at most; a project that has more has a loop of its own making.
+const MOST_FILES: usize = 500;
+
+/// Where instruction files are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The organisation's files, such as `/etc/claude-code/CLAUDE.md`.
+    pub managed: Vec<PathBuf>,
+    /// The config home.
+    pub config_home: PathBuf,
+    /// The user's home, for `~/`.
+    pub home: Option<PathBuf>,
+    /// Where the session works.
+    pub working_directory: PathBuf,
+    /// `claudeMdExcludes`: globs of absolute paths that are not loaded. Managed files are.
+    pub excludes: Vec<String>,
+    /// Whether a project's files may include files outside the project.
+    pub outside: Outside,
+    /// The memory indexes as they are loaded, private before team.
+    pub indexes: Vec<Index>,
+}
+
+/// Whether a project's files may include files outside the project.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Outside {
+    /// They may.
+    #[default]
+    Allowed,
+    /// They may not: the user has not agreed to it.
+    Refused,
+}
+
+/// A memory index.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What of it is loaded.
+    pub text: String,
+}
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The organisation's.
+    Managed,
+    /// The user's, for all projects.
+    User,
+    /// The project's, for all who work on it.
+    Project,
+    /// The user's, for this project.
+    Local,
+    /// The memory index.
+    AutoMem,
+}
+
+/// Why a file was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The session began.
+    SessionStart,
+    /// Its directory was read.
+    NestedTraversal,
+    /// A file that its rule is for was touched.
+    PathGlobMatch,
+    /// Another file includes it.
+    Include,
+    /// The context was compacted.
+    Compact,
+}
+
+/// A file that was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose it is (`memory_type` to hooks).
+    pub owner: Owner,
+    /// Why it was loaded.
+    pub reason: Reason,
+    /// The file that includes it.
+    pub parent: Option<PathBuf>,
+    /// The patterns of a rule.
+    pub globs: Vec<String>,
+    /// The text, without frontmatter and comments.
+    pub text: String,
+    /// How many bytes the file has.
+    pub size: u64,
+}
+
+/// Something that was not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The file, or the pattern.
+    pub path: PathBuf,
+    /// The file that asked for it.
+    pub parent: Option<PathBuf>,
+    /// What.
+    pub what: What,
+}
+
+/// What was not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// An included file does not exist.
+    Missing,
+    /// Includes are nested too deep.
+    TooDeep,
+    /// An included file is no text.
+    NotText,
+    /// It cannot be read: a device, a pipe, too large, not permitted.
+    Unreadable(String),
+    /// It is long. It was loaded.
+    Long(usize),
+    /// An include leads outside the project, and that was not agreed to.
+    Outside,
+    /// A pattern is no glob.
+    BadGlob(String),
+    /// There are too many files.
+    TooMany,
+}
+
+/// What is loaded, and what waits to be.
+#[derive(Debug)]
+pub struct Instructions {
+    sources: Sources,
+    /// What is loaded, in order.
+    pub files: Vec<Loaded>,
+    /// What was not as it should be.
+    pub notes: Vec<Note>,
+    seen: HashSet<PathBuf>,
+    visited: HashSet<PathBuf>,
+    waiting: Vec<Waiting>,
+    excludes: Globs,
+}
+
+/// A file that is about to be loaded.
+struct Asked<'a> {
+    path: &'a Path,
+    owner: Owner,
+    reason: Reason,
+    parent: Option<&'a Path>,
+    depth: usize,
+}
+
+impl Instructions {
+    /// Loads everything a session starts with. `reason` is [`Reason::SessionStart`] or [`Reason::Compact`].
+    pub fn load(sources: Sources, reason: Reason) -> Self {
+        let mut notes = Vec::new();
+        let excludes = Globs::new(&sources.excludes, &mut |pattern, why| {
+            notes.push(Note { path: PathBuf::from(pattern), parent: None, what: What::BadGlob(why) });
+        });
+        let mut all = Self {
+            files: Vec::new(),
+            notes,
+            seen: HashSet::new(),
+            visited: HashSet::new(),
+            waiting: Vec::new(),
+            excludes,
+            sources,
+        };
+        for path in all.sources.managed.clone() {
+            all.file(&path, Owner::Managed, reason);
+        }
+        let config = all.sources.config_home.clone();
+        let working = all.sources.working_directory.clone();
+        all.file(&config.join("CLAUDE.md"), Owner::User, reason);
+        all.rules(&config.join("rules"), Owner::User, &working, reason);
+        let above: Vec<PathBuf> = working.ancestors().map(Path::to_owned).collect();
+        for directory in above.into_iter().rev() {
+            all.directory(&directory, reason);
+        }
+        for index in all.sources.indexes.clone() {
+            if all.seen.insert(index.path.clone()) && !index.text.trim().is_empty() {
+                let size = index.text.len() as u64;
+                let (path, text) = (index.path, index.text);
+                all.files.push(Loaded {
+                    path,
+                    owner: Owner::AutoMem,
+                    reason,
+                    parent: None,
+                    globs: Vec::new(),
+                    text,
+                    size,
+                });
+            }
+        }
+        all
+    }
+
+    /// Loads what a touched file asks for, and returns it: rules for it, and the files of directories on the way to it
+    /// that were not read before.
+    pub fn touched(&mut self, file: &Path) -> Vec<Loaded> {
+        let before = self.files.len();
+        let file = crate::place::without_dots(file);
+        if let Some(parent) = file.parent() {
+            self.enter(parent);
+        }
+        let (due, rest) = std::mem::take(&mut self.waiting).into_iter().partition(|rule: &Waiting| rule.is_for(&file));
+        self.waiting = rest;
+        let due: Vec<Waiting> = due;
+        for rule in due {
+            let asked =
+                Asked { path: &rule.path, owner: rule.owner, reason: Reason::PathGlobMatch, parent: None, depth: 0 };
+            self.seen.remove(&real(&rule.path));
+            self.take(&asked, Conditional::Met);
+        }
+        self.files[before..].to_vec()
+    }
+
+    /// Loads what a directory that is read asks for, and returns it.
+    pub fn entered(&mut self, directory: &Path) -> Vec<Loaded> {
+        let before = self.files.len();
+        self.enter(&crate::place::without_dots(directory));
+        self.files[before..].to_vec()
+    }
+
+    fn enter(&mut self, directory: &Path) {
+        let working = self.sources.working_directory.clone();
+        if !directory.starts_with(&working) {
+            return;
+        }
+        let way: Vec<PathBuf> =
+            directory.ancestors().take_while(|above| *above != working).map(Path::to_owned).collect();
+        for directory in way.into_iter().rev() {
+            self.directory(&directory, Reason::NestedTraversal);
+        }
+    }
+
+    /// The files of one directory of the project, once.
+    fn directory(&mut self, directory: &Path, reason: Reason) {
+        if !self.visited.insert(directory.to_owned()) {
+            return;
+        }
+        let own = directory.join("CLAUDE.md");
+        let hidden = directory.join(".claude/CLAUDE.md");
+        // Asked before loading: a file that is excluded or loaded already is there all the same.
+        let any = exists(&own) || exists(&hidden);
+        self.file(&own, Owner::Project, reason);
+        self.file(&hidden, Owner::Project, reason);
+        if !any {
+            self.file(&directory.join("AGENTS.md"), Owner::Project, reason);
+        }
+        self.rules(&directory.join(".claude/rules"), Owner::Project, directory, reason);
+        self.file(&directory.join("CLAUDE.local.md"), Owner::Local, reason);
+    }
+
+    fn file(&mut self, path: &Path, owner: Owner, reason: Reason) {
+        self.take(&Asked { path, owner, reason, parent: None, depth: 0 }, Conditional::Loads);
+    }
+
+    /// The rules of a folder: those without patterns are loaded, the others wait.
+    fn rules(&mut self, folder: &Path, owner: Owner, base: &Path, reason: Reason) {
+        for path in rules::files(folder) {
+            self.take(&Asked { path: &path, owner, reason, parent: None, depth: 0 }, Conditional::Waits(base));
+        }
+    }
+
+    /// Loads a file and what it includes.
+    fn take(&mut self, asked: &Asked<'_>, conditional: Conditional<'_>) {
+        let note = |what| Note { path: asked.path.to_owned(), parent: asked.parent.map(Path::to_owned), what };
+        let real = real(asked.path);
+        let excluded = self.excludes.is_match(asked.path) || self.excludes.is_match(&real);
+        if self.seen.contains(&real) || asked.owner != Owner::Managed && excluded {
+            return;
+        }
+        if self.files.len() >= MOST_FILES {
+            if self.notes.last().is_none_or(|last| last.what != What::TooMany) {
+                self.notes.push(note(What::TooMany));
+            }
+            return;
+        }
+        let file = match files::read(asked.path, READ_LIMIT) {
+            Ok(file) => file,
+            Err(files::Error::NotFound { .. }) => {
+                if asked.parent.is_some() {
+                    self.notes.push(note(What::Missing));
+                }
+                return;
+            }
+            // `CLAUDE.md` may be a folder's name; as an include it is a mistake.
+            Err(files::Error::IsDirectory { .. }) if asked.parent.is_none() => return,
+            Err(error) => {
+                self.notes.push(note(What::Unreadable(error.to_string())));
+                return;
+            }
+        };
+        if file.bytes.contains(&0) {
+            self.notes.push(note(What::NotText));
+            return;
+        }
+        self.seen.insert(real);
+        let whole = String::from_utf8_lossy(&file.bytes);
+        let front = frontmatter::read(&whole);
+        let globs = rules::patterns(&front);
+        if let (Conditional::Waits(base), false) = (&conditional, globs.is_empty()) {
+            let mut bad = Vec::new();
+            let rule = Waiting::new(asked.path, asked.owner, base, &globs, &mut |pattern, why| {
+                bad.push((pattern.to_owned(), why));
+            });
+            self.notes.extend(bad.into_iter().map(|(pattern, why)| Note {
+                path: PathBuf::from(pattern),
+                parent: Some(asked.path.to_owned()),
+                what: What::BadGlob(why),
+            }));
+            self.waiting.push(rule);
+            return;
+        }
+        let text = markdown::without_comments(&whole[front.body_start()..]).trim().to_owned();
+        let length = text.chars().count();
+        if length > LONG_FILE {
+            self.notes.push(note(What::Long(length)));
+        }
+        let includes = include::paths(&text);
+        if !text.is_empty() {
+            self.files.push(Loaded {
+                path: asked.path.to_owned(),
+                owner: asked.owner,
+                reason: asked.reason,
+                parent: asked.parent.map(Path::to_owned),
+                globs,
+                text,
+                size: file.bytes.len() as u64,
+            });
+        }
+        for path in includes {
+            self.include(&path, asked);
+        }
+    }
+
+    /// Loads a file that another one includes.
+    fn include(&mut self, written: &str, by: &Asked<'_>) {
+        let Some(path) = include::resolve(written, by.path, self.sources.home.as_deref()) else { return };
+        let note = |what| Note { path: path.clone(), parent: Some(by.path.to_owned()), what };
+        // `@alice` is a person; only what looks like a file is missed.
+        if !exists(&path) && !include::looks_like_a_file(written) || self.seen.contains(&real(&path)) {
+            return;
+        }
+        if by.depth >= DEEPEST_INCLUDE {
+            self.notes.push(note(What::TooDeep));
+            return;
+        }
+        if !include::is_text_type(&path) {
+            self.notes.push(note(What::NotText));
+            return;
+        }
+        let project = matches!(by.owner, Owner::Project | Owner::Local);
+        if project && self.sources.outside == Outside::Refused && !self.is_inside(&path) {
+            self.notes.push(note(What::Outside));
+            return;
+        }
+        let asked =
+            Asked { path: &path, owner: by.owner, reason: Reason::Include, parent: Some(by.path), depth: by.depth + 1 };
+        self.take(&asked, Conditional::Loads);
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        let root = crate::place::canonical_root(&self.sources.working_directory);
+        let real = real(path);
+        real.starts_with(root)
+    }
+}
+
+/// What happens to a file with patterns.
+#[derive(Clone, Copy)]
+enum Conditional<'a> {
+    /// It waits for a matching file, looked at from this directory.
+    Waits(&'a Path),
+    /// The file was touched.
+    Met,
+    /// It is no rule: patterns mean nothing.
+    Loads,
+}
+
+fn real(path: &Path) -> PathBuf {
+    files::real(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn exists(path: &Path) -> bool {
+    files::open(path).is_ok()
+}
+
+impl Owner {
+    /// The word hooks get.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Managed => "Managed",
+            Self::User => "User",
+            Self::Project => "Project",
+            Self::Local => "Local",
+            Self::AutoMem => "AutoMem",
+        }
+    }
+}
+
+impl Reason {
+    /// The word hooks get.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SessionStart => "session_start",
+            Self::NestedTraversal => "nested_traversal",
+            Self::PathGlobMatch => "path_glob_match",
+            Self::Include => "include",
+            Self::Compact => "compact",
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.what {
+            What::Missing => write!(f, "does not exist, skipped")?,
+            What::TooDeep => write!(f, "included more than {DEEPEST_INCLUDE} levels deep, skipped")?,
+            What::NotText => write!(f, "is no text, skipped")?,
+            What::Unreadable(why) => write!(f, "skipped: {why}")?,
+            What::Long(length) => write!(f, "has {length} characters (over {LONG_FILE}); every request carries them")?,
+            What::Outside => write!(f, "lies outside the project and was not agreed to, skipped")?,
+            What::BadGlob(why) => write!(f, "is no glob: {why}")?,
+            What::TooMany => write!(f, "more than {MOST_FILES} files, the rest is skipped")?,
+        }
+        match &self.parent {
+            Some(parent) => write!(f, " (from {})", parent.display()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Rules that apply to some files only.
+
+use std::path::{Path, PathBuf};
+
+use files::{EntryKind, Root};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::Owner;
+use crate::frontmatter::Frontmatter;
+
+/// Patterns, and the bad ones left out.
+#[derive(Debug, Default)]
+pub(super) struct Globs(GlobSet);
+
+impl Globs {
+    /// Patterns of paths. `bad` hears of those that are none.
+    pub(super) fn new(patterns: &[String], bad: &mut dyn FnMut(&str, String)) -> Self {
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            let trimmed = pattern.strip_suffix('/').unwrap_or(pattern);
+            let anchored = trimmed.strip_prefix("./").unwrap_or(trimmed);
+            // A folder means what is in it; a name without a slash means it anywhere.
+            let mut forms = vec![anchored.to_owned(), format!("{anchored}/**")];
+            if !anchored.contains('/') {
+                forms.push(format!("**/{anchored}"));
+                forms.push(format!("**/{anchored}/**"));
+            }
+            for form in forms {
+                match GlobBuilder::new(&form).literal_separator(true).build() {
+                    Ok(glob) => {
+                        set.add(glob);
+                    }
+                    Err(error) => {
+                        bad(pattern, error.kind().to_string());
+                        break;
+                    }
+                }
+            }
+        }
+        Self(set.build().unwrap_or_default())
+    }
+
+    pub(super) fn is_match(&self, path: &Path) -> bool {
+        !self.0.is_empty() && self.0.is_match(path)
+    }
+}
+
+/// A rule that waits for a file it is for.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) path: PathBuf,
+    pub(super) owner: Owner,
+    base: PathBuf,
+    globs: Globs,
+}
+
+impl Waiting {
+    pub(super) fn new(
+        path: &Path,
+        owner: Owner,
+        base: &Path,
+        patterns: &[String],
+        bad: &mut dyn FnMut(&str, String),
+    ) -> Self {
+        Self { path: path.to_owned(), owner, base: base.to_owned(), globs: Globs::new(patterns, bad) }
+    }
+
+    /// Whether it is for a file.
+    pub(super) fn is_for(&self, file: &Path) -> bool {
+        file.strip_prefix(&self.base).is_ok_and(|relative| self.globs.is_match(relative)) || self.globs.is_match(file)
+    }
+}
+
+/// The patterns of a rule. One that means every file is no condition.
+pub(super) fn patterns(front: &Frontmatter) -> Vec<String> {
+    let patterns = front.list("paths");
+    if patterns.iter().any(|pattern| matches!(pattern.as_str(), "**" | "**/*")) { Vec::new() } else { patterns }
+}
+
+/// The rule files of a folder, at any depth, by path.
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    let found = Root::open(folder).and_then(|root| root.walk(|_| true)).unwrap_or_default();
+    found
+        .into_iter()
+        .filter(|found| matches!(found.kind, EntryKind::File | EntryKind::Link))
+        .filter(|found| found.path.extension().is_some_and(|ending| ending == "md"))
+        .map(|found| folder.join(found.path))
+        .collect()
+}

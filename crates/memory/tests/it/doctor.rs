@@ -1,0 +1,85 @@
+//! Finding and mending what is wrong with a directory.
+
+use memory::Kind;
+use memory::doctor::{Finding, examine, mend};
+use memory::store::{Indexing, Store};
+
+use super::store::new;
+
+fn put(store: &Store, path: &str, text: &str) {
+    store.root().replace(path, text.as_bytes(), 0o600).unwrap();
+}
+
+fn text(store: &Store, path: &str) -> String {
+    String::from_utf8(store.root().read(path, 1 << 20).unwrap().bytes).unwrap()
+}
+
+/// MEM-3: orphans, dead links, duplicates, overlong lines, wrong types and unparsable frontmatter are found and fixed.
+#[test]
+fn what_is_wrong_is_found_and_mended() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    store.add(&new("good")).unwrap();
+    put(&store, "orphan.md", "---\nname: Orphan\ndescription: lost\ntype: user\n---\nalone\n");
+    put(&store, "team/orphan.md", "---\nname: T\ntype: project\n---\nshared\n");
+    put(&store, "typo.md", "---\nname: Typo\ntype: Feedbacks\n---\nx\n");
+    put(&store, "colon.md", "---\nname: Colon\ndescription: a: b\ntype: user\n---\ny\n");
+    put(&store, "untyped.md", "---\nname: U\n---\nz\n");
+    put(&store, "copy.md", "---\nname: Copy\ntype: user\n---\nalone\n");
+    let index = text(&store, "MEMORY.md");
+    let long = format!("- [Typo](typo.md) — {}\n", "long ".repeat(60));
+    put(
+        &store,
+        "MEMORY.md",
+        &format!(
+            "# Mine\n{index}- [Gone](gone.md) — x\n{long}- [C](colon.md)\n- [C again](colon.md)\n- [U](untyped.md)\n- [Copy](copy.md)\n"
+        ),
+    );
+    let findings = examine(&store).unwrap();
+    let has = |wanted: &Finding| assert!(findings.contains(wanted), "{wanted:?} in {findings:?}");
+    let index = || "MEMORY.md".to_owned();
+    has(&Finding::Orphan { path: "orphan.md".to_owned() });
+    has(&Finding::Orphan { path: "team/orphan.md".to_owned() });
+    has(&Finding::DeadLink { index: index(), line: 3, target: "gone.md".to_owned() });
+    has(&Finding::ListedTwice { index: index(), target: "colon.md".to_owned() });
+    has(&Finding::SameText { paths: vec!["copy.md".to_owned(), "orphan.md".to_owned()] });
+    has(&Finding::WrongType { path: "typo.md".to_owned(), found: Some("Feedbacks".to_owned()) });
+    has(&Finding::WrongType { path: "untyped.md".to_owned(), found: None });
+    assert!(findings.iter().any(|finding| matches!(finding, Finding::LongLine { line: 4, .. })));
+    assert!(findings.iter().any(|finding| matches!(finding, Finding::Odd { path, .. } if path == "colon.md")));
+
+    let mended = mend(&store).unwrap();
+    assert_eq!(mended.len(), 7, "{mended:?}");
+    let left = examine(&store).unwrap();
+    assert_eq!(
+        left,
+        [
+            Finding::WrongType { path: "untyped.md".to_owned(), found: None },
+            Finding::SameText { paths: vec!["copy.md".to_owned(), "orphan.md".to_owned()] },
+        ],
+        "what would be a guess is left"
+    );
+    assert!(text(&store, "MEMORY.md").starts_with("# Mine\n- [good](good.md)"));
+    assert_eq!(text(&store, "colon.md"), "---\nname: Colon\ndescription: \"a: b\"\ntype: user\n---\ny\n");
+    assert_eq!(memory::Memory::read(store.root(), "typo.md").unwrap().kind, Some(Kind::Feedback));
+    assert_eq!(mend(&store).unwrap(), []);
+}
+
+/// MEM-3: a crash between file and index leaves something that is mended in the direction the change was going.
+#[test]
+fn a_crash_between_file_and_index_is_mended() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    store.add(&new("added")).unwrap();
+    store.add(&new("removed")).unwrap();
+    store.add(&new("moved")).unwrap();
+    // Only the first half of an add, a removal and a renaming.
+    put(&store, "half.md", "---\nname: half\ndescription: d\ntype: user\n---\n");
+    store.root().remove("removed.md").unwrap();
+    store.root().rename("moved.md", "new-name.md").unwrap();
+    mend(&store).unwrap();
+    assert_eq!(examine(&store).unwrap(), []);
+    let targets: Vec<_> =
+        memory::index::links(&text(&store, "MEMORY.md")).into_iter().map(|link| link.target).collect();
+    assert_eq!(targets, ["added.md", "half.md", "new-name.md"]);
+}

@@ -1,0 +1,159 @@
+//! Recall: what a turn gets to see.
+
+use std::collections::BTreeSet;
+
+use files::Root;
+use jiff::Timestamp;
+use memory::age;
+use memory::rank::{Doing, Question, Ranker};
+use memory::recall::{
+    Need, SESSION_BYTES, Skip, State, agents, candidates, chosen, select, surface, surface_over, words,
+};
+use memory::scan::headers;
+
+use super::scan::write;
+
+const NOW: i64 = 1_772_800_000;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(NOW).unwrap()
+}
+
+fn days_ago(days: u64) -> u64 {
+    NOW.unsigned_abs() - days * 86_400 - 60
+}
+
+/// MEM-6: whole days, floored, never negative; a warning from two days on.
+#[test]
+fn ages_are_whole_days() {
+    let at = |seconds: i64| Some(Timestamp::from_second(NOW - seconds).unwrap());
+    let cases = [(0, 0), (86_399, 0), (86_400, 1), (2 * 86_400 - 1, 1), (2 * 86_400, 2), (-500_000, 0)];
+    for (seconds, days) in cases {
+        assert_eq!(age::days(at(seconds), now()), days);
+    }
+    assert_eq!(age::days(None, now()), 0);
+    assert_eq!([age::words(0), age::words(1), age::words(47)], ["today", "yesterday", "47 days ago"]);
+    assert!(age::warning(1).is_none() && age::warning(2).unwrap().contains("2 days old"));
+}
+
+/// RECALL-3: fewer than two words, switched off, or enough seen already.
+#[test]
+fn a_turn_that_is_not_worth_it_is_skipped() {
+    let fresh = State::default();
+    assert_eq!(fresh.gate("fix it", true), Ok(()));
+    assert_eq!(fresh.gate("fix", true), Err(Skip::TooShort));
+    assert_eq!(fresh.gate("  ", true), Err(Skip::TooShort));
+    assert_eq!(fresh.gate("部署", true), Ok(()));
+    assert_eq!(fresh.gate("错", true), Err(Skip::TooShort));
+    assert_eq!(fresh.gate("fix it", false), Err(Skip::Disabled));
+    let spent = State { surfaced: BTreeSet::new(), bytes: SESSION_BYTES };
+    assert_eq!(spent.gate("fix it", true), Err(Skip::Spent));
+    assert_eq!([words("one two  three"), words("用 git 提交"), words("커밋 하자"), words("デプロイ")], [3, 4, 2, 4]);
+}
+
+/// RECALL-4: the question to the selector, as data; RECALL-5: what was seen is not offered again.
+#[test]
+fn the_selector_is_asked_about_what_was_not_seen() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c", "d"] {
+        write(
+            directory.path(),
+            &format!("{name}.md"),
+            &format!("---\ndescription: about {name}\n---\n"),
+            1_700_000_000,
+        );
+    }
+    let root = Root::open(directory.path()).unwrap();
+    let state = State { surfaced: BTreeSet::from(["a.md".to_owned()]), bytes: 10 };
+    let offered = candidates(&headers(&root).unwrap(), &state, |path| path == "b.md");
+    assert_eq!(offered.iter().map(|header| header.path.as_str()).collect::<Vec<_>>(), ["c.md", "d.md"]);
+    let Some(Need::Select { system, prompt, schema, max_tokens }) = select("do it", &offered, &["Bash".to_owned()])
+    else {
+        panic!("nothing asked");
+    };
+    assert!(prompt.contains("do it") && prompt.contains("c.md") && !prompt.contains("a.md") && prompt.contains("Bash"));
+    assert!(system.contains("at most five") && system.contains("empty list"));
+    assert_eq!((schema["required"][0].as_str(), max_tokens), (Some("selected_memories"), 256));
+    assert!(select("do it", &[], &[]).is_none());
+    // Names that were not offered are dropped, doubles too; what cannot be read is an error.
+    let answer = r#"{"selected_memories": ["d.md", "invented.md", "a.md", "d.md", "../x.md", "c.md"]}"#;
+    assert_eq!(chosen(answer, &offered).unwrap(), ["d.md", "c.md"]);
+    assert_eq!(chosen(r#"{"selected_memories": []}"#, &offered).unwrap(), Vec::<String>::new());
+    assert!(chosen("I think c.md", &offered).is_err());
+}
+
+/// RECALL-4: at most five.
+#[test]
+fn five_are_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    for n in 0..9 {
+        write(directory.path(), &format!("m{n}.md"), "x", 1_700_000_000);
+    }
+    let all = headers(&Root::open(directory.path()).unwrap()).unwrap();
+    let names: Vec<_> = all.iter().map(|header| format!("{:?}", header.path)).collect();
+    let answer = format!("{{\"selected_memories\": [{}]}}", names.join(","));
+    assert_eq!(chosen(&answer, &all).unwrap().len(), 5);
+}
+
+/// RECALL-6: each file with its age, at most 200 lines and 4,096 bytes, cut with a note.
+#[test]
+fn a_surfaced_memory_has_its_age_and_its_limits() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), "new.md", "---\nname: n\ndescription: d\n---\nshort\n", days_ago(0));
+    write(directory.path(), "lines.md", &"line\n".repeat(300), days_ago(1));
+    write(directory.path(), "bytes.md", &format!("{}\n", "x".repeat(99)).repeat(100), days_ago(10));
+    let root = Root::open(directory.path()).unwrap();
+    let paths = ["new.md", "gone.md", "lines.md", "bytes.md"].map(str::to_owned);
+    let shown = surface(&root, &paths, now());
+    assert_eq!(shown.len(), 3, "what is gone is left out");
+    assert!(
+        shown[0].text.contains("saved today") && shown[0].text.contains("short") && !shown[0].text.contains("[cut")
+    );
+    assert!(shown[0].text.starts_with("<system-reminder>") && shown[0].text.ends_with("</system-reminder>"));
+    assert!(shown[1].text.contains("yesterday") && shown[1].text.matches("line\n").count() == 200);
+    assert!(shown[1].text.contains("Read") && shown[1].text.contains("lines.md for the rest"));
+    assert!(shown[2].text.contains("10 days old") && shown[2].bytes <= 4_096 && shown[2].text.contains("[cut"));
+    let mut state = State::default();
+    state.count(&shown);
+    state.count(&shown);
+    assert_eq!(state.bytes, shown.iter().map(|one| one.bytes).sum::<u64>());
+    assert!(state.has("new.md") && !state.has("gone.md"));
+    let over = surface_over(&root, "new.md", &["old.md".to_owned()], now()).unwrap();
+    assert!(over.text.contains("old.md"));
+}
+
+/// RECALL-7: agents named in a message.
+#[test]
+fn agents_are_named_with_a_sign() {
+    assert_eq!(agents("ask @agent-reviewer and @agent-db:expert, not me@agent-x"), ["reviewer", "db:expert"]);
+    assert_eq!(agents("@agent- @agent-a @agent-a"), ["a"]);
+}
+
+/// RECALL-8: with no model the ranker chooses, may choose nothing, and passes over what was seen.
+#[test]
+fn the_ranker_chooses_when_there_is_no_model() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    write(
+        at,
+        "freeze.md",
+        "---\nname: Merge freeze\ndescription: no merges after March 5\ntype: project\n---\n",
+        days_ago(3),
+    );
+    write(at, "role.md", "---\nname: Role\ndescription: user is a data scientist\ntype: user\n---\n", days_ago(3));
+    let root = Root::open(at).unwrap();
+    let mut ranker = Ranker::load(&root).unwrap();
+    let doing = Doing::default();
+    let ask = |text: &'static str| Question { text, doing: &doing, now: now() };
+    let hits = ranker.choose(&ask("when does the merge freeze start?"), |_| true);
+    assert_eq!(hits.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["freeze.md"]);
+    assert!(ranker.choose(&ask("when does the merge freeze start?"), |path| path != "freeze.md").is_empty());
+    assert!(ranker.choose(&ask("how do I bake sourdough bread?"), |_| true).is_empty());
+    // Only what changed is read again.
+    assert_eq!(ranker.reload(&root).unwrap(), 0);
+    write(at, "bread.md", "---\nname: Sourdough\ndescription: bread is baked at 230 degrees\n---\n", days_ago(1));
+    std::fs::remove_file(at.join("role.md")).unwrap();
+    assert_eq!(ranker.reload(&root).unwrap(), 2);
+    assert_eq!(ranker.choose(&ask("how do I bake sourdough bread?"), |_| true)[0].path, "bread.md");
+    assert_eq!(ranker.likeliest(&ask("sourdough"), 10), ["bread.md", "freeze.md"]);
+}

@@ -1,0 +1,96 @@
+//! What the model is told about keeping memories.
+
+use std::path::Path;
+
+use memory::taxonomy::{Rules, Variant, rules};
+
+fn private() -> Rules<'static> {
+    Rules {
+        variant: Variant::Private,
+        directory: Path::new("/m"),
+        skip_index: false,
+        extra_guidelines: None,
+        search_past: None,
+    }
+}
+
+/// MEM-4: each variant renders.
+#[test]
+fn every_variant_renders() {
+    let team = Rules { variant: Variant::Team { directory: Path::new("/m/team") }, ..private() };
+    let daily = Rules { variant: Variant::DailyLog, ..private() };
+    insta::assert_snapshot!("private", rules(&private()));
+    insta::assert_snapshot!("private_and_team", rules(&team));
+    insta::assert_snapshot!("daily_log", rules(&daily));
+    let extras = Rules {
+        skip_index: true,
+        extra_guidelines: Some("Write in Portuguese."),
+        search_past: Some(Path::new("/t")),
+        ..private()
+    };
+    insta::assert_snapshot!("without_index_with_extras", rules(&extras));
+    assert!(!rules(&extras).contains("MEMORY.md"));
+}
+
+/// MEM-4: everything that is to be said is said, in each variant.
+#[test]
+fn every_topic_is_present() {
+    let topics = [
+        ("the directory, and that it exists", "exists"),
+        ("user", "**user**"),
+        ("feedback", "**feedback**"),
+        ("project", "**project**"),
+        ("reference", "**reference**"),
+        ("when to save", "Save when:"),
+        ("how to use", "Use:"),
+        ("structure", "**Why:**"),
+        ("structure", "**How to apply:**"),
+        ("examples", "Example:"),
+        ("confirmations", "confirm"),
+        ("absolute dates", "absolute"),
+        ("save at once", "at once"),
+        ("nothing negative", "judges"),
+        ("by topic", "by topic, not by time"),
+        ("derivable from code", "What the code or the repository shows"),
+        ("derivable from git", "What git knows"),
+        ("fix recipes", "Recipes for fixes"),
+        ("instruction files", "instruction files"),
+        ("task state", "passing state of a task"),
+        ("even on request", "even when the user asks"),
+        ("what was surprising", "surprising"),
+        ("when to access", "When to use memories"),
+        ("ignore memory", "as if there were none"),
+        ("ignore memory", "do not mention them"),
+        ("drift", "Memories drift"),
+        ("verify", "verify"),
+        ("trust now", "trust what you see now"),
+        ("mend the stale", "mend or remove"),
+        ("plans", "plan"),
+        ("tasks", "task list"),
+    ];
+    let team = Rules { variant: Variant::Team { directory: Path::new("/m/team") }, ..private() };
+    let daily = Rules { variant: Variant::DailyLog, ..private() };
+    for variant in [private(), team, daily] {
+        let text = rules(&variant).replace('\n', " ");
+        for (topic, words) in topics {
+            assert!(text.contains(words), "{:?} lacks {topic}: {words}", variant.variant);
+        }
+    }
+    let text = rules(&private()).replace('\n', " ");
+    for words in ["How to save", "Two steps", "MEMORY.md", "Never write a second memory", "update it"] {
+        assert!(text.contains(words), "{words}");
+    }
+    let shared = rules(&team).replace('\n', " ");
+    for words in ["/m/team", "Private or shared", "always private", "credentials"] {
+        assert!(shared.contains(words), "{words}");
+    }
+    let past = rules(&Rules { search_past: Some(Path::new("/t")), ..private() });
+    assert!(
+        past.contains("Searching past context")
+            && past.contains("Last, the transcripts")
+            && past.contains("narrow terms")
+    );
+    let extra = rules(&Rules { extra_guidelines: Some("Be kind."), ..private() });
+    assert!(extra.ends_with("Be kind."));
+    assert!(rules(&daily).contains("logs/YYYY/MM/YYYY-MM-DD.md"));
+}
