@@ -30,7 +30,7 @@ const NUMBER_WEIGHT: f32 = 0.8;
 const FLOOR: f32 = 0.35;
 
 /// A tool, a language or a name is what a question is about: a memory that lacks it is hardly about the same.
-const SUBJECT_COST: f32 = 1.4;
+const SUBJECT_COST: f32 = 1.7;
 
 /// How much of its weight speaks against a memory that lacks it: of a common word, of a word nobody knows that is not
 /// written like a name, of characters that may be an ending or half a word, of a Korean verb.

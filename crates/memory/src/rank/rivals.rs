@@ -8,7 +8,7 @@ use super::corpus::{Corpus, Doc};
 use super::score::Scored;
 
 /// How alike names and descriptions must be, by weight of their words.
-const ALIKE: f32 = 0.5;
+const ALIKE: f32 = 0.42;
 
 /// How much less sure the newer may be.
 const AS_SURE: f32 = 0.75;
