@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::commands::{demo, session, simulate};
+use crate::commands::{demo, instructions, memory, recall, session, simulate};
 use crate::{env, exit};
 
 /// Memory and context for AI agents, in plain files.
@@ -39,6 +39,12 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     /// Look at sessions: list, show, what would be sent, token counts, figures.
     Session(session::SessionArgs),
+    /// Memory files: list, show, add, edit, rm, mv, search, doctor, import.
+    Memory(memory::MemoryArgs),
+    /// What would be recalled for a message, and why.
+    Recall(recall::RecallArgs),
+    /// Instruction files: what is loaded, from where, why.
+    Instructions(instructions::InstructionsArgs),
     /// Serve a scripted Messages API on loopback, with honest prompt-cache accounting.
     Simulate(simulate::SimulateArgs),
 }

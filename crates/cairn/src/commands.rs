@@ -1,7 +1,10 @@
 //! One file a command.
 
 pub(crate) mod demo;
+pub(crate) mod instructions;
+pub(crate) mod memory;
 pub(crate) mod print;
+pub(crate) mod recall;
 pub(crate) mod session;
 pub(crate) mod simulate;
 
@@ -14,6 +17,9 @@ use std::io::IsTerminal;
 pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
     match args.command {
         Some(Command::Demo(args)) => demo::run(&args).await,
+        Some(Command::Memory(args)) => memory::run(&args),
+        Some(Command::Recall(args)) => recall::run(&args),
+        Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         None if args.run.print => print::run(&args.run).await,

@@ -32,6 +32,13 @@ variables! {
     MAX_RETRIES = "CLAUDE_CODE_MAX_RETRIES", "How often a request that failed is tried again.";
     MAX_CONTEXT = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "The window of a model that is not in the table.";
     COMPACT_WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "A cap on the window, whatever the model has.";
+    SMALL_MODEL = "ANTHROPIC_SMALL_FAST_MODEL", "The model for side questions, such as which memories matter.";
+    NO_MEMORY = "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1 turns memory off, 0 turns it on whatever else says.";
+    SIMPLE = "CLAUDE_CODE_SIMPLE", "1 is a bare session: no memory.";
+    REMOTE = "CLAUDE_CODE_REMOTE", "1 is a session on another machine: no memory unless a directory for it is named.";
+    REMOTE_MEMORY = "CLAUDE_CODE_REMOTE_MEMORY_DIR", "Where memory lies instead of below the config home.";
+    MEMORY_PATH = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "The memory directory, whole.";
+    MEMORY_GUIDELINES = "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES", "Added to what the model is told about memory.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
     TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
@@ -42,6 +49,15 @@ impl Variable {
     #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
     pub(crate) fn get(&self) -> Option<String> {
         std::env::var(self.name).ok().filter(|value| !value.is_empty())
+    }
+
+    /// Whether it says yes or no; anything else says nothing.
+    pub(crate) fn flag(&self) -> Option<bool> {
+        match self.get()?.trim().to_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Some(true),
+            "0" | "false" | "no" | "off" => Some(false),
+            _ => None,
+        }
     }
 
     /// Its value as a number; one that is none is an error that says so.

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod env;
 mod exit;
+mod knowledge;
 mod model;
 mod out;
 mod output;

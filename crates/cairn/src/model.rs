@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use engine::knowledge::Selector;
 use engine::settings::{Provider, ProviderKind, Settings};
 use provider::Model;
 use provider::anthropic::{self, Anthropic, Auth};
@@ -15,6 +16,8 @@ use crate::env;
 
 /// The model when nobody names one and the key is Anthropic's.
 const DEFAULT_MODEL: &str = "claude-sonnet-5";
+/// The model for side questions when the key is Anthropic's.
+const SMALL_MODEL: &str = "claude-haiku-4-5";
 /// Where OpenAI itself is.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 
@@ -49,6 +52,19 @@ pub(crate) struct Chosen {
     pub(crate) window: Option<u64>,
     /// What the user should know.
     pub(crate) note: Option<String>,
+    /// The model for side questions, where the server has a known one.
+    small: Option<&'static str>,
+}
+
+impl Chosen {
+    /// Who is asked which memories matter: a small model of the same server, if one is known or named.
+    pub(crate) fn selector(&self, settings: &Settings) -> Option<Selector> {
+        if settings.recall == Some(false) {
+            return None;
+        }
+        let name = settings.small_model.clone().or_else(|| env::SMALL_MODEL.get()).or(self.small.map(str::to_owned))?;
+        Some(Selector { model: self.model.clone(), name })
+    }
 }
 
 /// Chooses by what was asked for (a flag), what a resumed session used, the settings and the environment.
@@ -62,14 +78,21 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
         let base = env::BASE_URL.get().unwrap_or_else(|| anthropic::BASE_URL.to_owned());
         let full_name = resolve_alias(&wanted.unwrap_or_else(|| DEFAULT_MODEL.to_owned()));
         let name = provider_name(&full_name).to_owned();
-        return Ok(Chosen { model: anthropic(base, auth)?, full_name, name, window: None, note: None });
+        return Ok(Chosen {
+            model: anthropic(base, auth)?,
+            full_name,
+            name,
+            window: None,
+            note: None,
+            small: Some(SMALL_MODEL),
+        });
     }
     let (openai_key, openai_base) = (env::OPENAI_KEY.get(), env::OPENAI_BASE.get());
     if openai_key.is_some() || openai_base.is_some() {
         let base = openai_base.unwrap_or_else(|| OPENAI_URL.to_owned());
         let name = wanted.ok_or_else(|| anyhow::anyhow!("which model? name one with --model, for {base}"))?;
         let model = openai(base, openai_key)?;
-        return Ok(Chosen { model, full_name: name.clone(), name, window: None, note: None });
+        return Ok(Chosen { model, full_name: name.clone(), name, window: None, note: None, small: None });
     }
     local(wanted).await
 }
@@ -85,7 +108,7 @@ async fn local(wanted: Option<String>) -> anyhow::Result<Chosen> {
     let name = name.ok_or(NoModel)?;
     let note = format!("no key is set; talking to {name} at {}", server.base_url);
     let model = openai(server.base_url.clone(), None)?;
-    Ok(Chosen { model, full_name: name.clone(), name, window: server.window, note: Some(note) })
+    Ok(Chosen { model, full_name: name.clone(), name, window: server.window, note: Some(note), small: None })
 }
 
 /// The provider entry a name begins with, and the rest of the name.
@@ -107,7 +130,7 @@ fn from_entry(entry: &Provider, model: &str, full_name: &str) -> anyhow::Result<
         }
     };
     let (full_name, name) = (full_name.to_owned(), model.to_owned());
-    Ok(Chosen { model: client, full_name, name, window: entry.window, note: None })
+    Ok(Chosen { model: client, full_name, name, window: entry.window, note: None, small: None })
 }
 
 fn anthropic(base: String, auth: Auth) -> anyhow::Result<Arc<dyn Model>> {

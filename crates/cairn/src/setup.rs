@@ -15,6 +15,7 @@ use transcript::window::{Window, WindowHints};
 use transcript::{Thinking, price::Prices};
 
 use crate::args::RunArgs;
+use crate::knowledge::Plan;
 use crate::{env, model};
 
 /// The most a reply may be when nobody says.
@@ -46,18 +47,23 @@ impl Place {
         Ok(Self { home: Home::at(home), directory, user_home })
     }
 
+    /// The project's committed settings.
+    pub(crate) fn project_settings(&self) -> PathBuf {
+        self.directory.join(".claude/settings.json")
+    }
+
+    /// The checkout's own settings.
+    pub(crate) fn local_settings(&self) -> PathBuf {
+        self.directory.join(".claude/settings.local.json")
+    }
+
     fn ground(&self) -> Ground<'_> {
         Ground { directory: &self.directory, home: self.user_home.as_deref() }
     }
 
     /// The settings in force, weakest file first.
-    fn settings(&self, flag: Option<&str>) -> anyhow::Result<Settings> {
-        let project = self.directory.join(".claude");
-        let mut paths = vec![
-            self.home.path().join("settings.json"),
-            project.join("settings.json"),
-            project.join("settings.local.json"),
-        ];
+    pub(crate) fn settings(&self, flag: Option<&str>) -> anyhow::Result<Settings> {
+        let mut paths = vec![self.home.path().join("settings.json"), self.project_settings(), self.local_settings()];
         let mut inline = None;
         match flag {
             Some(json) if json.trim_start().starts_with('{') => {
@@ -113,11 +119,16 @@ pub(crate) async fn agent(
     );
 
     let known = session.log().view().prologue().cloned();
+    let mut plan = Plan::new(place, &settings);
+    let sections = plan.sections();
 
     let mut policy = Policy { mode: tools::permission::Mode::default(), rules: settings.rules.clone() };
     policy.mode = args.permission_mode.map(Into::into).or(settings.mode).unwrap_or_default();
     policy.rules.allow.extend(settings::rules(&args.allowed_tools, &place.ground()).map_err(engine::Error::from)?);
     policy.rules.deny.extend(settings::rules(&args.disallowed_tools, &place.ground()).map_err(engine::Error::from)?);
+
+    policy.rules.allow.extend(settings::rules(&plan.prepare(), &place.ground()).map_err(engine::Error::from)?);
+    warnings.append(&mut plan.warnings);
 
     let mut directories = settings.directories.clone();
     for directory in &args.add_dir {
@@ -137,6 +148,7 @@ pub(crate) async fn agent(
         directory: &place.directory,
         extra_directories: &directories,
         branch: &branch,
+        sections,
         custom: args.system_prompt.as_deref(),
         appended: args.append_system_prompt.as_deref(),
         now: session.world().now(),
@@ -159,6 +171,7 @@ pub(crate) async fn agent(
         ..WindowHints::default()
     });
     let mode = policy.mode;
+    let selector = chosen.selector(&settings);
     let parts = Parts {
         session,
         model: chosen.model,
@@ -170,7 +183,8 @@ pub(crate) async fn agent(
         ttl: settings.cache_ttl.unwrap_or_default(),
         listener,
     };
-    Ok(Ready { agent: Agent::new(parts, &prologue)?, prices: settings.prices, warnings, mode, window })
+    let agent = plan.give(Agent::new(parts, &prologue)?, selector);
+    Ok(Ready { agent, prices: settings.prices, warnings, mode, window })
 }
 
 /// The model a session that is to be resumed talked to, read before it is opened for writing.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use memory::rank::Doing;
 use provider::Model;
 use tokio_util::sync::CancellationToken;
 use tools::{Call, Output, Scope, Tool, run_all};
@@ -14,6 +15,7 @@ use transcript::{Block, Id, Outcome, Prologue, Reply, Request, StopReason, Usage
 use crate::error::Error;
 use crate::event::Event;
 use crate::inbox::Inbox;
+use crate::knowledge::{Attached, Knowledge};
 use crate::permission::{Answer, Approver, Policy};
 use crate::run::{Ending, Limits, REPEATS_TOLD, Run, Step};
 use crate::session::{Beside, SeenFile, Session};
@@ -38,6 +40,9 @@ pub struct Agent {
     ttl: Ttl,
     listener: Listener,
     inbox: Inbox,
+    knowledge: Option<Knowledge>,
+    /// What the turn has touched and used, for what has to be known about it.
+    doing: Doing,
 }
 
 /// What an agent is made of.
@@ -113,12 +118,37 @@ impl Agent {
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: policy.mode,
         });
-        Ok(Self { session, model, tools, scope, policy, approver, limits, ttl, listener, inbox: Inbox::default() })
+        Ok(Self {
+            session,
+            model,
+            tools,
+            scope,
+            policy,
+            approver,
+            limits,
+            ttl,
+            listener,
+            inbox: Inbox::default(),
+            knowledge: None,
+            doing: Doing::default(),
+        })
     }
 
     /// The session.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Gives it instruction files and memory.
+    #[must_use]
+    pub fn with_knowledge(mut self, knowledge: Knowledge) -> Self {
+        self.knowledge = Some(knowledge);
+        self
+    }
+
+    /// Instruction files and memory.
+    pub fn knowledge(&self) -> Option<&Knowledge> {
+        self.knowledge.as_ref()
     }
 
     /// Where messages wait that come while a turn runs; each joins the next round.
@@ -157,6 +187,9 @@ impl Agent {
             Ok(end) => end,
             Err(error) => End::NotWritten(error),
         };
+        if let Some(knowledge) = &mut self.knowledge {
+            knowledge.turn_ended();
+        }
         (self.listener)(Event::TurnEnded { usage: turn.usage });
         turn
     }
@@ -184,6 +217,7 @@ impl Agent {
     }
 
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
+        self.doing = Doing::default();
         self.hear(said)?;
         let mut run = Run::new(self.limits);
         loop {
@@ -228,12 +262,54 @@ impl Agent {
 
     fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
         let text = text_of(&said);
+        if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
+            self.attach(vec![beginning])?;
+        }
         self.session.append(Body::User { blocks: said, source: Source::Said })?;
-        (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned(), text });
+        (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned(), text: text.clone() });
+        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.scope));
+        self.attach(recalled.unwrap_or_default())
+    }
+
+    /// Puts context beside what was said.
+    fn attach(&mut self, attached: Vec<Attached>) -> Result<(), Error> {
+        let paths: Vec<String> =
+            attached.iter().filter_map(|one| Some(one.beside.memory.as_ref()?.path.clone())).collect();
+        for one in attached {
+            self.session.append_with(Body::Attachment { blocks: vec![one.block] }, &one.beside)?;
+        }
+        if !paths.is_empty() {
+            (self.listener)(Event::Recalled { paths });
+        }
+        Ok(())
+    }
+
+    /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
+    fn touched(&mut self, calls: &[Asked], scope: &Scope) -> Result<(), Error> {
+        for call in calls {
+            self.doing.tools.push(call.tool.clone());
+            let known = self.tools.iter().find(|known| known.name() == call.tool);
+            let Some(tools::Subject::Path { real, .. }) = known.map(|known| known.subject(&call.input, scope)) else {
+                continue;
+            };
+            self.doing.files.push(real.display().to_string());
+            let Some(knowledge) = &mut self.knowledge else { continue };
+            if knowledge.is_memory(&real) && known.is_some_and(|known| known.changes(&call.input, scope).is_some()) {
+                (self.listener)(Event::MemorySaved { path: real.clone() });
+            }
+            if let Some((files, attached)) = knowledge.touched(&real) {
+                (self.listener)(Event::InstructionsLoaded { files });
+                self.attach(vec![attached])?;
+            }
+        }
         Ok(())
     }
 
     async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
+        if let Some(knowledge) = &mut self.knowledge {
+            let chosen = knowledge.chosen().await;
+            self.attach(chosen)?;
+        }
         let Some(request) = self.request() else {
             let message = "the session has no prologue".to_owned();
             return Ok(Replied::Failed(provider::Error::Settings { message }));
@@ -353,7 +429,7 @@ impl Agent {
             .await;
             written?;
         }
-        Ok(())
+        self.touched(&calls, &scope)
     }
 
     fn asked(&self, block: &Block) -> Option<Asked> {
@@ -421,7 +497,7 @@ impl Agent {
             _ => None,
         });
         let directory = (call.tool == "Bash").then(|| scope.directory());
-        Beside { seen, directory }
+        Beside { seen, directory, ..Beside::default() }
     }
 
     /// Ends what the session started: commands that run in the background.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use memory::instructions::Loaded;
 use serde_json::Value;
 use tools::Output;
 use tools::permission::Mode;
@@ -96,6 +97,21 @@ pub enum Event {
     TurnEnded {
         /// What all its requests used.
         usage: Usage,
+    },
+    /// Memories joined the next request.
+    Recalled {
+        /// Their paths, relative to the memory directory.
+        paths: Vec<String>,
+    },
+    /// Instruction files were loaded.
+    InstructionsLoaded {
+        /// The files.
+        files: Vec<Loaded>,
+    },
+    /// A memory was saved.
+    MemorySaved {
+        /// The file.
+        path: PathBuf,
     },
     /// Something the user should know, that stops nothing.
     Warning(String),

@@ -11,6 +11,7 @@ mod error;
 pub mod event;
 pub mod home;
 mod inbox;
+pub mod knowledge;
 pub mod permission;
 pub mod prompt;
 pub mod record;

@@ -33,6 +33,8 @@ pub struct Ingredients<'a> {
     pub extra_directories: &'a [PathBuf],
     /// The branch checked out there.
     pub branch: &'a str,
+    /// Sections that belong to the session, such as the rules of its memory.
+    pub sections: Vec<String>,
     /// In place of our own prompt.
     pub custom: Option<&'a str>,
     /// After all else.
@@ -45,12 +47,15 @@ pub struct Ingredients<'a> {
 /// it was sent, as long as the same is asked for.
 pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
     let fixed = Block::text(from.custom.unwrap_or(SYSTEM).trim());
-    let mut session = vec![Block::text(environment(from))];
+    let mut session: Vec<Block> = from.sections.iter().map(Block::text).collect();
+    let environment_at = session.len();
+    session.push(Block::text(environment(from)));
     session.extend(from.appended.map(str::trim).filter(|text| !text.is_empty()).map(Block::text));
     if let Some(known) = known {
         let old = known.system.get(known.static_blocks..).unwrap_or_default();
-        if let (Some(first), true) = (old.first(), old.get(1..) == session.get(1..) && known.model == from.model) {
-            session[0] = first.clone();
+        let same = |at: usize| at == environment_at || old.get(at) == session.get(at);
+        if known.model == from.model && old.len() == session.len() && (0..old.len()).all(same) {
+            session[environment_at] = old[environment_at].clone();
         }
     }
     Prologue {
@@ -61,6 +66,7 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
         tools: from.tools.clone(),
         thinking: from.thinking,
         betas: from.betas.clone(),
+        format: None,
     }
 }
 
@@ -93,6 +99,7 @@ mod tests {
             directory: Path::new("/work/x"),
             extra_directories: &[],
             branch: "main",
+            sections: Vec::new(),
             custom: None,
             appended,
             now: Timestamp::from_second(now).unwrap(),

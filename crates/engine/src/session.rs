@@ -38,6 +38,27 @@ pub struct Beside {
     /// Where commands run from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
+    /// Instruction files that were attached.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<PathBuf>,
+    /// A memory that was attached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<SurfacedMemory>,
+}
+
+impl Beside {
+    fn is_empty(&self) -> bool {
+        self.seen.is_none() && self.directory.is_none() && self.instructions.is_empty() && self.memory.is_none()
+    }
+}
+
+/// A memory that was attached.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SurfacedMemory {
+    /// Its path, relative to the memory directory.
+    pub path: String,
+    /// How many bytes count against the session.
+    pub bytes: u64,
 }
 
 /// A file as it was when a tool last saw it.
@@ -123,7 +144,7 @@ impl Session {
     /// Appends with facts beside.
     pub fn append_with(&mut self, body: Body, beside: &Beside) -> Result<Change, Error> {
         let mut line = Line::new(self.world.fresh_id(), self.log.tip().cloned(), self.world.now(), body);
-        if beside.seen.is_some() || beside.directory.is_some() {
+        if !beside.is_empty() {
             line.extra = serde_json::value::to_raw_value(beside).ok();
         }
         self.file.append(line.render(&self.context).as_bytes())?;

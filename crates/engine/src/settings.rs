@@ -36,6 +36,16 @@ pub struct Settings {
     pub prices: Prices,
     /// Other models, by the name that stands before a slash in a model's name.
     pub providers: BTreeMap<String, Provider>,
+    /// `autoMemoryEnabled`.
+    pub auto_memory: Option<bool>,
+    /// `autoMemoryDirectory`, with the file that says so.
+    pub memory_directories: Vec<(PathBuf, String)>,
+    /// `claudeMdExcludes`: instruction files that are not loaded.
+    pub claude_md_excludes: Vec<String>,
+    /// `recall`: whether memories are brought up by themselves.
+    pub recall: Option<bool>,
+    /// `smallModel`: the model for side questions.
+    pub small_model: Option<String>,
     /// What was wrong in the files.
     pub warnings: Vec<String>,
 }
@@ -128,6 +138,31 @@ impl Settings {
                 Err(_) => wrong("cacheTtl", "\"5m\" or \"1h\""),
             }
         }
+        if let Some(on) = value.get("autoMemoryEnabled") {
+            match on.as_bool() {
+                Some(on) => self.auto_memory = Some(on),
+                None => wrong("autoMemoryEnabled", "true or false"),
+            }
+        }
+        if let Some(on) = value.get("recall") {
+            match on.as_bool() {
+                Some(on) => self.recall = Some(on),
+                None => wrong("recall", "true or false"),
+            }
+        }
+        if let Some(model) = value.get("smallModel") {
+            match model.as_str() {
+                Some(model) => self.small_model = Some(model.to_owned()),
+                None => wrong("smallModel", "a string"),
+            }
+        }
+        if let Some(directory) = value.get("autoMemoryDirectory") {
+            match directory.as_str() {
+                Some(directory) => self.memory_directories.push((path.to_owned(), directory.to_owned())),
+                None => wrong("autoMemoryDirectory", "a path"),
+            }
+        }
+        self.claude_md_excludes.extend(strings(value, "claudeMdExcludes").map(str::to_owned));
         for (model, price) in value.get("prices").and_then(Value::as_object).into_iter().flatten() {
             match serde_json::from_value(price.clone()) {
                 Ok(price) => prices.push((model.clone(), price)),

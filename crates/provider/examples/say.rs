@@ -86,6 +86,7 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         tools: if tools { vec![bash] } else { vec![] },
         thinking: None,
         betas: vec![],
+        format: None,
     });
     let mut messages = vec![Message { role: Role::User, blocks: vec![Block::text(text)] }];
     let request = |messages: &[Message]| {

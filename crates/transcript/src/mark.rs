@@ -94,6 +94,7 @@ mod tests {
             tools: vec![],
             thinking: None,
             betas: vec![],
+            format: None,
         }
     }
 

@@ -92,7 +92,7 @@ pub enum Thinking {
 }
 
 /// Everything of a request that stands before its messages. A change of it is a declared break at position 0.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prologue {
     /// The model's name as the provider knows it.
     pub model: String,
@@ -111,6 +111,9 @@ pub struct Prologue {
     /// Beta features by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub betas: Vec<String>,
+    /// The JSON Schema the reply has to keep to, where it is no free text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Value>,
 }
 
 /// A request, ready for a provider to put on the wire.

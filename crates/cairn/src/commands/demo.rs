@@ -115,6 +115,7 @@ impl Stage {
             directory: &self.project,
             extra_directories: &[],
             branch: "",
+            sections: Vec::new(),
             custom: None,
             appended: None,
             now: session.world().now(),

@@ -311,8 +311,7 @@ fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {
     let prologue = view.prologue().cloned().unwrap_or_else(|| {
         // Other programs do not write down what stands before the messages.
         let model = models(log).next_back().unwrap_or_default();
-        let (system, tools, betas) = (Vec::new(), Vec::new(), Vec::new());
-        Prologue { model, max_tokens: 1, system, static_blocks: 0, tools, thinking: None, betas }.into()
+        Prologue { model, max_tokens: 1, ..Prologue::default() }.into()
     });
     let messages = view.messages();
     let marks = mark(&prologue, &messages, view.answered(), Ttl::default());

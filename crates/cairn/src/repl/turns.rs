@@ -159,6 +159,18 @@ impl Repl {
                 ]);
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
+            Event::Recalled { paths } => {
+                let text = format!("{} recalled: {}", count(paths.len(), "memory", "memories"), paths.join(", "));
+                self.finished.push(vec![Span::new(&text, Look::DIM)]);
+            }
+            Event::InstructionsLoaded { files } => {
+                let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
+                self.finished.push(vec![Span::new(&format!("instructions loaded: {}", names.join(", ")), Look::DIM)]);
+            }
+            Event::MemorySaved { path } => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                self.finished.push(vec![Span::new(&format!("memory saved: {name}"), Look::of(Colour::Green))]);
+            }
             Event::Warning(text) => self.finished.push(super::warning_row(&text)),
             Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
         }
@@ -454,6 +466,11 @@ impl Repl {
         }
         Ok(())
     }
+}
+
+/// A number and its noun.
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// What a call is about, in a few words.

@@ -25,7 +25,8 @@ fn the_view_of_a_session_is_the_request_that_would_be_sent() {
     let sent = stage.simulator.requests().pop().unwrap();
     let texts = |body: &Value| -> Vec<String> {
         let messages = body["messages"].as_array().unwrap().iter();
-        messages.map(|message| message["content"][0]["text"].as_str().unwrap().to_owned()).collect()
+        let blocks = messages.flat_map(|message| message["content"].as_array().unwrap().iter());
+        blocks.map(|block| block["text"].as_str().unwrap().to_owned()).filter(|text| !text.starts_with('<')).collect()
     };
     assert_eq!(texts(&view), ["the word is quartz", "I heard."]);
     assert_eq!(texts(&sent)[..2], texts(&view)[..]);

@@ -60,6 +60,7 @@ impl Stage {
             directory: Path::new("/project"),
             extra_directories: &[],
             branch: "main",
+            sections: Vec::new(),
             custom: None,
             appended: None,
             now: session.world().now(),

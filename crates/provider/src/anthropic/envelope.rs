@@ -78,6 +78,11 @@ impl Body {
             self.raw(",\"thinking\":");
             self.raw(&serialise(thinking));
         }
+        if let Some(schema) = &prologue.format {
+            self.raw(",\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":");
+            self.raw(&serialise(schema));
+            self.raw("}}");
+        }
     }
 
     fn blocks(&mut self, blocks: &[Block], ttl: Ttl, is_marked: impl Fn(usize) -> bool) {

@@ -54,6 +54,10 @@ pub fn completions(request: &Request, limit: OutputLimit) -> Bytes {
     body[limit.name()] = json!(max_tokens);
     body["stream"] = json!(true);
     body["stream_options"] = json!({"include_usage": true});
+    if let Some(schema) = &request.prologue.format {
+        let schema = json!({"name": "reply", "strict": true, "schema": schema});
+        body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
+    }
     body.to_string().into()
 }
 

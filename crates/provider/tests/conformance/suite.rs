@@ -116,6 +116,7 @@ pub(crate) fn request() -> Request {
         }],
         thinking: Some(Thinking::Enabled { budget_tokens: 1024 }),
         betas: vec!["interleaved-thinking-2025-05-14".into(), "other-2026-01-01".into()],
+        format: None,
     };
     let messages = vec![
         Message { role: Role::User, blocks: vec![Block::text("first"), Block::text("second")] },

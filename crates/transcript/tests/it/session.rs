@@ -257,6 +257,7 @@ pub fn prologue(variant: u8) -> Prologue {
         tools: Vec::new(),
         thinking: None,
         betas: Vec::new(),
+        format: None,
     }
 }
 

@@ -1,0 +1,74 @@
+//! `cairn instructions`: which instruction files a session here would load.
+
+use std::path::PathBuf;
+
+use memory::instructions::{Instructions, Reason};
+use serde_json::json;
+use transcript::tokens::rough;
+
+use crate::exit::Code;
+use crate::knowledge::Plan;
+use crate::out::{data, talk};
+use crate::setup::Place;
+use crate::style::Style;
+
+/// Instruction files: what is loaded, from where, why, how many tokens.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstructionsArgs {
+    #[command(subcommand)]
+    command: InstructionsCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum InstructionsCommand {
+    /// What a session here would load.
+    Show {
+        /// Also what touching this file would load.
+        #[arg(long, value_name = "FILE")]
+        touch: Vec<PathBuf>,
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Shows them.
+pub(crate) fn run(args: &InstructionsArgs) -> anyhow::Result<Code> {
+    let InstructionsCommand::Show { touch, json: as_json } = &args.command;
+    let place = Place::from_env()?;
+    let settings = place.settings(None)?;
+    let plan = Plan::new(&place, &settings);
+    let mut loaded = Instructions::load(plan.sources, Reason::SessionStart);
+    for file in touch {
+        loaded.touched(&place.directory.join(file));
+    }
+    let tokens = |text: &str| rough(&transcript::Block::text(text));
+    if *as_json {
+        let files = loaded.files.iter().map(|file| {
+            json!({
+                "path": file.path, "memoryType": file.owner.name(), "loadReason": file.reason.name(),
+                "parent": file.parent, "globs": file.globs, "bytes": file.size, "tokens": tokens(&file.text),
+            })
+        });
+        data!("{}", files.collect::<serde_json::Value>())?;
+        return Ok(Code::Success);
+    }
+    let style = Style::stdout();
+    if loaded.files.is_empty() {
+        talk!("No instruction files are loaded in {}.", place.directory.display());
+    }
+    for file in &loaded.files {
+        let parent = file.parent.as_ref().map(|parent| format!(" (by {})", parent.display())).unwrap_or_default();
+        let why = format!("{}, {}{parent}", file.owner.name(), file.reason.name());
+        data!(
+            "{:>7} tokens  {}  {}",
+            tokens(&file.text),
+            style.cyan(&file.path.display().to_string()),
+            style.dim(&why)
+        )?;
+    }
+    for note in &loaded.notes {
+        talk!("{} {note}", style.cyan("note:"));
+    }
+    Ok(Code::Success)
+}

@@ -1,0 +1,114 @@
+//! `cairn recall`: what would be surfaced for a message.
+
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use files::Root;
+use memory::rank::{Doing, Hit, Question, surfaced};
+use memory::{Ranker, recall, scan};
+use serde_json::{Value, json};
+
+use crate::exit::Code;
+use crate::knowledge;
+use crate::out::{data, talk};
+use crate::setup::Place;
+use crate::style::Style;
+
+/// How many ranked names are shown.
+const SHOWN: usize = 10;
+
+/// What would be recalled for a message, and why. No model is asked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cairn recall 'how do we deploy?'
+  cairn recall --explain 'fix the flaky test'
+  cairn recall --dir ./memories --stdin < questions.txt")]
+pub(crate) struct RecallArgs {
+    /// The message.
+    #[arg(required_unless_present = "stdin")]
+    query: Option<String>,
+    /// With scores, what matched, and the manifest.
+    #[arg(long)]
+    explain: bool,
+    /// Any folder of memories, instead of this project's.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// One query a line on stdin; one JSON line each.
+    #[arg(long, conflicts_with = "query")]
+    stdin: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Ranks and prints.
+pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    let directory = knowledge::directory(&place, args.dir.as_deref())?;
+    let root = Root::open(&directory)?;
+    let ranker = Ranker::load(&root)?;
+    let now = engine::World::real().now();
+    let doing = Doing::default();
+    let rank = |text: &str| ranker.rank(&Question { text, doing: &doing, now });
+    if args.stdin {
+        for line in std::io::stdin().lock().lines() {
+            let line = line?;
+            if !line.trim().is_empty() {
+                data!("{}", as_json(&line, &rank(&line)))?;
+            }
+        }
+        return Ok(Code::Success);
+    }
+    let query = args.query.as_deref().unwrap_or_default();
+    let hits = rank(query);
+    if args.json {
+        data!("{}", as_json(query, &hits))?;
+        return Ok(Code::Success);
+    }
+    let chosen = surfaced(hits.clone());
+    let paths: Vec<String> = chosen.iter().map(|hit| hit.path.clone()).collect();
+    if args.explain {
+        explain(&hits, &paths)?;
+        data!("\n{}", scan::manifest(&scan::headers(&root)?))?;
+        return Ok(Code::Success);
+    }
+    if chosen.is_empty() {
+        talk!("Nothing would be recalled. --explain shows what came near.");
+    }
+    for attachment in recall::surface(&root, &paths, now) {
+        data!("{}\n", attachment.text)?;
+    }
+    Ok(Code::Success)
+}
+
+fn explain(hits: &[Hit], chosen: &[String]) -> anyhow::Result<()> {
+    let style = Style::stdout();
+    data!("{}", style.bold("  sure  route        covers  memory"))?;
+    for hit in hits.iter().take(SHOWN) {
+        let mark = if chosen.contains(&hit.path) { style.green("✓") } else { " ".to_owned() };
+        let words: Vec<String> = hit.matched.iter().map(|(word, _)| word.clone()).collect();
+        let route = format!("{:?}", hit.route).to_lowercase();
+        data!(
+            "{mark} {:.2}  {route:<11}  {:>5.0}%  {}  {}",
+            hit.confidence,
+            hit.coverage * 100.0,
+            hit.path,
+            style.dim(&words.join(" "))
+        )?;
+        for older in &hit.supersedes {
+            data!("{}", style.dim(&format!("        takes the place of {older}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn as_json(query: &str, hits: &[Hit]) -> Value {
+    let ranked = hits.iter().map(|hit| json!({"path": hit.path, "score": hit.confidence}));
+    let chosen = surfaced(hits.to_vec());
+    json!({
+        "query": query,
+        "ranked": ranked.collect::<Vec<_>>(),
+        "surfaced": chosen.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(),
+    })
+}
