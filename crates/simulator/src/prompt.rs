@@ -10,6 +10,9 @@
 //! - `cache_control` and `cache_reference` never: annotations are no part of a block's identity. Neither are fields
 //!   that are null, nor the order of a block's own fields; the order of keys inside a tool's input does count.
 //!
+//! A tool with `defer_loading` is no position until a result refers to it; from there on its definition belongs to that
+//! result, so that a tool found amid the conversation leaves the prefix as it is.
+//!
 //! Consecutive messages of the same role are one turn, as the provider merges them: the chain knows roles, not message
 //! boundaries. A `cache_edits` block is a position without tokens, and the tool results it deletes keep their place in
 //! the chain but weigh nothing.
@@ -97,9 +100,12 @@ impl Prompt {
         let deleted = deleted_references(body);
 
         let mut line = Line { chain: start(&whole), positions: Vec::new() };
-        for (index, tool) in items(&body["tools"]).enumerate() {
-            line.push(Place::Tool(index), "tool", tool, counter.tool(tool, index == 0));
+        let mut is_first = true;
+        for (index, tool) in items(&body["tools"]).enumerate().filter(|(_, tool)| !is_deferred(tool)) {
+            line.push(Place::Tool(index), "tool", tool, counter.tool(tool, is_first));
+            is_first = false;
         }
+        let mut waiting: Vec<&Value> = items(&body["tools"]).filter(|tool| is_deferred(tool)).collect();
         for (index, block) in items(&body["system"]).enumerate() {
             line.push(Place::System(index), "system", block, counter.block(block, index == 0));
         }
@@ -111,6 +117,12 @@ impl Prompt {
                 let is_deleted = block["tool_use_id"].as_str().is_some_and(|id| deleted.contains(id));
                 let tokens = if is_deleted { 0 } else { counter.block(block, speaker != role) };
                 line.push(Place::Message { message, block: index }, role, block, tokens);
+                let found: Vec<&str> = references(block).collect();
+                for at in (0..waiting.len()).rev().filter(|_| !is_deleted) {
+                    if waiting[at]["name"].as_str().is_some_and(|name| found.contains(&name)) {
+                        line.load(waiting.remove(at), counter);
+                    }
+                }
                 speaker = role;
             }
         }
@@ -148,6 +160,38 @@ impl Line {
             text: readable(block),
         });
     }
+}
+
+impl Line {
+    /// Puts the definition of a tool that was found beside the block that refers to it.
+    fn load(&mut self, tool: &Value, counter: Counter) {
+        self.chain = extend(self.chain, "tool", identity(tool).as_bytes());
+        if let Some(last) = self.positions.last_mut() {
+            last.chain = self.chain;
+            last.tokens += counter.tool(tool, false);
+        }
+    }
+}
+
+/// Whether a tool is kept from the model until a result refers to it.
+fn is_deferred(tool: &Value) -> bool {
+    tool["defer_loading"] == true
+}
+
+/// The tools that a block refers to.
+fn references(block: &Value) -> impl Iterator<Item = &str> {
+    items(&block["content"])
+        .filter(|inner| inner["type"] == "tool_reference")
+        .filter_map(|inner| inner["tool_name"].as_str())
+}
+
+/// The tools that the model knows of: those that are not deferred, and those that a result referred to.
+pub(crate) fn offered(body: &Value) -> impl Iterator<Item = &str> {
+    let found: HashSet<&str> =
+        items(&body["messages"]).flat_map(|turn| items(&turn["content"])).flat_map(references).collect();
+    let is_offered =
+        move |tool: &&Value| !is_deferred(tool) || tool["name"].as_str().is_some_and(|name| found.contains(name));
+    items(&body["tools"]).filter(is_offered).filter_map(|tool| tool["name"].as_str())
 }
 
 /// Tool results that some `cache_edits` block of the request deletes.
@@ -338,6 +382,28 @@ mod tests {
         let mut other = body();
         other["output_config"] = json!({"format": {"type": "json_schema", "schema": {}}});
         assert_ne!(chain(&body())[0], chain(&other)[0]);
+    }
+
+    /// A tool found amid the conversation: what came before it is read from the cache all the same.
+    #[test]
+    fn a_deferred_tool_is_loaded_where_it_is_referred_to() {
+        let deferred = json!({"name": "Fetch", "input_schema": {"type": "object"}, "defer_loading": true});
+        let mut later = body();
+        later["tools"] = json!([deferred, body()["tools"][0]]);
+        assert_eq!(chain(&body()), chain(&later));
+        assert_eq!(offered(&later).collect::<Vec<_>>(), ["Bash"]);
+        let found = json!([
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [
+                {"type": "tool_reference", "tool_name": "Fetch"}]}]},
+        ]);
+        later["messages"].as_array_mut().unwrap().extend(found.as_array().unwrap().clone());
+        let mut changed = later.clone();
+        changed["tools"][0]["description"] = json!("Fetches a page.");
+        assert_eq!(chain(&later)[..4], chain(&body()));
+        assert_eq!(chain(&later)[..5], chain(&changed)[..5]);
+        assert_ne!(chain(&later)[5], chain(&changed)[5]);
+        assert_eq!(offered(&later).collect::<Vec<_>>(), ["Fetch", "Bash"]);
     }
 
     #[test]

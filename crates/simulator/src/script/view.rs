@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::prompt::{deleted_references, items};
+use crate::prompt::{deleted_references, items, offered};
 
 const REMINDER_OPEN: &str = "<system-reminder>";
 const REMINDER_CLOSE: &str = "</system-reminder>";
@@ -33,7 +33,7 @@ impl View {
         let mut view = Self {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
             system: joined(items(&body["system"]).filter_map(|block| block["text"].as_str())),
-            offered: items(&body["tools"]).filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect(),
+            offered: offered(body).map(str::to_owned).collect(),
             ..Self::default()
         };
         let mut called: HashMap<&str, &str> = HashMap::new();
