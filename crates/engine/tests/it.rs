@@ -6,5 +6,7 @@ mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/knowing.rs"]
+mod knowing;
 #[path = "it/shape.rs"]
 mod shape;

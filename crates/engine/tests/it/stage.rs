@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::agent::{Parts, Turn};
+use engine::knowledge::{Knowledge, Selector};
 use engine::permission::{Approver, Nobody, Policy};
 use engine::prompt::{Ingredients, prologue};
 use engine::run::Limits;
 use engine::session::Fork;
 use engine::{Agent, Event, Home, Session, World};
+use memory::instructions::Sources;
 use provider::anthropic::{Anthropic, Auth, Config};
 use simulator::{Options, Script, Simulator};
 use tempfile::TempDir;
@@ -42,6 +44,43 @@ impl Stage {
 
     pub fn home(&self) -> Home {
         Home::at(self.root.path().join("config"))
+    }
+
+    /// The memory directory.
+    pub fn memories(&self) -> PathBuf {
+        self.root.path().join("memories")
+    }
+
+    /// Saves a memory.
+    pub fn remember(&self, file: &str, description: &str, body: &str) {
+        std::fs::create_dir_all(self.memories()).unwrap();
+        let text = format!("---\nname: {file}\ndescription: {description}\ntype: project\n---\n\n{body}\n");
+        std::fs::write(self.memories().join(file), text).unwrap();
+    }
+
+    /// An agent that has instruction files and memory; with a selector, a small model is asked as well.
+    pub async fn knowing_agent(&self, resume: Option<&str>, selector: bool) -> Agent {
+        let agent = self.agent(resume);
+        let sources = Sources {
+            config_home: self.root.path().join("config"),
+            working_directory: self.project(),
+            ..Sources::default()
+        };
+        let model = || Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap());
+        let selector = selector.then(|| Selector { model: model(), name: "claude-haiku-4-5".into() });
+        let knowledge = Knowledge::new(sources, Some(&self.memories()), selector, agent.session());
+        knowledge.ready().await;
+        agent.with_knowledge(knowledge)
+    }
+
+    /// The memories that were recalled so far, as the user is told of them.
+    pub fn recalled(&self) -> Vec<String> {
+        let events = self.events.lock().unwrap();
+        let recalled = events.iter().filter_map(|event| match event {
+            Event::Recalled { paths } => Some(paths.clone()),
+            _ => None,
+        });
+        recalled.flatten().collect()
     }
 
     pub fn agent(&self, resume: Option<&str>) -> Agent {

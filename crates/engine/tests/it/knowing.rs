@@ -1,0 +1,149 @@
+use engine::Event;
+
+use crate::stage::{Stage, say};
+
+/// A model that says what it can see of two memories.
+const SEES: &str = r#"
+    [[rule]]
+    name = "select"
+    when = { model = "haiku" }
+    json = { selected_memories = ["quiet.md", "invented.md", "quiet.md"] }
+    [[rule]]
+    name = "both"
+    when = { visible = ["two people sign off", "the walrus"] }
+    say = "Both."
+    [[rule]]
+    name = "look first"
+    when = { user = "look", missing = "note text" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/sub/note.txt" } }]
+    [[rule]]
+    name = "deploys"
+    when = { visible = "two people sign off" }
+    say = "I know of the approvals."
+    [[rule]]
+    say = "I know nothing."
+"#;
+
+async fn stage(script: &str) -> Stage {
+    let stage = Stage::new(script).await;
+    stage.remember(
+        "deploys.md",
+        "Deploys to production need two approvals",
+        "Since March two people sign off every deploy.",
+    );
+    stage.remember("quiet.md", "A thing without likeness", "About the walrus.");
+    std::fs::create_dir(stage.project().join("sub")).unwrap();
+    std::fs::write(stage.project().join("sub/note.txt"), "note text\n").unwrap();
+    stage
+}
+
+/// RECALL-8: with no model for it, the ranker alone chooses; what has nothing to do with a message stays away.
+#[tokio::test]
+async fn without_a_selector_the_ranker_chooses() {
+    let stage = stage(SEES).await;
+    let mut agent = stage.knowing_agent(None, false).await;
+    assert_eq!(say(&mut agent, "what is needed to deploy to production?").await.text, "I know of the approvals.");
+    assert_eq!(stage.recalled(), ["deploys.md"]);
+    let stage = self::stage(SEES).await;
+    let mut agent = stage.knowing_agent(None, false).await;
+    assert_eq!(say(&mut agent, "rename this variable to total").await.text, "I know nothing.");
+    assert_eq!(stage.recalled(), Vec::<String>::new());
+}
+
+/// RECALL-4, RECALL-6: what the selector chooses joins the first request built after the choice; names it invents are
+/// dropped; what the ranker surfaced is not surfaced again.
+#[tokio::test]
+async fn what_the_selector_chooses_joins_the_next_request() {
+    // The main model takes its time over its first reply, the selector does not.
+    let script = format!("[[fault]]\nwhen = {{ model = 'sonnet', missing = 'note text' }}\ndelay_ms = 300\n{SEES}");
+    let stage = stage(&script).await;
+    let mut agent = stage.knowing_agent(None, true).await;
+    let turn = say(&mut agent, "look what is needed to deploy to production").await;
+    assert_eq!(turn.text, "Both.");
+    assert_eq!(stage.recalled(), ["deploys.md", "quiet.md"]);
+    let requests = stage.simulator.requests();
+    let selector = requests.iter().find(|request| request["model"] == "claude-haiku-4-5").unwrap();
+    assert_eq!(selector["max_tokens"], 256);
+    assert!(selector["output_config"]["format"]["schema"].is_object(), "{selector}");
+    assert!(selector["messages"].to_string().contains("quiet.md"), "{selector}");
+}
+
+/// RECALL-3: a selector that never answers delays nothing, and its question ends with the turn.
+#[tokio::test]
+async fn a_selector_that_never_answers_delays_nothing() {
+    let stage = stage(&format!("[[fault]]\nwhen = {{ model = 'haiku' }}\nstall = true\n{SEES}")).await;
+    let mut agent = stage.knowing_agent(None, true).await;
+    assert_eq!(say(&mut agent, "what is needed to deploy to production?").await.text, "I know of the approvals.");
+    assert_eq!(stage.recalled(), ["deploys.md"]);
+}
+
+/// RECALL-8: a selector that fails leaves the ranker's word.
+#[tokio::test]
+async fn a_selector_that_fails_leaves_the_rankers_word() {
+    let stage =
+        stage(&format!("[[fault]]\nwhen = {{ model = 'haiku' }}\nstatus = 400\nmessage = 'no'\ntimes = 99\n{SEES}"))
+            .await;
+    let mut agent = stage.knowing_agent(None, true).await;
+    assert_eq!(say(&mut agent, "what is needed to deploy to production?").await.text, "I know of the approvals.");
+}
+
+/// RECALL-3: one word is no message to search by; RECALL-5: what was surfaced is not surfaced again, also after a
+/// resume.
+#[tokio::test]
+async fn a_memory_is_surfaced_once_in_a_session() {
+    let stage = stage(SEES).await;
+    let mut agent = stage.knowing_agent(None, false).await;
+    say(&mut agent, "deploy").await;
+    assert_eq!(stage.recalled(), Vec::<String>::new());
+    say(&mut agent, "what is needed to deploy to production?").await;
+    say(&mut agent, "and who approves a deploy to production?").await;
+    let id = agent.session().id().to_owned();
+    drop(agent);
+    let mut agent = stage.knowing_agent(Some(&id), false).await;
+    say(&mut agent, "once more: what is needed to deploy to production?").await;
+    assert_eq!(stage.recalled(), ["deploys.md"]);
+    assert_eq!(stage.simulator.report().totals.breaks, 0);
+}
+
+/// INSTR-5, MEM-5: instruction files come before the user's first words, once; INSTR-3: a folder's own come when a file
+/// in it is first read, after the results.
+#[tokio::test]
+async fn instructions_come_first_and_a_folders_own_when_it_is_read() {
+    let stage = stage(SEES).await;
+    std::fs::write(stage.project().join("CLAUDE.md"), "Use tabs.").unwrap();
+    std::fs::write(stage.project().join("sub/CLAUDE.md"), "In sub, use spaces.").unwrap();
+    let mut agent = stage.knowing_agent(None, false).await;
+    say(&mut agent, "look at the note").await;
+    say(&mut agent, "look again at the note").await;
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].clone();
+    let first = sent[0]["content"].as_array().unwrap();
+    assert!(first[0]["text"].as_str().unwrap().contains("Use tabs."));
+    assert_eq!(first[1]["text"], "look at the note");
+    let results = sent[2]["content"].as_array().unwrap();
+    assert_eq!(results[0]["type"], "tool_result");
+    assert!(results[1]["text"].as_str().unwrap().contains("In sub, use spaces."), "{results:?}");
+    let all = sent.to_string();
+    assert_eq!((all.matches("Use tabs.").count(), all.matches("use spaces").count()), (1, 1));
+}
+
+/// A memory the model saves is announced.
+#[tokio::test]
+async fn a_saved_memory_is_announced() {
+    let script = r#"
+        [[rule]]
+        when = { user = "remember", missing = "created|Created|wrote|Wrote" }
+        call = [{ tool = "Write", input = { file_path = "{{ memories }}/new.md", content = "x" } }]
+        [[rule]]
+        say = "Saved."
+    "#;
+    let root = tempfile::tempdir().unwrap();
+    let script = script.replace("{{ memories }}", &root.path().display().to_string());
+    let stage = Stage::new(&script).await;
+    let agent = stage.agent(None);
+    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let directory = std::fs::canonicalize(root.path()).unwrap();
+    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
+    say(&mut agent.with_knowledge(knowledge), "remember this").await;
+    let events = stage.events.lock().unwrap();
+    assert!(events.iter().any(|event| matches!(event, Event::MemorySaved { path } if path.ends_with("new.md"))));
+}
