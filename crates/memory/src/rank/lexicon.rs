@@ -11,6 +11,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 const GROUPS: &str = include_str!("lexicon.txt");
 const COMMON: &str = include_str!("common.txt");
+const FREQUENT: &str = include_str!("frequent.txt");
 const STOP: &str = include_str!("stop.txt");
 
 /// A group of words that mean about the same.
@@ -43,6 +44,19 @@ pub(crate) struct Lexicon {
     facets: Vec<Facet>,
     common: HashMap<String, ()>,
     stop: HashMap<String, ()>,
+    /// In many texts of developers, and in some.
+    frequent: [HashMap<String, ()>; 2],
+}
+
+/// How often a word occurs in developers' prose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frequency {
+    /// In many texts.
+    Often,
+    /// In some.
+    Sometimes,
+    /// In few or none.
+    Seldom,
 }
 
 impl Lexicon {
@@ -56,6 +70,10 @@ impl Lexicon {
             facets: Vec::new(),
             common: set(COMMON, |word| stemmer.stem(word).into_owned()),
             stop: set(STOP, str::to_owned),
+            frequent: {
+                let (often, sometimes) = FREQUENT.split_once("\n%\n").unwrap_or((FREQUENT, ""));
+                [often, sometimes].map(|words| set(words, |word| stemmer.stem(word).into_owned()))
+            },
         };
         for line in GROUPS.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             let concept = Concept::try_from(lexicon.facets.len()).unwrap_or(Concept::MAX);
@@ -112,6 +130,18 @@ impl Lexicon {
     /// Whether a stem says little by itself.
     pub(crate) fn is_common(&self, stem: &str) -> bool {
         self.common.contains_key(stem)
+    }
+
+    /// How often a stem occurs in developers' prose.
+    pub(crate) fn frequency(&self, stem: &str) -> Frequency {
+        let [often, sometimes] = &self.frequent;
+        if often.contains_key(stem) {
+            Frequency::Often
+        } else if sometimes.contains_key(stem) {
+            Frequency::Sometimes
+        } else {
+            Frequency::Seldom
+        }
     }
 
     /// Whether a word is left out.

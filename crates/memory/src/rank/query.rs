@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::corpus::{Corpus, Term, concept_term, phrases};
 use super::dates;
-use super::lexicon::{Facet, LEXICON};
+use super::lexicon::{Facet, Frequency, LEXICON};
 use super::polarity;
 use super::words::{Form, Script, Splitter, Token, grams, script_of};
 
@@ -31,11 +31,14 @@ const FLOOR: f32 = 0.35;
 
 /// A tool, a language or a name is what a question is about: a memory that lacks it is hardly about the same.
 const SUBJECT_COST: f32 = 1.7;
+const NAME_COST: f32 = 1.25;
 
 /// How much of its weight speaks against a memory that lacks it: of a common word, of a word nobody knows that is not
 /// written like a name, of characters that may be an ending or half a word, of a Korean verb.
 const COMMON_COST: f32 = 0.7;
-const UNKNOWN_COST: f32 = 0.8;
+const UNKNOWN_COST: f32 = 0.9;
+const OFTEN_COST: f32 = 0.45;
+const SOMETIMES_COST: f32 = 0.7;
 const RUN_COST: f32 = 0.75;
 const VERB_COST: f32 = 0.3;
 
@@ -163,17 +166,29 @@ fn unit(token: &Token, corpus: &Corpus) -> Unit {
         }
         Form::Word => {
             let common = LEXICON.is_common(&token.text);
-            let (base, cost) = match (common, token.name) {
+            // `API` and `CI` are written like names and are none.
+            let name = token.name && !in_lexicon && LEXICON.frequency(&token.text) == Frequency::Seldom;
+            let (base, cost) = match (common, name) {
                 (true, _) => (COMMON_WEIGHT, COMMON_COST),
-                (false, true) => (NAME_WEIGHT, SUBJECT_COST),
+                (false, true) => (NAME_WEIGHT, NAME_COST),
                 (false, false) if is_subject(token) => (WORD_WEIGHT, SUBJECT_COST),
-                (false, false) if known || in_lexicon => (WORD_WEIGHT, 1.0),
-                (false, false) => (WORD_WEIGHT, UNKNOWN_COST),
+                (false, false) => (WORD_WEIGHT, cost_of(&token.text, known || in_lexicon)),
             };
             let weight = weight(base, &stands, corpus);
             Unit { label, weight, cost: weight * cost, bonus: false, stands, grams: Vec::new() }
         }
     }
+}
+
+/// How much of its weight a word speaks against a memory that lacks it: the more often people use it, the less.
+fn cost_of(stem: &str, known: bool) -> f32 {
+    let known = if known { 1.0 } else { UNKNOWN_COST };
+    known
+        * match LEXICON.frequency(stem) {
+            Frequency::Often => OFTEN_COST,
+            Frequency::Sometimes => SOMETIMES_COST,
+            Frequency::Seldom => 1.0,
+        }
 }
 
 /// Whether a token names a tool or a language.

@@ -25,11 +25,14 @@ const CLOSE_LOOK: usize = 60;
 /// The weakest match of a unit that is worth counting.
 const FAINT: f32 = 0.05;
 
+/// What is left of the confidence in an instruction for another language than the turn's.
+const OTHER_LANGUAGE: f32 = 0.5;
+
 /// The weights of the confidence. Fitted on one half of the labelled set, and looked at on the other.
-const COVERAGE: f32 = 7.0;
-const EVIDENCE: f32 = 1.3;
-const TOPIC: f32 = 2.5;
-const BIAS: f32 = -3.9;
+const COVERAGE: f32 = 6.8;
+const EVIDENCE: f32 = 1.6;
+const TOPIC: f32 = 0.8;
+const BIAS: f32 = -3.5;
 
 /// How a memory was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +74,13 @@ pub(super) fn hits(corpus: &Corpus, asked: &Asked, turn: &Turn, now: Timestamp) 
         .into_iter()
         .map(|at| {
             let fit = standing.iter().find(|(doc, _)| *doc == at).map_or(0.0, |(_, fit)| *fit);
-            scored(corpus, asked, &asked_terms, at, fit, now)
+            let other = corpus.docs[at].scope.as_ref().is_some_and(|scope| scope.is_for_another_language(turn));
+            let mut scored = scored(corpus, asked, &asked_terms, at, fit, now);
+            if other {
+                scored.hit.confidence *= OTHER_LANGUAGE;
+                scored.order *= OTHER_LANGUAGE;
+            }
+            scored
         })
         .collect();
     hits.sort_by(|one, other| {

@@ -173,6 +173,14 @@ impl Scope {
         Some(Self { facets: found, given: Vec::new() })
     }
 
+    /// Whether it is for another language than the turn's.
+    pub(crate) fn is_for_another_language(&self, turn: &Turn) -> bool {
+        let is_language = |concept: &&Concept| LEXICON.facet(**concept) == Facet::Language;
+        let mine: Vec<_> = self.facets.iter().filter(is_language).collect();
+        let mut its = turn.facets.iter().chain(&turn.seen).filter(is_language).peekable();
+        !mine.is_empty() && its.peek().is_some() && !its.any(|concept| mine.contains(&concept))
+    }
+
     /// How well it fits what a turn does, from 0 to 1.
     pub(crate) fn fits(&self, turn: &Turn) -> f32 {
         if self.given.iter().any(|given| turn.files.iter().any(|file| matches_file(&given.word, file))) {
@@ -188,10 +196,7 @@ impl Scope {
         if self.facets.is_empty() {
             return 0.0;
         }
-        let mut languages = self.facets.iter().filter(|concept| LEXICON.facet(**concept) == Facet::Language).peekable();
-        let others_language =
-            turn.facets.iter().chain(&turn.seen).any(|facet| LEXICON.facet(*facet) == Facet::Language);
-        if languages.peek().is_some() && others_language && !languages.any(has) {
+        if self.is_for_another_language(turn) {
             return 0.0;
         }
         let mut matched = 0.0_f32;

@@ -77,6 +77,9 @@ impl Splitter {
             }
             let piece = &text[at..end];
             match script {
+                Script::Latin if piece == "Go" && is_the_language(&text[end..], sentence_start) => {
+                    self.word("golang", true, &mut tokens);
+                }
                 Script::Latin => self.latin(piece, sentence_start, &mut tokens),
                 Script::Han | Script::Katakana => runs(piece, &mut tokens),
                 Script::Hangul => hangul(piece, &mut tokens),
@@ -134,6 +137,14 @@ impl Splitter {
     pub(crate) fn stem(&self, word: &str) -> String {
         if word.is_ascii() { self.stemmer.stem(word).into_owned() } else { word.to_owned() }
     }
+}
+
+/// Whether `Go` before a text is the language: inside a sentence, or before a word one does not go with.
+fn is_the_language(rest: &str, sentence_start: bool) -> bool {
+    let next = rest.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+    let goes =
+        ["to", "ahead", "on", "through", "back", "for", "with", "over", "and", "into", "in", "home", "fix", "live"];
+    !sentence_start || !next.is_empty() && !goes.contains(&next)
 }
 
 /// The pairs of neighbouring characters of a run; the character itself if it is alone.
