@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use engine::Agent;
 use engine::knowledge::{Knowledge, Selector};
 use engine::settings::Settings;
-use engine::{Agent, Session};
 use memory::index;
 use memory::instructions::{Index, Outside, Sources};
 use memory::place::{BySource, Inputs, Switch};
@@ -91,12 +91,19 @@ impl Plan {
 
     /// Gives an agent what was planned.
     pub(crate) fn give(self, agent: Agent, selector: Option<Selector>) -> Agent {
-        let knowledge = self.open(agent.session(), selector);
-        agent.with_knowledge(knowledge)
+        let agents = self.agents();
+        let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, agent.session());
+        agent.with_knowledge(knowledge.with_agents(agents))
     }
 
-    fn open(self, session: &Session, selector: Option<Selector>) -> Knowledge {
-        Knowledge::new(self.sources, self.directory.as_deref(), selector, session)
+    /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.
+    fn agents(&self) -> Vec<PathBuf> {
+        if self.directory.is_none() {
+            return Vec::new();
+        }
+        let project = memory::place::canonical_root(&self.sources.working_directory).join(".claude");
+        let user = self.sources.config_home.join("agent-memory");
+        vec![user, project.join("agent-memory"), project.join("agent-memory-local")]
     }
 }
 

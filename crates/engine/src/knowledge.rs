@@ -44,6 +44,8 @@ pub struct Knowledge {
     /// Instruction files the model has seen.
     attached: HashSet<PathBuf>,
     memory: Option<Memory>,
+    /// Where agents keep memories of their own, one folder an agent.
+    agents: Vec<PathBuf>,
     selector: Option<Selector>,
     state: State,
     asked: Option<AbortOnDropHandle<Vec<String>>>,
@@ -90,6 +92,7 @@ impl Knowledge {
             instructions: Instructions::load(sources, Reason::SessionStart),
             attached: HashSet::new(),
             memory,
+            agents: Vec::new(),
             selector,
             state: State::default(),
             asked: None,
@@ -104,6 +107,13 @@ impl Knowledge {
         }
         knowledge.warm();
         knowledge
+    }
+
+    /// Names the folders where agents keep memories of their own.
+    #[must_use]
+    pub fn with_agents(mut self, folders: Vec<PathBuf>) -> Self {
+        self.agents = folders;
+        self
     }
 
     /// Files that were loaded, and what was wrong with others.
@@ -151,10 +161,15 @@ impl Knowledge {
     /// The user said something: what the ranker is sure of comes back at once, and the selector is asked.
     pub(crate) fn said(&mut self, message: &str, doing: &Doing, scope: &Scope) -> Vec<Attached> {
         self.asked = None;
-        let Some(memory) = &self.memory else { return Vec::new() };
         if self.state.gate(message, true).is_err() {
             return Vec::new();
         }
+        let named = recall::agents(message);
+        if !named.is_empty() {
+            let found = self.of_agents(&named, message, doing);
+            return self.surface(found);
+        }
+        let Some(memory) = &self.memory else { return Vec::new() };
         let (now, ranker) = (self.world.now(), memory.ranker.clone());
         let ranked = {
             let ranker = ranker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,6 +197,27 @@ impl Knowledge {
             self.asked = Some(AbortOnDropHandle::new(tokio::spawn(asking)));
         }
         self.surface(found)
+    }
+
+    /// What the memories of agents that a message names (`@agent-NAME`) have to say to it, in place of the session's own.
+    fn of_agents(&self, named: &[String], message: &str, doing: &Doing) -> Vec<Attachment> {
+        let now = self.world.now();
+        // The name says where to look, not what for.
+        let words: Vec<&str> = message.split_whitespace().filter(|word| !word.starts_with("@agent-")).collect();
+        let (message, mut found) = (words.join(" "), Vec::new());
+        for name in named {
+            let folder = name.replace(':', "-");
+            for root in self.agents.iter().filter_map(|base| Root::open(base.join(&folder)).ok()) {
+                let Ok(ranker) = Ranker::load(&root) else { continue };
+                let key = |path: &str| root.path().join(path).display().to_string();
+                let question = Question { text: &message, doing, now };
+                for hit in ranker.choose(&question, |path| !self.state.has(&key(path))) {
+                    let surfaced = recall::surface_over(&root, &hit.path, &hit.supersedes, now);
+                    found.extend(surfaced.ok().map(|one| Attachment { path: key(&hit.path), ..one }));
+                }
+            }
+        }
+        found
     }
 
     /// What the selector has chosen by now; nothing while it thinks.

@@ -126,6 +126,28 @@ async fn instructions_come_first_and_a_folders_own_when_it_is_read() {
     assert_eq!((all.matches("Use tabs.").count(), all.matches("use spaces").count()), (1, 1));
 }
 
+/// RECALL-7: a message that names agents is searched in their memories, all of theirs, and not in the session's.
+#[tokio::test]
+async fn a_named_agents_memory_is_searched_instead() {
+    let stage = stage(SEES).await;
+    let bases = [stage.project().join("user-agents"), stage.project().join("project-agents")];
+    for (base, file) in bases.iter().zip(["a.md", "b.md"]) {
+        std::fs::create_dir_all(base.join("my-reviewer")).unwrap();
+        let text =
+            "---\nname: reviews\ndescription: Review of a deploy to production\n---\nCheck the rollback first.\n";
+        std::fs::write(base.join("my-reviewer").join(file), text).unwrap();
+    }
+    let agent = stage.agent(None);
+    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
+    knowledge.ready().await;
+    let mut agent = agent.with_knowledge(knowledge.with_agents(bases.to_vec()));
+    say(&mut agent, "@agent-my:reviewer review the deploy to production").await;
+    let recalled = stage.recalled();
+    assert_eq!(recalled.len(), 2, "{recalled:?}");
+    assert!(recalled[0].ends_with("my-reviewer/a.md") && recalled[1].ends_with("my-reviewer/b.md"), "{recalled:?}");
+}
+
 /// A memory the model saves is announced.
 #[tokio::test]
 async fn a_saved_memory_is_announced() {

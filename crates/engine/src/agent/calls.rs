@@ -1,0 +1,158 @@
+//! Running the calls of a reply: each is judged, run, and answered in the log.
+
+use tokio_util::sync::CancellationToken;
+use tools::{Call, Output, Scope, run_all};
+use transcript::Block;
+use transcript::block::Kind;
+use transcript::line::{Body, Source};
+
+use super::{Agent, NOT_RUN};
+use crate::error::Error;
+use crate::event::Event;
+use crate::permission::Answer;
+use crate::run::REPEATS_TOLD;
+use crate::session::{Beside, SeenFile};
+
+/// A call the model asks for.
+struct Asked {
+    id: String,
+    tool: String,
+    input: serde_json::Value,
+    only_looks: bool,
+    /// The input as it was written, where it is not JSON.
+    invalid: Option<String>,
+}
+
+impl Agent {
+    /// Runs the calls of a reply: neighbours that only look together, the others one by one. A call is judged when all
+    /// before it have run, since they may have moved the directory its paths start from.
+    pub(super) async fn call_tools(
+        &mut self,
+        calls: Vec<Block>,
+        repeats: u32,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let scope = self.scope.clone().with_cancel(cancel.clone());
+        let calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
+        for group in calls.chunk_by(|one, next| one.only_looks && next.only_looks) {
+            let mut allowed = Vec::new();
+            for call in group {
+                if self.may_run(call, &scope, cancel).await? {
+                    allowed.push(call);
+                }
+            }
+            let running = allowed.iter().map(|call| Call { name: call.tool.clone(), input: call.input.clone() });
+            let tools = self.tools.clone();
+            let mut written = Ok(());
+            run_all(running.collect(), &tools, &scope, |index, output| {
+                let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
+                if written.is_ok() {
+                    written = self.write_result(allowed[index], output, &scope);
+                }
+            })
+            .await;
+            written?;
+        }
+        self.touched(&calls, &scope)
+    }
+
+    fn asked(&self, block: &Block) -> Option<Asked> {
+        let Kind::ToolUse { id, name } = block.kind() else { return None };
+        let input = block.input().unwrap_or_default();
+        let known = self.tools.iter().find(|known| known.name() == &**name);
+        let only_looks = known.is_none_or(|known| known.access(&input) == tools::Access::ReadOnly);
+        let (id, tool) = (id.to_string(), name.to_string());
+        Some(Asked { id, tool, input, only_looks, invalid: provider::invalid_input(block) })
+    }
+
+    /// Asks about a call. One that may run is announced, and the file it is about to change is kept; one that may not
+    /// is answered.
+    async fn may_run(&mut self, call: &Asked, scope: &Scope, cancel: &CancellationToken) -> Result<bool, Error> {
+        if let Some(text) = &call.invalid {
+            let why = format!("The input of this call is not JSON, so it was not run. It began: {text:.200}");
+            self.write_result(call, Output::failed(why), scope)?;
+            return Ok(false);
+        }
+        let answer = self.judge(&call.tool, &call.input, scope, cancel).await;
+        if let Answer::Always(rule) = &answer {
+            self.policy.rules.allow.push((**rule).clone());
+        }
+        let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
+        if let Answer::Deny { why } = answer {
+            (self.listener)(Event::ToolDenied { id, tool, input, why: why.clone() });
+            self.write_result(call, Output::failed(why), scope)?;
+            return Ok(false);
+        }
+        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        if let Some(path) = known.and_then(|known| known.changes(&call.input, scope)) {
+            self.session.keep(&path)?;
+        }
+        (self.listener)(Event::ToolStarted { id, tool, input });
+        Ok(true)
+    }
+
+    async fn judge(&self, tool: &str, input: &serde_json::Value, scope: &Scope, cancel: &CancellationToken) -> Answer {
+        let Some(tool) = self.tools.iter().find(|known| known.name() == tool) else {
+            return Answer::Allow; // running it says which tools there are
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
+            answer = self.policy.judge(&**tool, input, scope, &*self.approver) => answer,
+        }
+    }
+
+    fn write_result(&mut self, call: &Asked, output: Output, scope: &Scope) -> Result<(), Error> {
+        let result = Block::tool_result(&call.id, &output.content, output.outcome);
+        let beside = self.beside(call, scope);
+        self.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
+        (self.listener)(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
+        Ok(())
+    }
+
+    /// What a later session has to know of this call: the file it saw, the directory it moved to.
+    fn beside(&self, call: &Asked, scope: &Scope) -> Beside {
+        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        let seen = known.and_then(|known| match known.subject(&call.input, scope) {
+            tools::Subject::Path { real, .. } => {
+                let stamp = scope.seen(&real)?;
+                Some(SeenFile { path: real, len: stamp.len, hash: stamp.hash.to_hex().to_string() })
+            }
+            _ => None,
+        });
+        let directory = (call.tool == "Bash").then(|| scope.directory());
+        Beside { seen, directory, ..Beside::default() }
+    }
+
+    /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
+    fn touched(&mut self, calls: &[Asked], scope: &Scope) -> Result<(), Error> {
+        for call in calls {
+            self.doing.tools.push(call.tool.clone());
+            let known = self.tools.iter().find(|known| known.name() == call.tool);
+            let Some(tools::Subject::Path { real, .. }) = known.map(|known| known.subject(&call.input, scope)) else {
+                continue;
+            };
+            self.doing.files.push(real.display().to_string());
+            let Some(knowledge) = &mut self.knowledge else { continue };
+            if knowledge.is_memory(&real) && known.is_some_and(|known| known.changes(&call.input, scope).is_some()) {
+                (self.listener)(Event::MemorySaved { path: real.clone() });
+            }
+            if let Some((files, attached)) = knowledge.touched(&real) {
+                (self.listener)(Event::InstructionsLoaded { files });
+                self.attach(vec![attached])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same call again gives the same again; the model is told so where it looks.
+fn told_of_repeats(output: &Output, repeats: u32) -> Output {
+    let note = format!(
+        "<system-reminder>This is call number {repeats} in a row with the same input, and its result will not change. \
+         Try something else, or say what is in the way.</system-reminder>"
+    );
+    let mut output = output.clone();
+    output.content.push(Block::text(note));
+    output
+}

@@ -1,0 +1,128 @@
+//! Asking the model: one request, its stream, and the reply in the log.
+
+use futures_util::StreamExt;
+use tokio_util::sync::CancellationToken;
+use transcript::block::Kind;
+use transcript::line::{Body, Source};
+use transcript::{Block, Id, Reply, StopReason};
+
+use super::{Agent, NOT_RUN};
+use crate::error::Error;
+use crate::event::Event;
+
+/// What the log says where the user stopped a turn.
+const INTERRUPTED: &str = "[The user interrupted this turn.]";
+
+/// What came of a request.
+pub(super) enum Replied {
+    Whole(Reply),
+    Cancelled,
+    Failed(provider::Error),
+}
+
+/// What was heard of a reply so far.
+#[derive(Default)]
+struct Heard {
+    whole: Vec<Block>,
+    text: String,
+}
+
+impl Heard {
+    fn blocks(self) -> Vec<Block> {
+        let rest = (!self.text.trim().is_empty()).then(|| Block::text(&self.text));
+        self.whole.into_iter().chain(rest).collect()
+    }
+}
+
+impl Agent {
+    /// Sends the view and passes on what comes back.
+    pub(super) async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
+        if let Some(knowledge) = &mut self.knowledge {
+            let chosen = knowledge.chosen().await;
+            self.attach(chosen)?;
+        }
+        let Some(request) = self.request() else {
+            let message = "the session has no prologue".to_owned();
+            return Ok(Replied::Failed(provider::Error::Settings { message }));
+        };
+        let tokens = self.session.log().view().tally().count();
+        (self.listener)(Event::RequestSent { round, tokens });
+        let mut events = self.model.stream(request);
+        let mut heard = Heard::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = cancel.cancelled() => None,
+                event = events.next() => event,
+            };
+            match event {
+                None if cancel.is_cancelled() => {
+                    self.interrupt(heard.blocks())?;
+                    return Ok(Replied::Cancelled);
+                }
+                None => {
+                    let (host, cause) = ("the model".to_owned(), "the stream ended without an end".to_owned());
+                    return Ok(Replied::Failed(provider::Error::Cut { host, cause }));
+                }
+                Some(provider::Event::Done(reply)) => {
+                    self.write_reply(&reply)?;
+                    (self.listener)(Event::Replied { reply: reply.clone() });
+                    return Ok(Replied::Whole(reply));
+                }
+                Some(provider::Event::Failed(error)) => return Ok(Replied::Failed(error)),
+                Some(event) => self.pass_on(event, &mut heard),
+            }
+        }
+    }
+
+    fn pass_on(&self, event: provider::Event, heard: &mut Heard) {
+        let event = match event {
+            provider::Event::Text(text) => {
+                heard.text.push_str(&text);
+                Event::Text(text)
+            }
+            provider::Event::Block(block) => {
+                heard.text.clear();
+                heard.whole.push(block);
+                return;
+            }
+            provider::Event::Restarted => {
+                *heard = Heard::default();
+                Event::Restarted
+            }
+            provider::Event::Thinking(text) => Event::Thinking(text),
+            provider::Event::ToolInput { name, .. } => Event::CallWriting { tool: name },
+            provider::Event::Retrying { attempt, after, why } => {
+                Event::Retrying { attempt, after, why: why.to_string() }
+            }
+            provider::Event::Started { .. } | provider::Event::Done(_) | provider::Event::Failed(_) => return,
+        };
+        (self.listener)(event);
+    }
+
+    fn write_reply(&mut self, reply: &Reply) -> Result<(), Error> {
+        self.session.append(Body::Assistant {
+            id: Id::from(&reply.id),
+            model: reply.model.clone(),
+            blocks: reply.blocks.clone(),
+            usage: Some(reply.usage),
+            stop: Some(reply.stop.clone()),
+        })?;
+        Ok(())
+    }
+
+    /// The user stopped the turn: what was heard of the reply is kept, calls it did not get to make are not.
+    pub(super) fn interrupt(&mut self, heard: Vec<Block>) -> Result<(), Error> {
+        let heard: Vec<Block> =
+            heard.into_iter().filter(|block| !matches!(block.kind(), Kind::ToolUse { .. })).collect();
+        if heard.iter().any(|block| *block.kind() == Kind::Text) {
+            let id = self.session.world().fresh_id();
+            let model = self.session.log().view().prologue().map(|known| known.model.clone()).unwrap_or_default();
+            let stop = Some(StopReason::Other("interrupted".into()));
+            self.session.append(Body::Assistant { id, model, blocks: heard, usage: None, stop })?;
+        }
+        self.answer_open_calls(NOT_RUN)?;
+        self.session.append(Body::User { blocks: vec![Block::text(INTERRUPTED)], source: Source::Injected })?;
+        Ok(())
+    }
+}
