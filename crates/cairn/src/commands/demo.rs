@@ -8,17 +8,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
+use engine::knowledge::Knowledge;
 use engine::permission::{Nobody, Policy};
 use engine::prompt::{Ingredients, prologue};
 use engine::run::{Ending, Limits};
 use engine::session::Fork;
-use engine::settings::{Ground, rules};
+use engine::settings::{self, Ground};
 use engine::{Agent, Event, Home, Session, World};
+use memory::instructions::Sources;
+use memory::taxonomy::{Rules, Variant, rules};
 use provider::anthropic::{Anthropic, Auth, Config};
 use simulator::{Clock, Fault, Options, Report, Script, Simulator};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tools::permission::{Mode, Rules};
+use tools::permission::{Mode, Rules as PermissionRules};
 use transcript::Block;
 use transcript::price::Prices;
 
@@ -36,7 +39,8 @@ const PACE_MS: u64 = 25;
 /// Play a coding session against a simulated model: no key, no network.
 ///
 /// A test fails in a small project; the agent finds it, reads the code, mends it and runs the tests again. Then the
-/// session is closed, opened again from its file, and asked what it did. Everything but the model is real.
+/// session is closed, opened again from its file, and asked what it did. Last, a new session, which knows nothing of the
+/// first, is asked something that only memory can answer. Everything but the model is real.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// Keep the project and the session, and say where they are.
@@ -65,6 +69,14 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     show!("\n{}\n", style.dim("The session is closed and opened again from its file."));
     let (mut agent, second) = stage.agent(Some(&id))?;
     let told = second.play(&mut agent, "What did you change?").await;
+    drop(agent);
+
+    show!("\n{}\n", style.dim("A new session begins. It knows only what the first one saved."));
+    let (mut agent, third) = stage.agent(None)?;
+    if let Some(knowledge) = agent.knowledge() {
+        knowledge.ready().await;
+    }
+    let recalled = third.play(&mut agent, "How do we turn a title into a file name here?").await;
 
     let report = stage.simulator.report();
     print_figures(&report);
@@ -73,7 +85,10 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
         let kept = folder.keep();
         show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
     }
-    anyhow::ensure!(fixed && told, "the demo did not reach its end; please report this with the output above");
+    anyhow::ensure!(
+        fixed && told && recalled,
+        "the demo did not reach its end; please report this with the output above"
+    );
     Ok(Code::Success)
 }
 
@@ -81,6 +96,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
 struct Stage {
     project: std::path::PathBuf,
     home: Home,
+    memories: std::path::PathBuf,
     simulator: Simulator,
 }
 
@@ -90,13 +106,17 @@ impl Stage {
         for (name, text) in PROJECT {
             files::replace(project.join(name), text.as_bytes())?;
         }
+        let home = Home::at(root.join("config"));
+        let memories = home.project(&project).join("memory");
+        files::create_directory(&memories)?;
         let mut script = Script::parse(SCRIPT)?;
+        script.vars.insert("memories".into(), memories.display().to_string());
         script.vars.insert("project".into(), project.display().to_string());
         if !args.fast {
             script.faults.push(Fault { slow_ms_per_event: PACE_MS, times: Some(1_000), ..Fault::default() });
         }
         let simulator = Simulator::start(script, Options { clock: Clock::Real, ..Options::default() }).await?;
-        Ok(Self { project, home: Home::at(root.join("config")), simulator })
+        Ok(Self { project, home, memories, simulator })
     }
 
     fn agent(&self, resume: Option<&str>) -> anyhow::Result<(Agent, Timeline)> {
@@ -115,26 +135,36 @@ impl Stage {
             directory: &self.project,
             extra_directories: &[],
             branch: "",
-            sections: Vec::new(),
+            sections: vec![rules(&Rules {
+                variant: Variant::Private,
+                directory: &self.memories,
+                skip_index: false,
+                extra_guidelines: None,
+                search_past: None,
+            })],
             custom: None,
             appended: None,
             now: session.world().now(),
         };
         let prologue = prologue(&ingredients, session.log().view().prologue().map(|known| &**known));
         let ground = Ground { directory: &self.project, home: None };
-        let allow = rules(&["Bash(bash test.sh)".to_owned()], &ground).map_err(engine::Error::from)?;
+        let allow = ["Bash(bash test.sh)".to_owned(), format!("Edit(/{}/**)", self.memories.display())];
+        let allow = settings::rules(&allow, &ground).map_err(engine::Error::from)?;
         let parts = Parts {
             scope: tools::Scope::new(&self.project, session.path().with_extension("")),
             model: Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?),
             session,
             tools,
-            policy: Policy { mode: Mode::AcceptEdits, rules: Rules { allow, ..Rules::default() } },
+            policy: Policy { mode: Mode::AcceptEdits, rules: PermissionRules { allow, ..PermissionRules::default() } },
             approver: Arc::new(Nobody),
             limits: Limits { max_rounds: Some(20) },
             ttl: transcript::mark::Ttl::default(),
             listener: timeline.listener(),
         };
-        Ok((Agent::new(parts, &prologue)?, timeline))
+        let agent = Agent::new(parts, &prologue)?;
+        let sources = Sources { working_directory: self.project.clone(), ..Sources::default() };
+        let knowledge = Knowledge::new(sources, Some(&self.memories), None, agent.session());
+        Ok((agent.with_knowledge(knowledge), timeline))
     }
 }
 
@@ -172,6 +202,8 @@ impl Timeline {
                     about.map(|about| about.rsplit('/').next().filter(|_| about.starts_with('/')).unwrap_or(about));
                 self.line(tool, about.unwrap_or_default());
             }
+            Event::Recalled { paths } => self.line("recall", &paths.join(", ")),
+            Event::MemorySaved { .. } => self.line("memory", "saved"),
             Event::ToolEnded { output, .. } => {
                 let failed = output.outcome == transcript::Outcome::Failed;
                 let mark = if failed { self.style.red("✗") } else { self.style.green("✓") };

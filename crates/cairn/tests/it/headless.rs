@@ -168,7 +168,13 @@ fn the_demo_reaches_its_end() {
     let root = tempfile::tempdir().unwrap();
     let ran = run(crate::stage::bare(root.path(), &root.path().join("config")).args(["demo", "--fast"]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.contains("4 tests pass") && ran.stdout.contains("0 prefix breaks"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("4 tests pass")
+            && ran.stdout.contains("earlier session")
+            && ran.stdout.contains("0 prefix breaks"),
+        "{}",
+        ran.stdout
+    );
     assert!(!ran.stdout.contains('\x1b'), "no colours in a pipe");
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0, "nothing is left behind");
 }
