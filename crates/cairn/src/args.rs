@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
-use crate::commands::{demo, instructions, memory, recall, session, simulate};
+use crate::commands::{completions, demo, instructions, man, memory, recall, reference, session, simulate};
 use crate::{env, exit};
 
 /// Memory and context for AI agents, in plain files.
@@ -12,7 +12,7 @@ use crate::{env, exit};
 /// Runs an agent session on an append-only log: what is said, done and decided is kept, and what the model sees is
 /// computed from it. Sessions lie where Claude Code keeps its own, and each program can show the other's.
 #[derive(Debug, Parser)]
-#[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}\n{}", env::help(), exit::HELP), args_conflicts_with_subcommands = true)]
+#[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}\n{}", env::help(), exit::help()), args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -21,7 +21,8 @@ pub(crate) struct Args {
     pub(crate) run: RunArgs,
 }
 
-const EXAMPLES: &str = "\
+/// Shown after the help, and in the manual page.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   cairn demo                                   see it work, without a key
   cairn                                        a session in the terminal
@@ -32,21 +33,19 @@ Examples:
   cairn session list                           the sessions of this project
   cairn session view FILE                      the request that would be sent";
 
-/// What to do other than run a session.
+/// What to do other than run a session. Each says itself what it does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Play a coding session against a simulated model: no key, no network.
     Demo(demo::DemoArgs),
-    /// Look at sessions: list, show, what would be sent, token counts, figures.
     Session(session::SessionArgs),
-    /// Memory files: list, show, add, edit, rm, mv, search, doctor, import.
     Memory(memory::MemoryArgs),
-    /// What would be recalled for a message, and why.
     Recall(recall::RecallArgs),
-    /// Instruction files: what is loaded, from where, why.
     Instructions(instructions::InstructionsArgs),
-    /// Serve a scripted Messages API on loopback, with honest prompt-cache accounting.
     Simulate(simulate::SimulateArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+    #[command(hide = true)]
+    Reference(reference::ReferenceArgs),
 }
 
 /// How to run a session.
@@ -107,20 +106,20 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
-    /// In place of the system prompt.
+    /// Text in place of the system prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,
 
-    /// After the system prompt.
+    /// Text after the system prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
 
     /// More directories to work in.
-    #[arg(long, value_name = "DIR", num_args = 1..)]
+    #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath)]
     pub(crate) add_dir: Vec<PathBuf>,
 
     /// One more settings file, or settings as JSON; stronger than the others.
-    #[arg(long, value_name = "FILE_OR_JSON")]
+    #[arg(long, value_name = "FILE_OR_JSON", value_hint = ValueHint::FilePath)]
     pub(crate) settings: Option<String>,
 }
 

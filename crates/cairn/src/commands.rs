@@ -1,10 +1,13 @@
 //! One file a command.
 
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod instructions;
+pub(crate) mod man;
 pub(crate) mod memory;
 pub(crate) mod print;
 pub(crate) mod recall;
+pub(crate) mod reference;
 pub(crate) mod session;
 pub(crate) mod simulate;
 
@@ -22,6 +25,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Man(args)) => man::run(&args),
+        Some(Command::Reference(args)) => reference::run(&args),
         None if args.run.print => print::run(&args.run).await,
         None if repl::terminal_is_capable() && !args.run.plain => repl::run(&args.run).await,
         // A pipe on stdin asks once, as with -p; a terminal that cannot be redrawn gets plain lines.

@@ -44,6 +44,16 @@ variables! {
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }
 
+/// What lies where, for the manual. `~/.claude` is the config home unless the environment says otherwise.
+pub(crate) const FILES: &[(&str, &str)] = &[
+    ("~/.claude/projects/SLUG/ID.jsonl", "A session: one line for everything that was said, done and decided."),
+    ("~/.claude/projects/SLUG/ID/", "What was kept for it: files as they were before a change."),
+    ("~/.claude/history.jsonl", "What was typed, for the history."),
+    ("~/.claude/settings.json", "Your settings."),
+    (".claude/settings.json", "The project's settings."),
+    (".claude/settings.local.json", "Your settings for this project, and rules you answered \"always\" with."),
+];
+
 impl Variable {
     /// Its value, unless it is unset or empty.
     #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]

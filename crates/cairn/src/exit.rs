@@ -25,11 +25,24 @@ pub(crate) enum Code {
     Interrupted = 130,
 }
 
+/// What each means.
+pub(crate) const ALL: &[(Code, &str)] = &[
+    (Code::Success, "done"),
+    (Code::Failure, "failed"),
+    (Code::Usage, "bad arguments"),
+    (Code::Credentials, "key missing or refused"),
+    (Code::Unavailable, "server unreachable or busy"),
+    (Code::Limit, "a limit was reached"),
+    (Code::Refused, "refused by the model or its server"),
+    (Code::Files, "a file or session could not be read or written"),
+    (Code::Interrupted, "interrupted"),
+];
+
 /// What `--help` says about them.
-pub(crate) const HELP: &str = "\
-Exit codes: 0 done, 1 failed, 2 bad arguments, 3 key missing or refused, 4 server unreachable or busy, \
-5 a limit was reached, 6 refused by the model or its server, 7 a file or session could not be read or written, \
-130 interrupted.";
+pub(crate) fn help() -> String {
+    let codes: Vec<String> = ALL.iter().map(|(code, about)| format!("{} {about}", *code as u8)).collect();
+    format!("Exit codes: {}.", codes.join(", "))
+}
 
 impl Code {
     /// The code for an error that ended the program.

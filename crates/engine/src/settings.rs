@@ -1,7 +1,9 @@
 //! Settings, merged from several files: a later one is stronger, lists are joined.
 //!
 //! The files are those Claude Code reads, so most of their keys are not for us. A key of ours with a value of the wrong
-//! type is reported with its file and left out; it never stops a session.
+//! type is reported with its file and left out; it never stops a session. [`keys`] is the table of ours.
+
+pub mod keys;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -120,87 +122,39 @@ impl Settings {
         let mut wrong = |key: &str, expected: &str| {
             warnings.push(format!("{}: {key} should be {expected}; it is left out", path.display()));
         };
-        if let Some(model) = value.get("model") {
-            match model.as_str() {
-                Some(model) => self.model = Some(model.to_owned()),
-                None => wrong("model", "a string"),
+        self.model = keys::MODEL.read(value, &mut wrong).or(self.model.take());
+        self.max_output_tokens = keys::MAX_OUTPUT_TOKENS.read(value, &mut wrong).or(self.max_output_tokens);
+        self.cache_ttl = keys::CACHE_TTL.read(value, &mut wrong).or(self.cache_ttl);
+        self.mode = keys::MODE.read(value, &mut wrong).or(self.mode);
+        prices.extend(keys::PRICES.entries(value, &mut wrong));
+        for (name, entry) in keys::PROVIDERS.entries::<Provider>(value, &mut wrong) {
+            if let (Some(price), Some(model)) = (entry.price, &entry.model) {
+                prices.push((model.clone(), price));
             }
+            self.providers.insert(name, entry);
         }
-        if let Some(tokens) = value.get("maxOutputTokens") {
-            match tokens.as_u64() {
-                Some(tokens) => self.max_output_tokens = Some(tokens),
-                None => wrong("maxOutputTokens", "a number"),
-            }
+        self.auto_memory = keys::AUTO_MEMORY.read(value, &mut wrong).or(self.auto_memory);
+        self.recall = keys::RECALL.read(value, &mut wrong).or(self.recall);
+        self.small_model = keys::SMALL_MODEL.read(value, &mut wrong).or(self.small_model.take());
+        let memory_directory = keys::MEMORY_DIRECTORY.read(value, &mut wrong);
+        self.memory_directories.extend(memory_directory.map(|directory| (path.to_owned(), directory)));
+        self.claude_md_excludes.extend(keys::EXCLUDES.texts(value, &mut wrong));
+        for directory in keys::DIRECTORIES.texts(value, &mut wrong) {
+            self.directories.push(ground.directory.join(expand(&directory, ground)));
         }
-        if let Some(ttl) = value.get("cacheTtl") {
-            match serde_json::from_value(ttl.clone()) {
-                Ok(ttl) => self.cache_ttl = Some(ttl),
-                Err(_) => wrong("cacheTtl", "\"5m\" or \"1h\""),
-            }
-        }
-        if let Some(on) = value.get("autoMemoryEnabled") {
-            match on.as_bool() {
-                Some(on) => self.auto_memory = Some(on),
-                None => wrong("autoMemoryEnabled", "true or false"),
-            }
-        }
-        if let Some(on) = value.get("recall") {
-            match on.as_bool() {
-                Some(on) => self.recall = Some(on),
-                None => wrong("recall", "true or false"),
-            }
-        }
-        if let Some(model) = value.get("smallModel") {
-            match model.as_str() {
-                Some(model) => self.small_model = Some(model.to_owned()),
-                None => wrong("smallModel", "a string"),
-            }
-        }
-        if let Some(directory) = value.get("autoMemoryDirectory") {
-            match directory.as_str() {
-                Some(directory) => self.memory_directories.push((path.to_owned(), directory.to_owned())),
-                None => wrong("autoMemoryDirectory", "a path"),
-            }
-        }
-        self.claude_md_excludes.extend(strings(value, "claudeMdExcludes").map(str::to_owned));
-        for (model, price) in value.get("prices").and_then(Value::as_object).into_iter().flatten() {
-            match serde_json::from_value(price.clone()) {
-                Ok(price) => prices.push((model.clone(), price)),
-                Err(_) => {
-                    wrong("prices", "an object of {input, output, cacheWrite5m, cacheWrite1h, cacheRead} by model");
-                }
-            }
-        }
-        for (name, entry) in value.get("providers").and_then(Value::as_object).into_iter().flatten() {
-            match serde_json::from_value::<Provider>(entry.clone()) {
-                Ok(entry) => {
-                    if let (Some(price), Some(model)) = (entry.price, &entry.model) {
-                        prices.push((model.clone(), price));
-                    }
-                    self.providers.insert(name.clone(), entry);
-                }
-                Err(error) => wrong(&format!("providers.{name}"), &format!("an entry with type and baseUrl ({error})")),
-            }
-        }
-        let permissions = value.get("permissions").cloned().unwrap_or_default();
-        if let Some(mode) = permissions.get("defaultMode") {
-            match serde_json::from_value(mode.clone()) {
-                Ok(mode) => self.mode = Some(mode),
-                Err(_) => wrong("permissions.defaultMode", "default, acceptEdits, plan or bypassPermissions"),
-            }
-        }
-        for directory in strings(&permissions, "additionalDirectories") {
-            self.directories.push(ground.directory.join(expand(directory, ground)));
-        }
+        let lists = [
+            (keys::ALLOW.texts(value, &mut wrong), &mut self.rules.allow),
+            (keys::ASK.texts(value, &mut wrong), &mut self.rules.ask),
+            (keys::DENY.texts(value, &mut wrong), &mut self.rules.deny),
+        ];
         let places = Places {
             directory: ground.directory.to_owned(),
             settings: settings_root(path),
             home: ground.home.map(Path::to_owned),
         };
-        let lists = [("allow", &mut self.rules.allow), ("ask", &mut self.rules.ask), ("deny", &mut self.rules.deny)];
-        for (key, rules) in lists {
-            for text in strings(&permissions, key) {
-                match Rule::parse(text, &places) {
+        for (texts, rules) in lists {
+            for text in texts {
+                match Rule::parse(&text, &places) {
                     Ok(rule) => rules.push(rule),
                     Err(error) => warnings.push(format!("{}: {error}", path.display())),
                 }
@@ -237,10 +191,6 @@ fn split_rules(text: &str) -> Vec<&str> {
     }
     parts.push(&text[start..]);
     parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
-}
-
-fn strings<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
-    value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn expand(path: &str, ground: &Ground<'_>) -> PathBuf {
