@@ -127,7 +127,11 @@ pub(crate) async fn agent(
     policy.rules.allow.extend(settings::rules(&args.allowed_tools, &place.ground()).map_err(engine::Error::from)?);
     policy.rules.deny.extend(settings::rules(&args.disallowed_tools, &place.ground()).map_err(engine::Error::from)?);
 
-    policy.rules.allow.extend(settings::rules(&plan.prepare(), &place.ground()).map_err(engine::Error::from)?);
+    let temporary = session.path().with_extension("");
+    let mut allowed = plan.prepare();
+    // Results that were put into files can be read again.
+    allowed.push(format!("Read(/{}/**)", temporary.display()));
+    policy.rules.allow.extend(settings::rules(&allowed, &place.ground()).map_err(engine::Error::from)?);
     warnings.append(&mut plan.warnings);
 
     let mut directories = settings.directories.clone();
@@ -154,7 +158,6 @@ pub(crate) async fn agent(
         now: session.world().now(),
     };
     let prologue = prompt::prologue(&ingredients, known.as_deref());
-    let temporary = session.path().with_extension("");
     let denied = policy.rules.clone();
     let mut scope = tools::Scope::new(&place.directory, temporary)
         .with_directories(directories)

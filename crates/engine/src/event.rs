@@ -93,6 +93,13 @@ pub enum Event {
         /// What it gave.
         output: Output,
     },
+    /// Oversized results went to disk.
+    Spilled {
+        /// How many.
+        results: usize,
+        /// Tokens that stay out of the view, by estimate.
+        freed: u64,
+    },
     /// The turn is over.
     TurnEnded {
         /// What all its requests used.

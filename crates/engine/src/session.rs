@@ -185,6 +185,19 @@ impl Session {
         extras.filter_map(|extra: &RawValue| serde_json::from_str(extra.get()).ok())
     }
 
+    /// Keeps a tool's whole result in a file of its own, and says where. The id comes from a model: it names a file, and
+    /// nothing but one.
+    pub fn keep_result(&self, id: &str, extension: &str, text: &str) -> Result<PathBuf, Error> {
+        let folder = files::Root::create(self.path().with_extension("").join("tool-results"))?;
+        let plain: String =
+            id.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' }).collect();
+        let name = format!("{}.{extension}", &plain[..plain.len().min(100)]);
+        match folder.create_new(&name, text.as_bytes(), 0o600) {
+            Ok(()) | Err(files::Error::Exists { .. }) => Ok(folder.path().join(name)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// A crash leaves calls without results; the API takes no history with such.
     fn close_open_calls(&mut self) -> Result<(), Error> {
         for call in self.log.view().open_calls() {

@@ -10,3 +10,5 @@ mod asking;
 mod knowing;
 #[path = "it/shape.rs"]
 mod shape;
+#[path = "it/spilling.rs"]
+mod spilling;

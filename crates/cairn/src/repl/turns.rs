@@ -172,6 +172,13 @@ impl Repl {
                 self.finished.push(vec![Span::new(&format!("memory saved: {name}"), Look::of(Colour::Green))]);
             }
             Event::Warning(text) => self.finished.push(super::warning_row(&text)),
+            Event::Spilled { results, freed } => {
+                let text = format!(
+                    "{} put into files, {freed} tokens kept out of the window",
+                    count(results, "result", "results")
+                );
+                self.finished.push(vec![Span::new(&text, Look::DIM)]);
+            }
             Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
         }
     }

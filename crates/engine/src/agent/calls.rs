@@ -1,9 +1,11 @@
 //! Running the calls of a reply: each is judged, run, and answered in the log.
 
+use context::spill::Fresh;
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Output, Scope, run_all};
+use tools::{Call, Limit, Output, Scope, run_all};
 use transcript::Block;
 use transcript::block::Kind;
+use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::line::{Body, Source};
 
 use super::{Agent, NOT_RUN};
@@ -53,7 +55,43 @@ impl Agent {
             .await;
             written?;
         }
+        self.spill()?;
         self.touched(&calls, &scope)
+    }
+
+    /// Puts oversized results into files, before the model has seen them; previews stay in the view.
+    fn spill(&mut self) -> Result<(), Error> {
+        let limit = |tool: &str| match self.tools.iter().find(|known| known.name() == tool)?.limit() {
+            Limit::Characters(characters) => Some(characters),
+            Limit::Unlimited => None,
+        };
+        let view = self.session.log().view();
+        let fresh = view.fresh_results();
+        let fresh: Vec<Fresh<'_>> =
+            fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(tool) }).collect();
+        let spills = context::spill::decide(&fresh);
+        if spills.is_empty() {
+            return Ok(());
+        }
+        let sizes = fresh.iter().filter(|one| spills.iter().any(|spill| spill.id == one.id));
+        let whole = view.tally().estimate(sizes.map(|one| one.result.size()).sum());
+        let mut replacements = Vec::new();
+        for spill in &spills {
+            let replacement = match &spill.file {
+                None => spill.replacement(""),
+                Some(file) => match self.session.keep_result(&spill.id, file.extension, spill.content()) {
+                    Ok(path) => spill.replacement(&path.display().to_string()),
+                    Err(error) => spill.truncated(&error.to_string()),
+                },
+            };
+            replacements.push(Replacement { tool_use_id: spill.id.clone(), replacement });
+        }
+        let stays = replacements.iter().map(|one| Block::text(&one.replacement).size()).sum();
+        let freed = whole.saturating_sub(self.session.log().view().tally().estimate(stays));
+        let reason = Reason { freed: Some(freed), changes_from: None, why: Some("over the limit of a result".into()) };
+        self.session.append(Body::Commit(Commit { act: Act::Spill { replacements }, reason }))?;
+        (self.listener)(Event::Spilled { results: spills.len(), freed });
+        Ok(())
     }
 
     fn asked(&self, block: &Block) -> Option<Asked> {

@@ -49,6 +49,23 @@ impl View {
         self.last_reply.map_or(0, |reply| self.blocks().take_while(|(item, _, _)| *item < reply).count())
     }
 
+    /// The results of the newest reply's calls, as the tools returned them: the call's id, the tool, the result.
+    pub fn fresh_results(&self) -> Vec<(&str, &str, &Block)> {
+        let Some(Item { content: Content::Reply { blocks, calls }, .. }) =
+            self.last_reply.map(|item| &self.items[item])
+        else {
+            return Vec::new();
+        };
+        let name = |wanted: &str| {
+            blocks.iter().find_map(|block| match block.kind() {
+                Kind::ToolUse { id, name } if &**id == wanted => Some(&**name),
+                _ => None,
+            })
+        };
+        let answered = calls.iter().filter_map(|call| Some((&*call.id, name(&call.id)?, call.result.as_ref()?)));
+        answered.collect()
+    }
+
     /// Calls of the newest reply that have no result yet, in order.
     pub fn open_calls(&self) -> Vec<Block> {
         let Some(Item { content: Content::Reply { blocks, calls }, .. }) =
