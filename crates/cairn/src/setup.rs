@@ -4,24 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::agent::{Listener, Parts};
-use engine::home::git_branch;
-use engine::permission::{Approver, Policy};
-use engine::prompt::{self, Ingredients};
-use engine::run::Limits;
+use engine::permission::Approver;
 use engine::session::Fork;
 use engine::settings::{self, Ground, Settings};
 use engine::{Agent, Home, Session, World};
+use transcript::price::Prices;
 use transcript::window::{Window, WindowHints};
-use transcript::{Thinking, price::Prices};
 
 use crate::args::RunArgs;
 use crate::knowledge::Plan;
 use crate::{env, model};
-
-/// The most a reply may be when nobody says.
-pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
-/// Thinking below this is refused by the API.
-const LEAST_THINKING: u64 = 1_024;
 
 /// Where this program runs.
 #[derive(Debug, Clone)]
@@ -118,75 +110,39 @@ pub(crate) async fn agent(
             .map(|line| format!("{}: line {} was skipped: {}", session.path().display(), line.number, line.why)),
     );
 
-    let known = session.log().view().prologue().cloned();
+    let rules = |texts: &[String]| settings::rules(texts, &place.ground()).map_err(engine::Error::from);
+    let selector = chosen.selector(&settings);
     let mut plan = Plan::new(place, &settings);
-    let sections = plan.sections();
-
-    let mut policy = Policy { mode: tools::permission::Mode::default(), rules: settings.rules.clone() };
-    policy.mode = args.permission_mode.map(Into::into).or(settings.mode).unwrap_or_default();
-    policy.rules.allow.extend(settings::rules(&args.allowed_tools, &place.ground()).map_err(engine::Error::from)?);
-    policy.rules.deny.extend(settings::rules(&args.disallowed_tools, &place.ground()).map_err(engine::Error::from)?);
-
-    let temporary = session.path().with_extension("");
-    let mut allowed = plan.prepare();
-    // Results that were put into files can be read again.
-    allowed.push(format!("Read(/{}/**)", temporary.display()));
-    policy.rules.allow.extend(settings::rules(&allowed, &place.ground()).map_err(engine::Error::from)?);
+    let mut parts = Parts::new(chosen.model, chosen.name).with_settings(&settings);
+    parts.sections = plan.sections();
+    parts.policy.mode = args.permission_mode.map_or(parts.policy.mode, Into::into);
+    parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
+    parts.policy.rules.allow.extend(rules(&plan.prepare())?);
+    parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);
     warnings.append(&mut plan.warnings);
-
-    let mut directories = settings.directories.clone();
     for directory in &args.add_dir {
         let directory = place.directory.join(directory);
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
-        directories.push(directory);
+        parts.directories.push(directory);
     }
-    let tools = tools::standard();
-    let max_tokens = env::MAX_OUTPUT.number()?.or(settings.max_output_tokens).unwrap_or(MAX_OUTPUT_TOKENS);
-    let branch = git_branch(&place.directory);
-    let ingredients = Ingredients {
-        model: &chosen.name,
-        max_tokens,
-        thinking: thinking(env::MAX_THINKING.number()?, max_tokens),
-        betas: Vec::new(),
-        tools: tools.iter().map(|tool| tool.definition()).collect(),
-        directory: &place.directory,
-        extra_directories: &directories,
-        branch: &branch,
-        sections,
-        custom: args.system_prompt.as_deref(),
-        appended: args.append_system_prompt.as_deref(),
-        now: session.world().now(),
-    };
-    let prologue = prompt::prologue(&ingredients, known.as_deref());
-    let denied = policy.rules.clone();
-    let mut scope = tools::Scope::new(&place.directory, temporary)
-        .with_directories(directories)
-        .with_readable(Arc::new(move |path| may_read(&denied, path)));
-    if let Some(home) = &place.user_home {
-        scope = scope.with_home(home.clone());
-    }
+    parts.max_tokens = env::MAX_OUTPUT.number()?.unwrap_or(parts.max_tokens);
+    parts.thinking = env::MAX_THINKING.number()?;
+    parts.system.clone_from(&args.system_prompt);
+    parts.appended.clone_from(&args.append_system_prompt);
+    parts.user_home.clone_from(&place.user_home);
+    parts.limits.max_rounds = args.max_turns;
+    parts.approver = approver;
+    parts.listener = listener;
     let window = Window::of(&WindowHints {
         model: &chosen.full_name,
         configured: chosen.window,
         max_context_tokens: env::MAX_CONTEXT.number()?,
         auto_compact_window: env::COMPACT_WINDOW.number()?,
-        max_output: max_tokens,
+        max_output: parts.max_tokens,
         ..WindowHints::default()
     });
-    let mode = policy.mode;
-    let selector = chosen.selector(&settings);
-    let parts = Parts {
-        session,
-        model: chosen.model,
-        tools,
-        scope,
-        policy,
-        approver,
-        limits: Limits { max_rounds: args.max_turns },
-        ttl: settings.cache_ttl.unwrap_or_default(),
-        listener,
-    };
-    let agent = plan.give(Agent::new(parts, &prologue)?, selector);
+    let mode = parts.policy.mode;
+    let agent = plan.give(Agent::new(session, parts)?, selector);
     Ok(Ready { agent, prices: settings.prices, warnings, mode, window })
 }
 
@@ -224,17 +180,4 @@ fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Session, Vec<e
     }
     let session = Session::create(&place.home, &place.directory, args.session_id.as_deref(), world)?;
     Ok((session, Vec::new()))
-}
-
-/// Whether no rule keeps a file from being read; searches leave out those that one does.
-fn may_read(rules: &tools::permission::Rules, path: &Path) -> bool {
-    let subject = tools::Subject::Path { named: path.to_owned(), real: path.to_owned() };
-    !matches!(rules.decide("Read", &subject), tools::permission::Verdict::Deny(_))
-}
-
-/// A budget for thinking that the API takes: at least 1,024 and below the output limit.
-fn thinking(budget: Option<u64>, max_tokens: u64) -> Option<Thinking> {
-    let budget = budget.filter(|&budget| budget > 0)?;
-    let most = max_tokens.checked_sub(1).filter(|&most| most >= LEAST_THINKING)?;
-    Some(Thinking::Enabled { budget_tokens: budget.clamp(LEAST_THINKING, most) })
 }

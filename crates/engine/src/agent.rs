@@ -1,6 +1,7 @@
 //! The driver: takes the steps the machine names, until the turn is over.
 
 mod calls;
+mod parts;
 mod reply;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tools::{Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{Ttl, mark};
-use transcript::{Block, Outcome, Prologue, Request, Usage};
+use transcript::{Block, Outcome, Request, Usage};
 
 use crate::error::Error;
 use crate::event::Event;
@@ -21,6 +22,7 @@ use crate::knowledge::{Attached, Knowledge};
 use crate::permission::{Approver, Policy};
 use crate::run::{Ending, Limits, Run, Step};
 use crate::session::Session;
+pub use parts::{MAX_OUTPUT_TOKENS, Parts};
 use reply::Replied;
 
 /// What a call is answered when the user stopped the turn before it ran.
@@ -44,28 +46,6 @@ pub struct Agent {
     knowledge: Option<Knowledge>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
-}
-
-/// What an agent is made of.
-pub struct Parts {
-    /// Where everything is written down.
-    pub session: Session,
-    /// The model it talks to.
-    pub model: Arc<dyn Model>,
-    /// What it can do.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// Where it can do it.
-    pub scope: Scope,
-    /// What it may do.
-    pub policy: Policy,
-    /// Who is asked about the rest.
-    pub approver: Arc<dyn Approver>,
-    /// What bounds a turn.
-    pub limits: Limits,
-    /// How long the provider keeps the cached prefix.
-    pub ttl: Ttl,
-    /// Who hears of what happens.
-    pub listener: Listener,
 }
 
 /// A turn that is over.
@@ -95,10 +75,12 @@ pub enum End {
 }
 
 impl Agent {
-    /// Puts an agent together. `prologue` is written to the log where it is not there yet; a resumed session remembers
-    /// the files it has seen and where it worked.
-    pub fn new(parts: Parts, prologue: &Prologue) -> Result<Self, Error> {
-        let Parts { mut session, model, tools, scope, policy, approver, limits, ttl, listener } = parts;
+    /// Puts an agent together. What stands before the messages is written to the log where it is not there yet; a
+    /// resumed session remembers the files it has seen and where it worked.
+    pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
+        let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
+        let Parts { model, tools, mut policy, approver, limits, ttl, listener, .. } = parts;
+        policy.rules.allow.extend(parts::kept(&session)?);
         for beside in session.beside() {
             if let Some(seen) = beside.seen
                 && let Ok(hash) = seen.hash.parse()
@@ -109,13 +91,13 @@ impl Agent {
                 scope.set_directory(directory);
             }
         }
-        if session.log().view().prologue().map(|known| &**known) != Some(prologue) {
+        if session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
             session.append(Body::Prologue(prologue.clone()))?;
         }
         listener(Event::SessionStarted {
             session: session.id().to_owned(),
             file: session.path().to_owned(),
-            model: prologue.model.clone(),
+            model: prologue.model,
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: policy.mode,
         });
@@ -179,6 +161,11 @@ impl Agent {
         let messages = view.messages();
         let marks = mark(&prologue, &messages, view.answered(), self.ttl);
         Some(Request { prologue, messages, marks })
+    }
+
+    /// One turn for a text, which nobody stops.
+    pub async fn say(&mut self, text: &str) -> Turn {
+        self.turn(vec![Block::text(text)], &CancellationToken::new()).await
     }
 
     /// One turn: the user's words, and everything until the model answers without calling a tool.

@@ -4,6 +4,32 @@
 //! drives it: it calls the model, asks for permission, runs tools, and appends what happened. What is to be seen of it
 //! leaves as [`Event`]s; they are also the points where hooks attach.
 //!
+//! A session inside a program of your own is a model, a session, and what it may do ([`agent::Parts`]):
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use engine::provider::anthropic::{Anthropic, Auth, BASE_URL, Config};
+//! use engine::{Agent, Event, Home, Session, World, agent::Parts};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Anthropic::new(Config::new(BASE_URL, Auth::ApiKey("key".into())))?;
+//! let session = Session::create(&Home::at("/var/lib/me"), "/srv/project".as_ref(), None, World::real())?;
+//! let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
+//! parts.listener = Arc::new(|event| {
+//!     if let Event::Text(text) = event {
+//!         print!("{text}");
+//!     }
+//! });
+//! let mut agent = Agent::new(session, parts)?;
+//! let turn = agent.say("What does this project do?").await;
+//! # drop(turn);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/embed.rs` is a whole program. A session is continued with [`Session::resume`]; one who can be asked for
+//! permission is a [`permission::Approver`].
+//!
 //! The engine never touches a terminal, reads no environment and listens on no port: the binary does.
 
 pub mod agent;
@@ -21,6 +47,9 @@ pub mod session;
 pub mod settings;
 pub mod stats;
 pub mod world;
+
+// Those below, so that a program need name only this crate.
+pub use {provider, tools, transcript};
 
 pub use agent::{Agent, Turn};
 pub use error::Error;

@@ -22,6 +22,7 @@ use crate::world::World;
 #[derive(Debug)]
 pub struct Session {
     id: String,
+    directory: PathBuf,
     file: files::Log,
     log: Log,
     context: Context,
@@ -133,7 +134,7 @@ impl Session {
         let file = files::Log::open(path, &holder)?;
         let cwd = directory.to_string_lossy().into_owned();
         let context = Context { session: id.clone(), cwd, branch: git_branch(directory) };
-        Ok(Self { id, file, log, context, world })
+        Ok(Self { id, directory: directory.to_owned(), file, log, context, world })
     }
 
     /// Appends what was said or decided. It is on the disk when this returns.
@@ -162,6 +163,11 @@ impl Session {
     /// The session's id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Where its work is done.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Its file.

@@ -6,6 +6,8 @@ mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/embed.rs"]
+mod embed;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/shape.rs"]

@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
 use engine::knowledge::Knowledge;
-use engine::permission::{Nobody, Policy};
-use engine::prompt::{Ingredients, prologue};
-use engine::run::{Ending, Limits};
+use engine::permission::Policy;
+use engine::run::Ending;
 use engine::session::Fork;
 use engine::settings::{self, Ground};
 use engine::{Agent, Event, Home, Session, World};
@@ -20,9 +19,7 @@ use memory::taxonomy::{Rules, Variant, rules};
 use provider::anthropic::{Anthropic, Auth, Config};
 use simulator::{Clock, Fault, Options, Report, Script, Simulator};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tools::permission::{Mode, Rules as PermissionRules};
-use transcript::Block;
 use transcript::price::Prices;
 
 use crate::exit::Code;
@@ -33,6 +30,9 @@ const SCRIPT: &str = include_str!("demo/script.toml");
 const PROJECT: [(&str, &str); 2] =
     [("slug.sh", include_str!("demo/slug.sh")), ("test.sh", include_str!("demo/test.sh"))];
 const MODEL: &str = "claude-sonnet-5";
+/// The most a reply may be, and the most requests in a turn: far more than the script needs.
+const MAX_TOKENS: u64 = 8_000;
+const MAX_ROUNDS: u32 = 20;
 /// How slowly the simulated model speaks, so that it can be watched.
 const PACE_MS: u64 = 25;
 
@@ -125,43 +125,24 @@ impl Stage {
             Some(id) => Session::resume(&self.home, &self.project, id, Fork::No, World::real())?.0,
             None => Session::create(&self.home, &self.project, None, World::real())?,
         };
-        let tools = tools::standard();
-        let ingredients = Ingredients {
-            model: MODEL,
-            max_tokens: 8_000,
-            thinking: None,
-            betas: Vec::new(),
-            tools: tools.iter().map(|tool| tool.definition()).collect(),
-            directory: &self.project,
-            extra_directories: &[],
-            branch: "",
-            sections: vec![rules(&Rules {
-                variant: Variant::Private,
-                directory: &self.memories,
-                skip_index: false,
-                extra_guidelines: None,
-                search_past: None,
-            })],
-            custom: None,
-            appended: None,
-            now: session.world().now(),
-        };
-        let prologue = prologue(&ingredients, session.log().view().prologue().map(|known| &**known));
         let ground = Ground { directory: &self.project, home: None };
         let allow = ["Bash(bash test.sh)".to_owned(), format!("Edit(/{}/**)", self.memories.display())];
         let allow = settings::rules(&allow, &ground).map_err(engine::Error::from)?;
-        let parts = Parts {
-            scope: tools::Scope::new(&self.project, session.path().with_extension("")),
-            model: Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?),
-            session,
-            tools,
-            policy: Policy { mode: Mode::AcceptEdits, rules: PermissionRules { allow, ..PermissionRules::default() } },
-            approver: Arc::new(Nobody),
-            limits: Limits { max_rounds: Some(20) },
-            ttl: transcript::mark::Ttl::default(),
-            listener: timeline.listener(),
-        };
-        let agent = Agent::new(parts, &prologue)?;
+        let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?;
+        let mut parts = Parts::new(Arc::new(model), MODEL);
+        parts.max_tokens = MAX_TOKENS;
+        parts.sections = vec![rules(&Rules {
+            variant: Variant::Private,
+            directory: &self.memories,
+            skip_index: false,
+            extra_guidelines: None,
+            search_past: None,
+        })];
+        parts.policy =
+            Policy { mode: Mode::AcceptEdits, rules: PermissionRules { allow, ..PermissionRules::default() } };
+        parts.limits.max_rounds = Some(MAX_ROUNDS);
+        parts.listener = timeline.listener();
+        let agent = Agent::new(session, parts)?;
         let sources = Sources { working_directory: self.project.clone(), ..Sources::default() };
         let knowledge = Knowledge::new(sources, Some(&self.memories), None, agent.session());
         Ok((agent.with_knowledge(knowledge), timeline))
@@ -183,7 +164,7 @@ impl Timeline {
 
     async fn play(&self, agent: &mut Agent, said: &str) -> bool {
         self.line("you", said);
-        let turn = agent.turn(vec![Block::text(said)], &CancellationToken::new()).await;
+        let turn = agent.say(said).await;
         self.quiet();
         matches!(turn.end, End::Ended(Ending::Answered))
     }

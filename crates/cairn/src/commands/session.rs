@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use engine::agent::MAX_OUTPUT_TOKENS;
 use engine::home::SessionFile;
 use engine::record::{self, Record};
 use engine::session::Fork;
@@ -22,7 +23,7 @@ use transcript::{Log, Prologue, Request, Role};
 use crate::env;
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::setup::{MAX_OUTPUT_TOKENS, Place};
+use crate::setup::Place;
 use crate::style::{Style, one_line};
 
 /// Look at sessions, whoever wrote them.

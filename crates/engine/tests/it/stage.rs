@@ -1,14 +1,12 @@
 //! An agent in a temporary project, with a clock and names that repeat.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::agent::{Parts, Turn};
 use engine::knowledge::{Knowledge, Selector};
-use engine::permission::{Approver, Nobody, Policy};
-use engine::prompt::{Ingredients, prologue};
-use engine::run::Limits;
+use engine::permission::{Approver, Nobody};
 use engine::session::Fork;
 use engine::{Agent, Event, Home, Session, World};
 use memory::instructions::Sources;
@@ -89,35 +87,14 @@ impl Stage {
             Some(id) => Session::resume(&self.home(), &project, id, Fork::No, world(1_000)).unwrap().0,
             None => Session::create(&self.home(), &project, None, world(0)).unwrap(),
         };
-        let tools = tools::standard();
-        let ingredients = Ingredients {
-            model: "claude-sonnet-5",
-            max_tokens: 4_000,
-            thinking: None,
-            betas: Vec::new(),
-            tools: tools.iter().map(|tool| tool.definition()).collect(),
-            directory: Path::new("/project"),
-            extra_directories: &[],
-            branch: "main",
-            sections: Vec::new(),
-            custom: None,
-            appended: None,
-            now: session.world().now(),
-        };
-        let prologue = prologue(&ingredients, session.log().view().prologue().map(|known| &**known));
         let events = self.events.clone();
-        let parts = Parts {
-            scope: tools::Scope::new(&project, session.path().with_extension("")),
-            model: Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap()),
-            session,
-            tools,
-            policy: Policy { mode: self.mode, ..Policy::default() },
-            approver: self.approver.clone(),
-            limits: Limits::default(),
-            ttl: transcript::mark::Ttl::default(),
-            listener: Arc::new(move |event| events.lock().unwrap().push(event)),
-        };
-        Agent::new(parts, &prologue).unwrap()
+        let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
+        let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
+        parts.max_tokens = 4_000;
+        parts.policy.mode = self.mode;
+        parts.approver = self.approver.clone();
+        parts.listener = Arc::new(move |event| events.lock().unwrap().push(event));
+        Agent::new(session, parts).unwrap()
     }
 
     /// The shape of what the model saw last: one line a block, breakpoints as `*`.

@@ -1,0 +1,140 @@
+//! What an agent is put together from.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use provider::Model;
+use tools::permission::{Rule, Rules, Verdict};
+use tools::{Scope, Subject, Tool};
+use transcript::mark::Ttl;
+use transcript::{Prologue, Thinking};
+
+use super::Listener;
+use crate::error::Error;
+use crate::home::git_branch;
+use crate::permission::{Approver, Nobody, Policy};
+use crate::prompt::{Ingredients, prologue};
+use crate::run::Limits;
+use crate::session::Session;
+use crate::settings::{Ground, Settings, rules};
+
+/// The most a reply may be when nobody says.
+pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
+/// Thinking below this is refused by the API.
+const LEAST_THINKING: u64 = 1_024;
+
+/// What an agent is made of, besides its session. [`Parts::new`] has a sensible value for everything; change what you
+/// need, and hand it to [`Agent::new`](super::Agent::new).
+pub struct Parts {
+    /// The model it talks to.
+    pub model: Arc<dyn Model>,
+    /// That model's name, as the provider knows it.
+    pub name: String,
+    /// The most a reply may be, in tokens.
+    pub max_tokens: u64,
+    /// The budget for thinking, in tokens; none or zero is no thinking.
+    pub thinking: Option<u64>,
+    /// What it can do.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Where it may work, besides the session's directory.
+    pub directories: Vec<PathBuf>,
+    /// What `~` stands for.
+    pub user_home: Option<PathBuf>,
+    /// Sections of the system prompt that belong to the session, such as the rules of its memory.
+    pub sections: Vec<String>,
+    /// In place of our own system prompt.
+    pub system: Option<String>,
+    /// After the system prompt.
+    pub appended: Option<String>,
+    /// What it may do.
+    pub policy: Policy,
+    /// Who is asked about the rest.
+    pub approver: Arc<dyn Approver>,
+    /// What bounds a turn.
+    pub limits: Limits,
+    /// How long the provider keeps the cached prefix.
+    pub ttl: Ttl,
+    /// Who hears of what happens.
+    pub listener: Listener,
+}
+
+impl Parts {
+    /// The standard tools, nobody to ask, and nobody who listens.
+    pub fn new(model: Arc<dyn Model>, name: impl Into<String>) -> Self {
+        Self {
+            model,
+            name: name.into(),
+            max_tokens: MAX_OUTPUT_TOKENS,
+            thinking: None,
+            tools: tools::standard(),
+            directories: Vec::new(),
+            user_home: None,
+            sections: Vec::new(),
+            system: None,
+            appended: None,
+            policy: Policy::default(),
+            approver: Arc::new(Nobody),
+            limits: Limits::default(),
+            ttl: Ttl::default(),
+            listener: Arc::new(|_| {}),
+        }
+    }
+
+    /// With what the settings say of rules, mode, directories and limits.
+    #[must_use]
+    pub fn with_settings(mut self, settings: &Settings) -> Self {
+        self.policy = Policy { mode: settings.mode.unwrap_or_default(), rules: settings.rules.clone() };
+        self.directories.clone_from(&settings.directories);
+        self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
+        self.ttl = settings.cache_ttl.unwrap_or_default();
+        self
+    }
+
+    /// What stands before the messages; of a resumed session, as it was sent before.
+    pub(super) fn prologue(&self, session: &Session) -> Prologue {
+        let ingredients = Ingredients {
+            model: &self.name,
+            max_tokens: self.max_tokens,
+            thinking: self.thinking.and_then(|budget| thinking(budget, self.max_tokens)),
+            betas: Vec::new(),
+            tools: self.tools.iter().map(|tool| tool.definition()).collect(),
+            directory: session.directory(),
+            extra_directories: &self.directories,
+            branch: &git_branch(session.directory()),
+            sections: self.sections.clone(),
+            custom: self.system.as_deref(),
+            appended: self.appended.as_deref(),
+            now: session.world().now(),
+        };
+        prologue(&ingredients, session.log().view().prologue().map(|known| &**known))
+    }
+
+    /// Where the tools run. What a rule keeps from being read, searches do not find.
+    pub(super) fn scope(&self, session: &Session) -> Scope {
+        let rules = self.policy.rules.clone();
+        let scope = Scope::new(session.directory(), session.path().with_extension(""))
+            .with_directories(self.directories.clone())
+            .with_readable(Arc::new(move |path| may_read(&rules, path)));
+        match &self.user_home {
+            Some(home) => scope.with_home(home.clone()),
+            None => scope,
+        }
+    }
+}
+
+/// Results that were put into files beside the session can be read again.
+pub(super) fn kept(session: &Session) -> Result<Vec<Rule>, Error> {
+    let inside = format!("Read(/{}/**)", session.path().with_extension("").display());
+    Ok(rules(&[inside], &Ground { directory: session.directory(), home: None })?)
+}
+
+fn may_read(rules: &Rules, path: &Path) -> bool {
+    let subject = Subject::Path { named: path.to_owned(), real: path.to_owned() };
+    !matches!(rules.decide("Read", &subject), Verdict::Deny(_))
+}
+
+/// A budget for thinking that the API takes: at least 1,024 and below the output limit.
+fn thinking(budget: u64, max_tokens: u64) -> Option<Thinking> {
+    let most = max_tokens.checked_sub(1).filter(|&most| most >= LEAST_THINKING && budget > 0)?;
+    Some(Thinking::Enabled { budget_tokens: budget.clamp(LEAST_THINKING, most) })
+}
