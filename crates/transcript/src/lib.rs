@@ -7,6 +7,7 @@ pub mod log;
 pub mod mark;
 pub mod message;
 pub mod price;
+pub mod size;
 mod text;
 pub mod tokens;
 pub mod view;

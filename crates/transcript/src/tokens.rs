@@ -7,11 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::block::{Block, Size};
+use crate::block::Block;
 use crate::id::Id;
 use crate::line::{Body, Line};
 use crate::log::Log;
 use crate::message::{Prologue, Usage};
+use crate::size::Size;
 
 /// A picture or document, flat.
 pub const MEDIA_TOKENS: f64 = 2_000.0;

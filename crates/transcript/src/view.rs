@@ -22,11 +22,12 @@ mod emit;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::block::{Block, Kind, Size};
+use crate::block::{Block, Kind};
 use crate::commit::{Act, Commit};
 use crate::id::Id;
 use crate::line::{Body, Line, Source};
 use crate::message::{Prologue, Usage};
+use crate::size::Size;
 use crate::tokens::Tally;
 
 use cover::CommitState;

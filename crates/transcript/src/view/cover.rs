@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::{Change, Content, View};
-use crate::block::{Block, Kind, Size};
+use crate::block::{Block, Kind};
 use crate::commit::{Act, Commit, Extent};
+use crate::size::Size;
 
 /// A commit as the view keeps it.
 #[derive(Debug, Clone)]

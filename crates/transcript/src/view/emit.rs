@@ -1,8 +1,9 @@
 //! What an item contributes to the request, and the request as a whole.
 
 use super::{Call, Content, Item, View};
-use crate::block::{Block, Kind, Size};
+use crate::block::{Block, Kind};
 use crate::message::{Message, Role};
+use crate::size::Size;
 
 /// What the first message says when the log begins in the middle.
 const NO_START: &str = "[The beginning of this conversation is not available.]";
