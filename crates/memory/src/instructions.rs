@@ -8,10 +8,10 @@
 
 pub mod include;
 mod render;
+mod report;
 mod rules;
 
 use std::collections::HashSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::frontmatter;
@@ -19,6 +19,7 @@ use crate::markdown;
 use rules::{Globs, Waiting};
 
 pub use render::{first_message, nested};
+pub use report::{Loaded, Note, Owner, Reason, What};
 
 /// A file with more characters is loaded with a warning.
 pub const LONG_FILE: usize = 40_000;
@@ -68,87 +69,6 @@ pub struct Index {
     pub path: PathBuf,
     /// What of it is loaded.
     pub text: String,
-}
-
-/// Whose file it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    /// The organisation's.
-    Managed,
-    /// The user's, for all projects.
-    User,
-    /// The project's, for all who work on it.
-    Project,
-    /// The user's, for this project.
-    Local,
-    /// The memory index.
-    AutoMem,
-}
-
-/// Why a file was loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The session began.
-    SessionStart,
-    /// Its directory was read.
-    NestedTraversal,
-    /// A file that its rule is for was touched.
-    PathGlobMatch,
-    /// Another file includes it.
-    Include,
-    /// The context was compacted.
-    Compact,
-}
-
-/// A file that was loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Whose it is (`memory_type` to hooks).
-    pub owner: Owner,
-    /// Why it was loaded.
-    pub reason: Reason,
-    /// The file that includes it.
-    pub parent: Option<PathBuf>,
-    /// The patterns of a rule.
-    pub globs: Vec<String>,
-    /// The text, without frontmatter and comments.
-    pub text: String,
-    /// How many bytes the file has.
-    pub size: u64,
-}
-
-/// Something that was not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// The file, or the pattern.
-    pub path: PathBuf,
-    /// The file that asked for it.
-    pub parent: Option<PathBuf>,
-    /// What.
-    pub what: What,
-}
-
-/// What was not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// An included file does not exist.
-    Missing,
-    /// Includes are nested too deep.
-    TooDeep,
-    /// An included file is no text.
-    NotText,
-    /// It cannot be read: a device, a pipe, too large, not permitted.
-    Unreadable(String),
-    /// It is long. It was loaded.
-    Long(usize),
-    /// An include leads outside the project, and that was not agreed to.
-    Outside,
-    /// A pattern is no glob.
-    BadGlob(String),
-    /// There are too many files.
-    TooMany,
 }
 
 /// What is loaded, and what waits to be.
@@ -409,50 +329,4 @@ fn real(path: &Path) -> PathBuf {
 
 fn exists(path: &Path) -> bool {
     files::open(path).is_ok()
-}
-
-impl Owner {
-    /// The word hooks get.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Managed => "Managed",
-            Self::User => "User",
-            Self::Project => "Project",
-            Self::Local => "Local",
-            Self::AutoMem => "AutoMem",
-        }
-    }
-}
-
-impl Reason {
-    /// The word hooks get.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SessionStart => "session_start",
-            Self::NestedTraversal => "nested_traversal",
-            Self::PathGlobMatch => "path_glob_match",
-            Self::Include => "include",
-            Self::Compact => "compact",
-        }
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path.display())?;
-        match &self.what {
-            What::Missing => write!(f, "does not exist, skipped")?,
-            What::TooDeep => write!(f, "included more than {DEEPEST_INCLUDE} levels deep, skipped")?,
-            What::NotText => write!(f, "is no text, skipped")?,
-            What::Unreadable(why) => write!(f, "skipped: {why}")?,
-            What::Long(length) => write!(f, "has {length} characters (over {LONG_FILE}); every request carries them")?,
-            What::Outside => write!(f, "lies outside the project and was not agreed to, skipped")?,
-            What::BadGlob(why) => write!(f, "is no glob: {why}")?,
-            What::TooMany => write!(f, "more than {MOST_FILES} files, the rest is skipped")?,
-        }
-        match &self.parent {
-            Some(parent) => write!(f, " (from {})", parent.display()),
-            None => Ok(()),
-        }
-    }
 }

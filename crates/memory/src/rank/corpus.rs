@@ -171,8 +171,9 @@ pub(crate) fn concept_term(concept: Concept) -> String {
 pub(crate) fn phrases(tokens: &[Token]) -> Vec<(std::ops::Range<usize>, Vec<Concept>)> {
     let mut found: Vec<(std::ops::Range<usize>, Vec<Concept>)> = Vec::new();
     let latin: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].form == Form::Word).collect();
+    let opens: Vec<bool> = tokens.iter().map(|token| LEXICON.opens_phrase(&token.text)).collect();
     for len in (2..=LEXICON.longest_phrase()).rev() {
-        for window in latin.windows(len) {
+        for window in latin.windows(len).filter(|window| opens[window[0]]) {
             let range = window[0]..window[len - 1] + 1;
             if found.iter().any(|(other, _)| other.start < range.end && range.start < other.end) {
                 continue;

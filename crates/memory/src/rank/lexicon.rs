@@ -41,6 +41,8 @@ pub(crate) struct Lexicon {
     longest_run: usize,
     /// The most words a phrase has.
     longest_phrase: usize,
+    /// The stems a phrase begins with.
+    openings: HashMap<String, ()>,
     facets: Vec<Facet>,
     common: HashMap<String, ()>,
     stop: HashMap<String, ()>,
@@ -67,6 +69,7 @@ impl Lexicon {
             runs: HashMap::new(),
             longest_run: 1,
             longest_phrase: 1,
+            openings: HashMap::new(),
             facets: Vec::new(),
             common: set(COMMON, |word| stemmer.stem(word).into_owned()),
             stop: set(STOP, str::to_owned),
@@ -101,6 +104,9 @@ impl Lexicon {
         }
         let stems: Vec<_> = word.split(['_', '-', '/']).map(|part| stemmer.stem(part).into_owned()).collect();
         self.longest_phrase = self.longest_phrase.max(stems.len());
+        if let [first, _, ..] = stems.as_slice() {
+            self.openings.insert(first.clone(), ());
+        }
         push(self.words.entry(stems.join(" ")).or_default(), concept);
     }
 
@@ -115,6 +121,11 @@ impl Lexicon {
             let word: String = chars[..len].iter().collect();
             self.runs.get(&word).map(|concepts| (len, concepts.as_slice()))
         })
+    }
+
+    /// Whether a phrase begins with a stem.
+    pub(crate) fn opens_phrase(&self, stem: &str) -> bool {
+        self.openings.contains_key(stem)
     }
 
     /// The most words a phrase has.
