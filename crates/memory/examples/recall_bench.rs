@@ -30,10 +30,22 @@ fn main() {
     let (tuned, held) = bench::halves(&answers);
     println!("{} memories, {} questions", set.memories.len(), set.questions.len());
     println!("all    {}", Figures::of(&answers));
-    println!("tuned  {}", Figures::of(tuned));
-    println!("held   {}", Figures::of(held));
+    println!("fitted {}", Figures::of(tuned));
+    println!("other  {}", Figures::of(held));
     for (kind, figures) in bench::by_kind(&answers) {
         println!("  {kind:12} {figures}");
+    }
+    if files.is_empty() {
+        let second = Set::read(
+            include_str!("../tests/recall/other_memories.txt"),
+            include_str!("../tests/recall/other_queries.txt"),
+        );
+        println!("\nsecond set, {} memories, {} questions", second.memories.len(), second.questions.len());
+        let answers = second.ask(now);
+        println!("all    {}", Figures::of(&answers));
+        for (kind, figures) in bench::by_kind(&answers) {
+            println!("  {kind:12} {figures}");
+        }
     }
     for (at, answer) in answers.iter().enumerate() {
         let good = |hit: &memory::rank::Hit| answer.question.wanted.contains(&hit.path);
