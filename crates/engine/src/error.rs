@@ -44,6 +44,20 @@ pub enum Error {
         /// How many lines it has.
         lines: usize,
     },
+    /// There is no such commit, or it does not count.
+    #[error("there is nothing to undo: {commit} is no commit that counts")]
+    NothingToUndo {
+        /// As it was asked for.
+        commit: String,
+    },
+    /// Taking a commit back would bring more into view than the window holds.
+    #[error("it cannot be undone: the view would have {tokens} tokens, and the window holds {window}")]
+    WouldNotFit {
+        /// The view without the commit.
+        tokens: u64,
+        /// The window without the room for a reply.
+        window: u64,
+    },
     /// A settings file that is no JSON object.
     #[error("{path}: {why}")]
     Settings {

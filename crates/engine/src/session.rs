@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use transcript::commit::{Act, Commit};
+use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Context, Line, Source};
 use transcript::view::Change;
+use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome};
 
 use crate::error::Error;
@@ -247,8 +248,28 @@ pub enum Fork {
     Yes,
 }
 
-/// Takes back a commit: the line to append, if there is such a commit and it counts.
-pub fn undo(log: &Log, commit: &Id) -> Option<Body> {
-    let act = Act::Undo { commit: commit.clone() };
-    log.view().counts(commit).then(|| Body::Commit(Commit { act, reason: transcript::commit::Reason::default() }))
+impl Session {
+    /// Takes back a commit: the view is again what it would be without it. Refused where that would not fit the window.
+    pub fn undo(&mut self, commit: &Id, window: &Window) -> Result<(), Error> {
+        if !self.log.view().counts(commit) {
+            return Err(Error::NothingToUndo { commit: commit.to_string() });
+        }
+        let body = Body::Commit(Commit { act: Act::Undo { commit: commit.clone() }, reason: Reason::default() });
+        // Tried on a copy: what does not fit is never written.
+        let mut trial = self.log.clone();
+        trial.append(Line::new(self.world.fresh_id(), trial.tip().cloned(), self.world.now(), body.clone()));
+        let (tokens, before) = (trial.view().tally().count(), self.log.view().tally().count());
+        if tokens > window.effective && tokens > before {
+            return Err(Error::WouldNotFit { tokens, window: window.effective });
+        }
+        self.append(body)?;
+        Ok(())
+    }
+
+    /// The newest commit that counts and can be taken back.
+    pub fn newest_commit(&self) -> Option<Id> {
+        let commits = self.log.lines().iter().rev().filter(|line| matches!(&line.body, Body::Commit(_)));
+        let counting = commits.filter_map(|line| line.id.as_ref()).find(|id| self.log.view().counts(id));
+        counting.cloned()
+    }
 }

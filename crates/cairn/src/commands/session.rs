@@ -61,6 +61,16 @@ enum SessionCommand {
         #[arg(long)]
         jsonl: bool,
     },
+    /// Take a decision about context back: the newest, or the one named. Undoing an undo does it again.
+    Undo {
+        /// Which session.
+        file: String,
+        /// The commit's uuid.
+        commit: Option<String>,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Copy a session under a new id; both can go on.
     Fork {
         /// Which.
@@ -111,6 +121,7 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
         SessionCommand::Show { file, json, at: None } => show(&read(&place, file)?.log, *json)?,
         SessionCommand::Show { file, json, at: Some(round) } => show(&at_round(&find(&place, file)?, *round)?, *json)?,
         SessionCommand::Export { file, jsonl } => export(&place, file, *jsonl)?,
+        SessionCommand::Undo { file, commit, json } => undo(&place, file, commit.as_deref(), *json)?,
         SessionCommand::Fork { file, json } => fork(&place, file, *json)?,
         SessionCommand::Rm { file, yes } => remove(&find(&place, file)?, *yes)?,
         SessionCommand::View { file, json } => view(&read(&place, file)?.log, *json)?,
@@ -226,6 +237,33 @@ fn fork(place: &Place, name: &str, as_json: bool) -> anyhow::Result<()> {
         data!("{id}  {file}")?;
     }
     Ok(())
+}
+
+fn undo(place: &Place, name: &str, commit: Option<&str>, as_json: bool) -> anyhow::Result<()> {
+    let path = files::real(find(place, name)?)?;
+    let (mut session, _) = Session::resume_file(&place.home, &place.directory, &path, Fork::No, World::real())?;
+    let commit = commit.map(transcript::Id::from).or_else(|| session.newest_commit());
+    let commit = commit.ok_or_else(|| anyhow::anyhow!("there is nothing to undo: the session has no commits"))?;
+    let before = session.log().view().tally().count();
+    let model = models(session.log()).next_back().unwrap_or_default();
+    session.undo(&commit, &window(session.log(), &model)?)?;
+    let after = session.log().view().tally().count();
+    if as_json {
+        data!("{}", json!({"undone": commit, "tokensBefore": before, "tokensAfter": after, "session": session.id()}))?;
+    } else {
+        data!("undone {commit}: the view had {before} tokens and has {after}")?;
+    }
+    Ok(())
+}
+
+fn window(log: &Log, model: &str) -> anyhow::Result<Window> {
+    Ok(Window::of(&WindowHints {
+        model,
+        max_context_tokens: env::MAX_CONTEXT.number()?,
+        auto_compact_window: env::COMPACT_WINDOW.number()?,
+        max_output: log.view().prologue().map_or(MAX_OUTPUT_TOKENS, |known| known.max_tokens),
+        ..WindowHints::default()
+    }))
 }
 
 fn remove(path: &Path, yes: bool) -> anyhow::Result<()> {
@@ -355,13 +393,7 @@ fn models(log: &Log) -> impl DoubleEndedIterator<Item = String> {
 fn stats(record: &Record, as_json: bool) -> anyhow::Result<()> {
     let log = &record.log;
     let stats = Stats::of(log, &Prices::default());
-    let window = Window::of(&WindowHints {
-        model: &stats.model,
-        max_context_tokens: env::MAX_CONTEXT.number()?,
-        auto_compact_window: env::COMPACT_WINDOW.number()?,
-        max_output: log.view().prologue().map_or(MAX_OUTPUT_TOKENS, |known| known.max_tokens),
-        ..WindowHints::default()
-    });
+    let window = window(log, &stats.model)?;
     let fill = window.fill(stats.context_tokens, AutoCompact::On);
     if as_json {
         let mut facts = serde_json::to_value(&stats)?;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use engine::agent::{End, Turn};
 use engine::rewind::Scope as RewindScope;
 use engine::run::Ending;
-use engine::session::undo;
 use engine::stats::Stats;
 use engine::{Agent, Event};
 use tokio_util::sync::CancellationToken;
@@ -386,9 +385,9 @@ impl Repl {
             self.hint = Some("nothing to undo".into());
             return Ok(());
         };
-        if let Some(body) = undo(agent.session().log(), &commit) {
-            agent.session_mut().append(body)?;
-            self.note("the conversation is where it was");
+        match agent.session_mut().undo(&commit, &self.status.window) {
+            Ok(()) => self.note("the conversation is where it was"),
+            Err(error) => self.note(&error.to_string()),
         }
         Ok(())
     }

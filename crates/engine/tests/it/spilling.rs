@@ -45,6 +45,31 @@ async fn a_spilled_result_keeps_its_preview() {
     assert!(events.iter().any(|event| matches!(event, Event::Spilled { results: 1, freed } if *freed > 100_000)));
 }
 
+/// LOG-12: a commit can be undone and done again; an undo that would not fit the window is refused, with the size, and
+/// nothing is written.
+#[tokio::test]
+async fn an_undo_that_would_not_fit_is_refused() {
+    let stage = Stage::new(PRINTER).await;
+    let mut agent = stage.agent(None);
+    say(&mut agent, "go").await;
+    let session = agent.session_mut();
+    let spill = session.newest_commit().unwrap();
+    let lines = session.log().lines().len();
+    let small = transcript::window::Window { size: 100_000, effective: 80_000 };
+    let error = session.undo(&spill, &small).unwrap_err().to_string();
+    assert!(error.contains("80000") && error.contains("tokens"), "{error}");
+    assert_eq!(session.log().lines().len(), lines);
+    let large = transcript::window::Window { size: 1_000_000, effective: 980_000 };
+    let text = |session: &engine::Session| session.log().view().messages()[2].blocks[0].result_text();
+    let preview = text(session);
+    session.undo(&spill, &large).unwrap();
+    assert!(text(session).ends_with("line 60000"));
+    assert!(session.undo(&spill, &large).is_err(), "it does not count any more");
+    let undo = session.newest_commit().unwrap();
+    session.undo(&undo, &large).unwrap();
+    assert_eq!(text(session), preview);
+}
+
 /// SPILL-5: where the folder cannot be written, the result is cut in place and says so.
 #[tokio::test]
 async fn a_result_that_cannot_be_kept_is_cut() {
