@@ -31,7 +31,8 @@ Examples:
   cairn -p 'and the tests?' --continue         go on where you left off
   cairn -p 'fix it' --permission-mode acceptEdits --allowedTools 'Bash(cargo *)'
   cairn session list                           the sessions of this project
-  cairn session view FILE                      the request that would be sent";
+  cairn session view FILE                      the request that would be sent
+  cairn recall 'how do we deploy?'             what it remembers about that";
 
 /// What to do other than run a session. Each says itself what it does.
 #[derive(Debug, Subcommand)]

@@ -47,7 +47,14 @@ variables! {
 /// What lies where, for the manual. `~/.claude` is the config home unless the environment says otherwise.
 pub(crate) const FILES: &[(&str, &str)] = &[
     ("~/.claude/projects/SLUG/ID.jsonl", "A session: one line for everything that was said, done and decided."),
-    ("~/.claude/projects/SLUG/ID/", "What was kept for it: files as they were before a change."),
+    (
+        "~/.claude/projects/SLUG/ID/",
+        "What was kept for it: files as they were before a change, results too long for the window.",
+    ),
+    (
+        "~/.claude/projects/SLUG/memory/",
+        "What the agent remembers of the project: Markdown files, and MEMORY.md as their index.",
+    ),
     ("~/.claude/history.jsonl", "What was typed, for the history."),
     ("~/.claude/settings.json", "Your settings."),
     (".claude/settings.json", "The project's settings."),
