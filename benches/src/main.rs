@@ -14,6 +14,7 @@ mod count;
 mod load;
 mod log;
 mod prose;
+mod recall;
 mod recording;
 mod start;
 mod table;
@@ -30,8 +31,13 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 4] =
-    [("tokens", tokens::measure), ("log", log::measure), ("load", load::measure), ("start", start::measure)];
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 5] = [
+    ("tokens", tokens::measure),
+    ("log", log::measure),
+    ("load", load::measure),
+    ("recall", recall::measure),
+    ("start", start::measure),
+];
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
