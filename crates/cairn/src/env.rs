@@ -25,6 +25,7 @@ variables! {
     BASE_URL = "ANTHROPIC_BASE_URL", "The server to talk to.";
     OPENAI_KEY = "OPENAI_API_KEY", "The key for an OpenAI-compatible server; used when there is none for Anthropic.";
     OPENAI_BASE = "OPENAI_BASE_URL", "An OpenAI-compatible server, such as http://127.0.0.1:11434/v1.";
+    NO_LOCAL = "CAIRN_NO_LOCAL_SERVER", "1 keeps from looking for a model server on this machine when no key is set.";
     MODEL = "ANTHROPIC_MODEL", "The model, when neither a flag nor the settings name one.";
     CONFIG_DIR = "CLAUDE_CONFIG_DIR", "The config home instead of `~/.claude`.";
     MAX_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "The most tokens a reply may have.";

@@ -99,7 +99,8 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
 
 /// A server on this machine, on one of the ports such servers use.
 async fn local(wanted: Option<String>) -> anyhow::Result<Chosen> {
-    let found = openai::discover(&USUAL, QUICK).await;
+    let wanted_local = env::NO_LOCAL.flag() != Some(true);
+    let found = if wanted_local { openai::discover(&USUAL, QUICK).await } else { Vec::new() };
     let has = |server: &openai::Found| wanted.as_ref().is_none_or(|name| server.models.contains(name));
     let server = found.iter().find(|server| !server.models.is_empty() && has(server));
     let server = server.or_else(|| found.iter().find(|server| !server.models.is_empty())).ok_or(NoModel)?;

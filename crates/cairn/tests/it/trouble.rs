@@ -30,7 +30,7 @@ fn a_refused_key_is_an_error_of_its_own_and_is_never_shown() {
 #[test]
 fn without_a_key_three_lines_say_what_to_do() {
     let root = tempfile::tempdir().unwrap();
-    let ran = run(bare(root.path(), &root.path().join("config")).args(["-p", "hi"]));
+    let ran = run(bare(root.path(), &root.path().join("config")).args(["-p", "hi"]).env("CAIRN_NO_LOCAL_SERVER", "1"));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
     assert!(ran.stderr.contains("ANTHROPIC_API_KEY") && ran.stderr.contains("cairn demo"), "{ran:?}");
     assert!(!root.path().join("config").exists(), "nothing is written before there is something to write");
