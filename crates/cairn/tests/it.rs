@@ -11,6 +11,8 @@
 #[path = "it/stage.rs"]
 mod stage;
 
+#[path = "it/clients.rs"]
+mod clients;
 #[path = "it/docs.rs"]
 mod docs;
 #[path = "it/edges.rs"]

