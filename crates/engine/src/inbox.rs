@@ -27,7 +27,8 @@ impl Inbox {
         self.waiting().iter().cloned().collect()
     }
 
-    pub(crate) fn next(&self) -> Option<Vec<Block>> {
+    /// Takes the oldest one: its round has come.
+    pub fn next(&self) -> Option<Vec<Block>> {
         self.waiting().pop_front()
     }
 

@@ -3,12 +3,16 @@
 //! Before a tool changes a file, what it contains is kept in the session's folder, named by its hash, and the log says
 //! which file it was. Going back writes every file that was changed since as it was before the first change, and keeps
 //! what it overwrites in the same way: so going back is a change like any other, and can itself be undone.
+//!
+//! The log also says where each going back began. Undoing it returns to that place: the files as they were there, the
+//! conversation as it was there. What was said or changed in between is hidden, and nothing of it is lost.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Source};
+use transcript::window::Window;
 use transcript::{Block, Id};
 
 use crate::error::Error;
@@ -39,8 +43,26 @@ pub enum Was {
     NotKept,
 }
 
+/// Going back begins here, as the log has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "rewinding")]
+struct Rewinding {
+    to: Id,
+    scope: Scope,
+}
+
+/// A going back was undone, as the log has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "rewind-undone")]
+#[serde(rename_all = "camelCase")]
+struct Undone {
+    /// The line where it began.
+    began_at: Id,
+}
+
 /// How much goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Scope {
     /// What was said.
     Conversation,
@@ -68,7 +90,7 @@ pub struct Rewound {
     pub files: Vec<PathBuf>,
     /// Files that could not be brought back, with the reason.
     pub failed: Vec<(PathBuf, String)>,
-    /// The commit that hides the conversation; undoing it brings it back.
+    /// The commit that changed the conversation, if it was changed.
     pub commit: Option<Id>,
 }
 
@@ -114,23 +136,87 @@ impl Session {
 
     /// Goes back to before a line.
     pub fn rewind(&mut self, line: &Id, scope: Scope) -> Result<Rewound, Error> {
+        self.note(&serde_json::to_value(Rewinding { to: line.clone(), scope }).unwrap_or_default())?;
         let mut rewound = Rewound::default();
         if scope != Scope::Conversation {
-            self.rewind_files(line, &mut rewound)?;
+            self.files_as_before(line, &mut rewound)?;
         }
-        if scope != Scope::Files
-            && let Some(last) = self.log().tip().cloned()
-        {
-            let act = Act::Rewind { first: line.clone(), last };
-            let reason =
-                Reason { changes_from: Some(line.clone()), why: Some("the user went back".into()), freed: None };
-            self.append(Body::Commit(Commit { act, reason }))?;
-            rewound.commit = self.log().lines().last().and_then(|line| line.id.clone());
+        if scope != Scope::Files {
+            rewound.commit = self.hide_from(line, "the user went back")?;
         }
         Ok(rewound)
     }
 
-    fn rewind_files(&mut self, line: &Id, rewound: &mut Rewound) -> Result<(), Error> {
+    /// Undoes the newest going back that was not undone yet: files and conversation are as they were before it. None
+    /// if there is no such; refused, and nothing changed, where the conversation would not fit the window.
+    pub fn undo_rewind(&mut self, window: &Window) -> Result<Option<Rewound>, Error> {
+        let Some((place, began_at, scope)) = self.newest_rewind() else { return Ok(None) };
+        let mut rewound = Rewound::default();
+        if scope != Scope::Files {
+            rewound.commit = self.show_again(place, window)?;
+        }
+        if scope != Scope::Conversation {
+            self.files_as_before(&began_at, &mut rewound)?;
+        }
+        self.note(&serde_json::to_value(Undone { began_at }).unwrap_or_default())?;
+        Ok(Some(rewound))
+    }
+
+    /// Shows the conversation as it was when a going back began, and hides what was said since.
+    fn show_again(&mut self, place: usize, window: &Window) -> Result<Option<Id>, Error> {
+        let after = &self.log().lines()[place..];
+        let hiding = after.iter().find_map(|line| match &line.body {
+            Body::Commit(Commit { act: Act::Rewind { .. }, .. }) => line.id.clone(),
+            _ => None,
+        });
+        let said = |body: &Body| matches!(body, Body::User { .. } | Body::Assistant { .. } | Body::Attachment { .. });
+        let since = after.iter().find(|line| said(&line.body)).and_then(|line| line.id.clone());
+        let Some(hiding) = hiding.filter(|commit| self.log().view().counts(commit)) else { return Ok(None) };
+        let hidden = match since {
+            Some(since) => self.hide_from(&since, "the user undid going back")?,
+            None => None,
+        };
+        if let Err(error) = self.undo(&hiding, window) {
+            if let Some(hidden) = hidden {
+                let (act, reason) = (Act::Undo { commit: hidden }, Reason::default());
+                self.append(Body::Commit(Commit { act, reason }))?;
+            }
+            return Err(error);
+        }
+        Ok(self.newest_line())
+    }
+
+    /// Where the newest going back began that was not undone, and how much it took back.
+    fn newest_rewind(&self) -> Option<(usize, Id, Scope)> {
+        let mut undone: Vec<Id> = Vec::new();
+        for (place, line) in self.log().lines().iter().enumerate().rev() {
+            let (Body::Meta(meta), Some(id)) = (&line.body, &line.id) else { continue };
+            if let Ok(one) = serde_json::from_str::<Undone>(meta.get()) {
+                undone.push(one.began_at);
+            } else if let Ok(one) = serde_json::from_str::<Rewinding>(meta.get())
+                && !undone.contains(id)
+            {
+                return Some((place, id.clone(), one.scope));
+            }
+        }
+        None
+    }
+
+    /// Hides a line and all that followed.
+    fn hide_from(&mut self, line: &Id, why: &str) -> Result<Option<Id>, Error> {
+        let Some(last) = self.log().tip().cloned() else { return Ok(None) };
+        let act = Act::Rewind { first: line.clone(), last };
+        let reason = Reason { changes_from: Some(line.clone()), why: Some(why.into()), freed: None };
+        self.append(Body::Commit(Commit { act, reason }))?;
+        Ok(self.newest_line())
+    }
+
+    fn newest_line(&self) -> Option<Id> {
+        self.log().lines().last().and_then(|line| line.id.clone())
+    }
+
+    /// Writes every file that was changed after a line as it was there.
+    fn files_as_before(&mut self, line: &Id, rewound: &mut Rewound) -> Result<(), Error> {
         let after = self.log().lines().iter().skip_while(|one| one.id.as_ref() != Some(line));
         let mut first: Vec<Kept> = Vec::new();
         for kept in after.filter_map(|line| kept(&line.body)) {

@@ -10,6 +10,8 @@ mod asking;
 mod embed;
 #[path = "it/knowing.rs"]
 mod knowing;
+#[path = "it/rewind.rs"]
+mod rewind;
 #[path = "it/shape.rs"]
 mod shape;
 #[path = "it/spilling.rs"]

@@ -1,0 +1,146 @@
+use engine::rewind::Scope;
+use transcript::Block;
+use transcript::window::Window;
+
+use crate::stage::{Stage, say};
+
+/// A model that writes a file, reads it, and edits it.
+const AUTHOR: &str = r#"
+    [[rule]]
+    when = { user = "create", missing = "Created" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/new.txt", content = "new\n" } }]
+    [[rule]]
+    when = { user = "edit", missing = "old" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/old.txt" } }]
+    [[rule]]
+    when = { user = "edit", missing = "Edited" }
+    call = [{ tool = "Edit", input = { file_path = "{{ project }}/old.txt", old_string = "old", new_string = "young" } }]
+    [[rule]]
+    say = "Done."
+"#;
+
+const WIDE: Window = Window { size: 200_000, effective: 180_000 };
+
+async fn worked() -> (Stage, engine::Agent) {
+    let stage = Stage::new(AUTHOR).await;
+    std::fs::write(stage.project().join("old.txt"), "old\n").unwrap();
+    let mut agent = stage.agent(None);
+    say(&mut agent, "create it").await;
+    say(&mut agent, "edit it").await;
+    assert_eq!(files(&stage), (Some("young\n".to_owned()), Some("new\n".to_owned())));
+    (stage, agent)
+}
+
+/// The file that was there, and the one that was not.
+fn files(stage: &Stage) -> (Option<String>, Option<String>) {
+    let read = |name: &str| std::fs::read_to_string(stage.project().join(name)).ok();
+    (read("old.txt"), read("new.txt"))
+}
+
+fn visible(agent: &engine::Agent) -> Vec<String> {
+    agent.session().points().into_iter().rev().map(|point| point.text).collect()
+}
+
+fn before() -> (Option<String>, Option<String>) {
+    (Some("old\n".to_owned()), None)
+}
+
+fn after() -> (Option<String>, Option<String>) {
+    (Some("young\n".to_owned()), Some("new\n".to_owned()))
+}
+
+/// LOG-14: before Write and Edit change a file its content is kept; one can go back to any message of the user.
+#[tokio::test]
+async fn going_back_brings_back_the_files_as_they_were_at_any_message() {
+    let (stage, mut agent) = worked().await;
+    let points = agent.session().points();
+    assert_eq!(visible(&agent), ["create it", "edit it"]);
+    assert_eq!(points.iter().map(|point| point.files).collect::<Vec<_>>(), [1, 2]);
+    let rewound = agent.session_mut().rewind(&points[0].line, Scope::Files).unwrap();
+    assert_eq!((rewound.files.len(), rewound.failed.len(), rewound.commit), (1, 0, None));
+    assert_eq!(files(&stage), (Some("old\n".to_owned()), Some("new\n".to_owned())));
+    agent.session_mut().rewind(&points[1].line, Scope::Files).unwrap();
+    assert_eq!(files(&stage), before());
+    assert_eq!(visible(&agent), ["create it", "edit it"], "the conversation stays");
+}
+
+/// LOG-14: the conversation alone goes back, and the model sees nothing of what was taken back.
+#[tokio::test]
+async fn going_back_takes_the_conversation_alone() {
+    let (stage, mut agent) = worked().await;
+    let line = agent.session().points()[0].line.clone();
+    agent.session_mut().rewind(&line, Scope::Conversation).unwrap();
+    assert_eq!((visible(&agent), files(&stage)), (vec!["create it".to_owned()], after()));
+    say(&mut agent, "hello").await;
+    let sent = stage.simulator.requests().pop().unwrap().to_string();
+    assert!(sent.contains("create it") && !sent.contains("edit it"), "{sent}");
+}
+
+/// LOG-14: going back can itself be undone, files and conversation, also after the session was closed.
+#[tokio::test]
+async fn going_back_is_undone_with_its_files() {
+    let (stage, mut agent) = worked().await;
+    let whole: Vec<Vec<Block>> =
+        agent.session().log().view().messages().into_iter().map(|message| message.blocks).collect();
+    let first = agent.session().points().pop().unwrap().line;
+    agent.session_mut().rewind(&first, Scope::Both).unwrap();
+    assert_eq!((visible(&agent).len(), files(&stage)), (0, before()));
+    let id = agent.session().id().to_owned();
+    drop(agent);
+    let mut agent = stage.agent(Some(&id));
+    let undone = agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
+    assert_eq!((undone.files.len(), undone.failed.len(), files(&stage)), (2, 0, after()));
+    let again: Vec<Vec<Block>> =
+        agent.session().log().view().messages().into_iter().map(|message| message.blocks).collect();
+    assert_eq!(again, whole);
+    assert!(agent.session_mut().undo_rewind(&WIDE).unwrap().is_none(), "there is no other");
+}
+
+/// LOG-14: several are undone one after the other, and what was done in between goes out of sight.
+#[tokio::test]
+async fn undoing_returns_to_where_going_back_began_whatever_came_since() {
+    let (stage, mut agent) = worked().await;
+    let points = agent.session().points();
+    agent.session_mut().rewind(&points[1].line, Scope::Both).unwrap();
+    say(&mut agent, "create it anew").await;
+    assert_eq!(
+        (visible(&agent), files(&stage)),
+        (vec!["create it anew".to_owned()], (Some("old\n".into()), Some("new\n".into())))
+    );
+    let line = agent.session().points()[0].line.clone();
+    agent.session_mut().rewind(&line, Scope::Both).unwrap();
+    assert_eq!((visible(&agent).len(), files(&stage)), (0, before()));
+    agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
+    assert_eq!((visible(&agent).len(), files(&stage).1), (1, Some("new\n".to_owned())));
+    agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
+    assert_eq!((visible(&agent), files(&stage)), (vec!["create it".to_owned(), "edit it".to_owned()], after()));
+    say(&mut agent, "hello").await;
+    assert_eq!(stage.simulator.report().totals.refused, 0);
+}
+
+/// LOG-14: what would not fit the window stays hidden, and the files stay with it.
+#[tokio::test]
+async fn undoing_is_refused_where_the_window_is_too_small() {
+    let (stage, mut agent) = worked().await;
+    let first = agent.session().points().pop().unwrap().line;
+    agent.session_mut().rewind(&first, Scope::Both).unwrap();
+    say(&mut agent, "something new").await;
+    let narrow = Window { size: 10, effective: 10 };
+    assert!(matches!(agent.session_mut().undo_rewind(&narrow), Err(engine::Error::WouldNotFit { .. })));
+    assert_eq!((visible(&agent), files(&stage)), (vec!["something new".to_owned()], before()));
+    assert!(agent.session_mut().undo_rewind(&WIDE).unwrap().is_some());
+    assert_eq!(files(&stage), after());
+}
+
+/// LOG-14: a file that could not be kept is named, and the others go back all the same.
+#[tokio::test]
+async fn a_file_that_cannot_go_back_is_named() {
+    let (stage, mut agent) = worked().await;
+    let first = agent.session().points().pop().unwrap().line;
+    let kept = agent.session().path().with_extension("").join("file-history");
+    std::fs::remove_dir_all(kept).unwrap();
+    let rewound = agent.session_mut().rewind(&first, Scope::Files).unwrap();
+    assert_eq!((rewound.files.len(), rewound.failed.len()), (1, 1));
+    assert!(rewound.failed[0].0.ends_with("old.txt"));
+    assert_eq!(files(&stage), (Some("young\n".to_owned()), None));
+}
