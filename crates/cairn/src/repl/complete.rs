@@ -5,7 +5,7 @@ use std::path::Path;
 use super::slash;
 
 /// How many candidates are offered.
-const OFFERED: usize = 8;
+const OFFERED: usize = 16;
 /// How many directory entries are looked at.
 const LOOKED_AT: usize = 5_000;
 

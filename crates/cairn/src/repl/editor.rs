@@ -187,7 +187,6 @@ impl Editor {
         for line in self.text.split('\n') {
             let mut row = String::new();
             let mut used = 0;
-            let first_row = rows.len();
             let start =
                 |rows: &[Vec<Span>]| if rows.is_empty() { prompt.clone() } else { Span::plain(&" ".repeat(lead)) };
             for (offset, part) in line.grapheme_indices(true) {
@@ -205,20 +204,75 @@ impl Editor {
                 used += wide;
             }
             if at + line.len() == self.cursor {
+                // After a full row the cursor stands where the next character will.
+                if used >= room {
+                    let lead = start(&rows);
+                    rows.push(vec![lead, Span { text: std::mem::take(&mut row), look: Look::PLAIN }]);
+                    used = 0;
+                }
                 cursor = (rows.len(), lead + used);
             }
             let lead = start(&rows);
             rows.push(vec![lead, Span { text: row, look: Look::PLAIN }]);
-            debug_assert!(rows.len() > first_row);
             at += line.len() + 1;
         }
         (rows, cursor)
     }
 }
 
+/// As many rows as there is room for, around the one with the cursor; what is left out is counted.
+pub(crate) fn window(
+    mut rows: Vec<Vec<Span>>,
+    cursor: (usize, usize),
+    room: usize,
+) -> (Vec<Vec<Span>>, (usize, usize)) {
+    let room = room.max(3);
+    if rows.len() <= room {
+        return (rows, cursor);
+    }
+    let inside = room - 2;
+    let first = cursor.0.saturating_sub(inside - 1).min(rows.len() - inside);
+    let after = rows.len() - inside - first;
+    let more = |count: usize, way: &str| vec![Span::new(&format!("  {way} {count} more rows"), Look::DIM)];
+    let mut shown: Vec<Vec<Span>> = rows.drain(first..first + inside).collect();
+    let mut at = cursor.0 - first;
+    if first > 0 {
+        shown.insert(0, more(first, "↑"));
+        at += 1;
+    }
+    if after > 0 {
+        shown.push(more(after, "↓"));
+    }
+    (shown, (at, cursor.1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_text_is_seen_around_the_cursor() {
+        let text: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
+        let mut editor = typed(&text.join("\n"));
+        let shown = |editor: &Editor| {
+            let (rows, cursor) = editor.rows(&Span::plain("> "), 20);
+            let (rows, cursor) = window(rows, cursor, 5);
+            let rows: Vec<String> =
+                rows.iter().map(|row| row.iter().map(|span| span.text.as_str()).collect()).collect();
+            (rows, cursor)
+        };
+        assert_eq!(
+            shown(&editor),
+            (vec!["  ↑ 17 more rows".into(), "  line 18".into(), "  line 19".into(), "  line 20".into()], (3, 9))
+        );
+        for _ in 0..19 {
+            press(&mut editor, KeyCode::Up, KeyModifiers::NONE);
+        }
+        assert_eq!(
+            shown(&editor),
+            (vec!["> line 1".into(), "  line 2".into(), "  line 3".into(), "  ↓ 17 more rows".into()], (0, 8))
+        );
+    }
 
     fn press(editor: &mut Editor, code: KeyCode, modifiers: KeyModifiers) -> Done {
         editor.key(KeyEvent::new(code, modifiers))

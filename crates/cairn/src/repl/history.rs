@@ -17,6 +17,8 @@ pub(crate) struct History {
     entries: Vec<String>,
     at: Option<usize>,
     draft: String,
+    /// What is searched for, and what was found last.
+    searched: Option<(String, String)>,
 }
 
 impl History {
@@ -37,7 +39,7 @@ impl History {
             }
         }
         entries.drain(..entries.len().saturating_sub(OFFERED));
-        Self { file, project: project.to_owned(), entries, at: None, draft: String::new() }
+        Self { file, project: project.to_owned(), entries, at: None, draft: String::new(), searched: None }
     }
 
     /// Adds an entry, also to the file. That it cannot be written is no reason to stop.
@@ -80,11 +82,57 @@ impl History {
         self.entries.get(at).cloned()
     }
 
-    /// The newest entry that contains a text, before the one found last.
-    pub(crate) fn search(&mut self, part: &str) -> Option<String> {
-        let end = self.at.unwrap_or(self.entries.len());
-        let found = self.entries[..end].iter().rposition(|entry| entry.contains(part))?;
-        self.at = Some(found);
-        self.entries.get(found).cloned()
+    /// The newest entry that contains what stands in the editor. Asked again with what was found, the one before it.
+    pub(crate) fn search(&mut self, now: &str) -> Option<String> {
+        let (part, end) = match self.searched.take() {
+            Some((part, found)) if found == now => (part, self.at.unwrap_or(self.entries.len())),
+            _ => {
+                self.draft = now.to_owned();
+                (now.to_owned(), self.entries.len())
+            }
+        };
+        let fits = |entry: &String| entry.contains(&part) && entry != now;
+        let Some(at) = self.entries[..end].iter().rposition(fits) else {
+            self.searched = Some((part, now.to_owned())); // the next one goes on from here
+            return None;
+        };
+        self.at = Some(at);
+        let found = self.entries[at].clone();
+        self.searched = Some((part, found.clone()));
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_comes_back_also_in_another_session() {
+        let config = tempfile::tempdir().unwrap();
+        let project = Path::new("/project");
+        let mut history = History::load(config.path(), project);
+        for text in ["cargo test", "hello", "hello", "cargo doc"] {
+            history.add(text, "s", jiff::Timestamp::UNIX_EPOCH);
+        }
+        History::load(config.path(), Path::new("/other")).add("elsewhere", "s", jiff::Timestamp::UNIX_EPOCH);
+        let mut history = History::load(config.path(), project);
+        let older = [history.older("draft"), history.older(""), history.older(""), history.older("")];
+        assert_eq!(older.map(Option::unwrap_or_default), ["cargo doc", "hello", "cargo test", ""]);
+        let newer = [history.newer(), history.newer(), history.newer(), history.newer()];
+        assert_eq!(newer.map(Option::unwrap_or_default), ["hello", "cargo doc", "draft", ""]);
+    }
+
+    #[test]
+    fn a_search_goes_further_back_each_time() {
+        let config = tempfile::tempdir().unwrap();
+        let mut history = History::load(config.path(), Path::new("/project"));
+        for text in ["cargo test", "hello", "cargo doc"] {
+            history.add(text, "s", jiff::Timestamp::UNIX_EPOCH);
+        }
+        assert_eq!(history.search("cargo").as_deref(), Some("cargo doc"));
+        assert_eq!(history.search("cargo doc").as_deref(), Some("cargo test"));
+        assert_eq!(history.search("cargo test"), None);
+        assert_eq!(history.search("ell").as_deref(), Some("hello"));
     }
 }

@@ -12,6 +12,10 @@ use super::width::{Colour, Look, Span, spans_width, wrap};
 const LONGEST_LINE: usize = 8_192;
 /// A table with more rows is shown as it is.
 const LONGEST_TABLE: usize = 200;
+/// Columns between the columns of a table.
+const BETWEEN: usize = 2;
+/// A column of a table is never made narrower.
+const NARROWEST: usize = 4;
 
 /// A reply being rendered.
 #[derive(Debug, Default)]
@@ -165,17 +169,49 @@ impl Markdown {
             .collect();
         let columns = cells.iter().map(Vec::len).max().unwrap_or_default();
         let widest = |column: usize| cells.iter().filter_map(|row| row.get(column)).map(|cell| spans_width(cell)).max();
-        let widths: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();
-        for row in cells {
-            let mut spans = Vec::new();
-            for (cell, wide) in row.into_iter().zip(&widths) {
-                let pad = wide.saturating_sub(spans_width(&cell)) + 2;
-                spans.extend(cell);
-                spans.push(Span::plain(&" ".repeat(pad)));
+        let natural: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();
+        let widths = narrowed(natural, self.columns.saturating_sub(BETWEEN * columns.saturating_sub(1)));
+        for (at, row) in cells.iter().enumerate() {
+            for line in table_row(row, &widths) {
+                self.emit(rows, &line, 0);
             }
-            self.emit(rows, &spans, 2);
+            if at == 0 && cells.len() > 1 {
+                let rules: Vec<String> = widths.iter().map(|&wide| "─".repeat(wide)).collect();
+                self.emit(rows, &[Span::new(&rules.join(&" ".repeat(BETWEEN)), Look::DIM)], 0);
+            }
         }
     }
+}
+
+/// Columns made narrower, the widest first, until they fit together.
+fn narrowed(mut widths: Vec<usize>, room: usize) -> Vec<usize> {
+    let mut over = widths.iter().sum::<usize>().saturating_sub(room);
+    while over > 0 {
+        let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROWEST) else { break };
+        *widest -= 1;
+        over -= 1;
+    }
+    widths
+}
+
+/// A row of a table: each cell is wrapped in its column.
+fn table_row(cells: &[Vec<Span>], widths: &[usize]) -> Rows {
+    let wrapped: Vec<Rows> = cells.iter().zip(widths).map(|(cell, &wide)| wrap(cell, wide, 0)).collect();
+    let height = wrapped.iter().map(Vec::len).max().unwrap_or_default();
+    let line = |at: usize| {
+        let mut line = Vec::new();
+        for (cell, &wide) in wrapped.iter().zip(widths) {
+            let part = cell.get(at).cloned().unwrap_or_default();
+            let pad = wide.saturating_sub(spans_width(&part)) + BETWEEN;
+            line.extend(part);
+            line.push(Span::plain(&" ".repeat(pad)));
+        }
+        if let Some(pad) = line.last_mut() {
+            pad.text.clear();
+        }
+        line
+    };
+    (0..height).map(line).collect()
 }
 
 /// `- x`, `* x`, `+ x`, `12. x`: the marker as it is shown, and the rest.
@@ -243,7 +279,25 @@ mod tests {
 
     #[test]
     fn a_table_is_aligned_when_it_ends() {
-        assert_eq!(render("| a | bb |\n|---|---|\n| 日本 | c |\nafter", 40), ["a     bb", "日本  c", "after"]);
+        assert_eq!(
+            render("| a | bb |\n|---|---|\n| 日本 | c |\nafter", 40),
+            ["a     bb", "────  ──", "日本  c", "after"]
+        );
+    }
+
+    #[test]
+    fn a_table_wider_than_the_screen_wraps_in_its_columns() {
+        let table = "| name | what it is |\n|---|---|\n| x | a long text that needs more than one row |";
+        assert_eq!(
+            render(table, 24),
+            [
+                "name  what it is",
+                "────  ──────────────────",
+                "x     a long text that",
+                "      needs more than",
+                "      one row"
+            ]
+        );
     }
 
     #[test]

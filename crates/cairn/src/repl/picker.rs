@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::Editor;
-use super::width::{Colour, Look, Span};
+use super::width::{Colour, Look, Span, fit, width, wrap};
 
 /// How many choices are shown at once.
 const SHOWN: usize = 8;
@@ -67,22 +67,28 @@ impl Picker {
         Picked::Open
     }
 
-    /// The rows to draw, and where the cursor stands.
+    /// The rows to draw, and where the cursor stands. A list that is seen whole is not searched until one types.
     pub(crate) fn rows(&self, columns: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
         let fitting = self.fitting();
         let first = self.at.saturating_sub(SHOWN - 1);
-        let mut rows = vec![vec![Span::new(&self.title, Look::BOLD)]];
-        let (search, cursor) = self.filter.rows(&Span::new("search: ", Look::DIM), columns);
-        let cursor = (1 + cursor.0, cursor.1);
-        rows.extend(search);
-        for (place, &at) in fitting.iter().enumerate().skip(first).take(SHOWN) {
-            let choice = &self.choices[at];
-            let (mark, look) = if place == self.at { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
-            rows.push(vec![
-                Span::new(mark, look),
-                Span::new(&choice.label, look),
-                Span::new(&format!("  {}", choice.about), Look::DIM),
-            ]);
+        let mut rows = wrap(&[Span::new(&self.title, Look::BOLD)], columns, 0);
+        let mut cursor = None;
+        if self.choices.len() > SHOWN || !self.filter.text().is_empty() {
+            let (search, at) = self.filter.rows(&Span::new("search: ", Look::DIM), columns);
+            cursor = Some((rows.len() + at.0, at.1));
+            rows.extend(search);
+        }
+        let top = rows.len();
+        let shown: Vec<&Choice> = fitting.iter().skip(first).take(SHOWN).map(|&at| &self.choices[at]).collect();
+        let label = shown.iter().map(|choice| width(&choice.label)).max().unwrap_or_default().min(columns * 2 / 3);
+        for (place, choice) in shown.into_iter().enumerate() {
+            let chosen = first + place == self.at;
+            let (mark, look) = if chosen { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
+            let mut row = vec![Span::new(mark, look)];
+            row.extend(fit(&[Span::new(&choice.label, look)], label));
+            let pad = " ".repeat(label.saturating_sub(width(&choice.label)) + 2);
+            row.extend([Span::plain(&pad), Span::new(&choice.about, Look::DIM)]);
+            rows.push(row);
         }
         let rest = fitting.len().saturating_sub(first + SHOWN);
         if fitting.is_empty() {
@@ -90,6 +96,7 @@ impl Picker {
         } else if rest > 0 {
             rows.push(vec![Span::new(&format!("  … {rest} more"), Look::DIM)]);
         }
-        (rows, cursor)
+        rows.push(vec![Span::new("Enter chooses, Esc closes; type to search", Look::DIM)]);
+        (rows, cursor.unwrap_or((top + self.at - first, 0)))
     }
 }

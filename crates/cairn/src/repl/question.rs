@@ -1,4 +1,5 @@
-//! Asking for permission: what will happen, and three answers.
+//! Asking for permission: what will happen is printed whole, so that it can be read however long it is; the three answers
+//! stand below it.
 
 use std::path::Path;
 
@@ -11,21 +12,43 @@ use tools::Subject;
 use tools::permission::{Places, Rule};
 
 use super::editor::{Done, Editor};
-use super::width::{Colour, Look, Span};
+use super::page::{Page, Part};
+use super::width::{Colour, Look, Span, wrap};
 
 /// How many lines of a diff or a text are shown.
-const SHOWN: usize = 30;
+const SHOWN: usize = 300;
 /// The largest file a diff is made of.
 const DIFF_LIMIT: u64 = 1_000_000;
+/// What the model is told when the user gives no reason.
+pub(crate) const NO: &str = "The user said no.";
+/// What it is told before the user's reason.
+pub(crate) const NO_BECAUSE: &str = "The user said no, and why: ";
 
 /// A question that waits for its answer.
 pub(crate) struct Asking {
     question: Question,
     reply: Option<oneshot::Sender<Answer>>,
-    detail: Vec<Vec<Span>>,
     always: Option<(String, Rule)>,
     chosen: usize,
     reason: Option<Editor>,
+    guard: Guard,
+}
+
+/// An answer that can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Once,
+    Always,
+    No,
+}
+
+/// Whether a letter answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// It does.
+    Off,
+    /// The user was typing something else when the question came: only when an arrow key shows that it was seen.
+    On,
 }
 
 /// What a key did.
@@ -33,129 +56,189 @@ pub(crate) struct Asking {
 pub(crate) enum Answered {
     /// Nothing is decided.
     Not,
-    /// It was answered; a rule that shall hold from now on is to be written down.
-    Yes(Option<String>),
+    /// It was answered.
+    Once,
+    /// It was answered; this rule shall hold from now on and is to be written down.
+    Always(String),
     /// It was denied.
     No,
+    /// It was denied, and the turn shall stop.
+    Stop,
 }
 
 impl Asking {
     /// Prepares a question for the screen.
-    pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>, project: &Path) -> Self {
-        let detail = detail(&question);
+    pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>, project: &Path, guard: Guard) -> Self {
         let always = rule_for(&question, project);
-        Self { question, reply: Some(reply), detail, always, chosen: 0, reason: None }
+        Self { question, reply: Some(reply), always, chosen: 0, reason: None, guard }
     }
 
-    /// What is asked, in one line.
-    pub(crate) fn title(&self) -> String {
-        format!("{}: {}", self.question.tool, subject_text(&self.question))
+    /// What will happen, printed once and whole: the call, the change, the place.
+    pub(crate) fn show(&self, page: &mut Page, short: impl Fn(&Path) -> String) {
+        page.begin(Part::Note);
+        let tool = Span::new(&self.question.tool, Look { bold: true, ..Look::of(Colour::Yellow) });
+        match &self.question.subject {
+            Subject::Command(command) => {
+                page.line(&[tool, Span::plain(" wants to run")], 2);
+                for (at, line) in command.lines().enumerate() {
+                    page.line(&[Span::new(if at == 0 { "  $ " } else { "    " }, Look::DIM), Span::plain(line)], 4);
+                }
+            }
+            Subject::Path { named, real } => {
+                let changes = !self.question.input["content"].is_null() || !self.question.input["new_string"].is_null();
+                let verb = match (changes, files::stamp(real).is_ok()) {
+                    (true, true) => " wants to change ",
+                    (true, false) => " wants to create ",
+                    (false, _) => " wants to look at ",
+                };
+                page.line(&[tool, Span::plain(verb), Span::new(&short(named), Look::BOLD)], 2);
+                for row in detail(&self.question, real) {
+                    page.line(&row, 8);
+                }
+            }
+            Subject::Whole => {
+                page.line(&[tool, Span::plain(" wants to run")], 2);
+                page.line(&[Span::plain("  "), Span::plain(&self.question.input.to_string())], 2);
+            }
+        }
+        let place = format!("  in {} — {}", short(&self.question.directory), self.question.why);
+        page.line(&[Span::new(&place, Look::DIM)], 2);
     }
 
     /// Does what a key means.
     pub(crate) fn key(&mut self, key: KeyEvent) -> Answered {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if matches!(key.code, KeyCode::Char('c') if control) {
+            return self.deny(NO.to_owned(), Answered::Stop);
+        }
         if let Some(editor) = &mut self.reason {
             match key.code {
                 KeyCode::Esc => self.reason = None,
                 _ if editor.key(key) == Done::Submit => {
                     let said = editor.take();
                     let why = match said.trim() {
-                        "" => "The user said no.".to_owned(),
-                        said => format!("The user said no, and why: {said}"),
+                        "" => NO.to_owned(),
+                        said => format!("{NO_BECAUSE}{said}"),
                     };
-                    return self.answer(Answer::Deny { why });
+                    return self.deny(why, Answered::No);
                 }
                 _ => {}
             }
             return Answered::Not;
         }
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let guard = std::mem::replace(&mut self.guard, Guard::Off);
         match key.code {
-            KeyCode::Up => self.chosen = self.chosen.saturating_sub(1),
-            KeyCode::Down | KeyCode::Tab => self.chosen = (self.chosen + 1).min(2),
-            KeyCode::Char('y' | '1') => return self.choose(0),
-            KeyCode::Char('a' | '2') => return self.choose(1),
-            KeyCode::Char('c') if control => return self.answer(Answer::Deny { why: "The user said no.".to_owned() }),
-            KeyCode::Char('n' | '3') | KeyCode::Esc => return self.choose(2),
-            KeyCode::Enter => return self.choose(self.chosen),
+            KeyCode::Up if guard == Guard::Off => self.chosen = self.chosen.saturating_sub(1),
+            KeyCode::Down | KeyCode::Tab if guard == Guard::Off => {
+                self.chosen = (self.chosen + 1).min(self.choices().len() - 1);
+            }
+            KeyCode::Up | KeyCode::Down | KeyCode::Tab => {}
+            KeyCode::Esc => return self.deny(NO.to_owned(), Answered::Stop),
+            _ if guard == Guard::On => self.guard = Guard::On,
+            KeyCode::Char('y') => return self.choose(Choice::Once),
+            KeyCode::Char('a') => return self.choose(Choice::Always),
+            KeyCode::Char('n') => return self.choose(Choice::No),
+            KeyCode::Char(digit @ '1'..='9') => return self.choose_at(digit as usize - '1' as usize),
+            KeyCode::Enter => return self.choose_at(self.chosen),
             _ => {}
         }
         Answered::Not
     }
 
-    fn choose(&mut self, choice: usize) -> Answered {
-        self.chosen = choice;
+    /// The answers there are: a call that no pattern covers cannot be allowed for always.
+    fn choices(&self) -> &'static [Choice] {
+        match self.always {
+            Some(_) => &[Choice::Once, Choice::Always, Choice::No],
+            None => &[Choice::Once, Choice::No],
+        }
+    }
+
+    fn choose_at(&mut self, at: usize) -> Answered {
+        self.choices().get(at).copied().map_or(Answered::Not, |choice| self.choose(choice))
+    }
+
+    fn choose(&mut self, choice: Choice) -> Answered {
         match (choice, &self.always) {
-            (0, _) => self.answer(Answer::Allow),
-            (1, Some((_, rule))) => self.answer(Answer::Always(Box::new(rule.clone()))),
-            (1, None) => Answered::Not,
-            _ => {
+            (Choice::Once, _) => {
+                self.answer(Answer::Allow);
+                Answered::Once
+            }
+            (Choice::Always, Some((text, rule))) => {
+                let (text, rule) = (text.clone(), Box::new(rule.clone()));
+                self.answer(Answer::Always(rule));
+                Answered::Always(text)
+            }
+            (Choice::Always, None) => Answered::Not,
+            (Choice::No, _) => {
+                self.chosen = self.choices().len() - 1;
                 self.reason = Some(Editor::default());
                 Answered::Not
             }
         }
     }
 
-    fn answer(&mut self, answer: Answer) -> Answered {
-        let answered = match &answer {
-            Answer::Allow => Answered::Yes(None),
-            Answer::Always(_) => Answered::Yes(self.always.as_ref().map(|(text, _)| text.clone())),
-            Answer::Deny { .. } => Answered::No,
-        };
+    fn deny(&mut self, why: String, answered: Answered) -> Answered {
+        self.answer(Answer::Deny { why });
+        answered
+    }
+
+    fn answer(&mut self, answer: Answer) {
         if let Some(reply) = self.reply.take() {
             let _ = reply.send(answer); // the turn may be over already
         }
-        answered
     }
 
     /// The rows to draw, and where the cursor stands.
     pub(crate) fn rows(&self, columns: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
-        let mut rows = vec![vec![
-            Span::new(&format!("{} ", self.question.tool), Look { bold: true, ..Look::of(Colour::Yellow) }),
-            Span::plain(&subject_text(&self.question)),
-        ]];
-        rows.extend(self.detail.iter().cloned());
-        let place = format!("in {} — {}", self.question.directory.display(), self.question.why);
-        rows.push(vec![Span::new(&place, Look::DIM)]);
         if let Some(editor) = &self.reason {
-            let (lines, cursor) = editor.rows(&Span::new("no, because: ", Look::of(Colour::Yellow)), columns);
-            let cursor = (rows.len() + cursor.0, cursor.1);
-            rows.extend(lines);
+            let (mut rows, cursor) = editor.rows(&Span::new("no, because: ", Look::of(Colour::Yellow)), columns);
+            rows.push(vec![Span::new("Enter tells the model, Esc goes back", Look::DIM)]);
             return (rows, cursor);
         }
-        let always = match &self.always {
-            Some((text, _)) => format!("2 yes, always for {text} (a)"),
-            None => "2 (no pattern fits this call)".to_owned(),
-        };
-        let options = ["1 yes, once (y)".to_owned(), always, "3 no, and say why (n)".to_owned()];
-        for (at, option) in options.iter().enumerate() {
-            let (mark, look) = if at == self.chosen { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
-            rows.push(vec![Span::new(mark, look), Span::new(option, look)]);
+        let mut rows = Vec::new();
+        let mut cursor = (0, 0);
+        for (at, choice) in self.choices().iter().enumerate() {
+            let option = match (choice, &self.always) {
+                (Choice::Once, _) => "yes, once (y)".to_owned(),
+                (Choice::Always, always) => {
+                    let rule = always.as_ref().map_or("", |(text, _)| text);
+                    format!("yes, and always for {rule} (a)")
+                }
+                (Choice::No, _) => "no, and say why (n)".to_owned(),
+            };
+            let chosen = at == self.chosen && self.guard == Guard::Off;
+            let (mark, look) = if chosen { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
+            if at == self.chosen {
+                cursor = (rows.len(), 0);
+            }
+            rows.extend(wrap(&[Span::new(mark, look), Span::new(&format!("{} {option}", at + 1), look)], columns, 4));
         }
-        let cursor = (rows.len() - 3 + self.chosen, 0);
+        let (keys, look) = match self.guard {
+            Guard::Off => ("Enter answers, Esc stops the turn", Look::DIM),
+            Guard::On => ("you were typing: an arrow key, then answer", Look::of(Colour::Yellow)),
+        };
+        rows.push(vec![Span::new(keys, look)]);
         (rows, cursor)
     }
 }
 
-fn subject_text(question: &Question) -> String {
-    match &question.subject {
-        Subject::Command(command) => super::first_line(command, 200),
-        Subject::Path { named, .. } => named.display().to_string(),
-        Subject::Whole => super::first_line(&question.input.to_string(), 200),
+/// Why a call was denied, as the one reads it who denied it.
+pub(crate) fn reason_shown(why: &str) -> String {
+    match why.strip_prefix(NO_BECAUSE) {
+        Some(said) => format!("you said no: {said}"),
+        None if why == NO => "you said no".to_owned(),
+        None => why.to_owned(),
     }
 }
 
-/// What will happen: the lines of a command, the diff of an edit, the text of a new file.
-fn detail(question: &Question) -> Vec<Vec<Span>> {
+/// What will happen to a file: the diff of an edit, the text of a new file.
+fn detail(question: &Question, file: &Path) -> Vec<Vec<Span>> {
     let input = &question.input;
     let text = |key: &str| input[key].as_str();
-    match (&question.subject, text("content"), text("old_string").zip(text("new_string"))) {
-        (Subject::Command(command), _, _) if command.lines().count() > 1 => {
-            capped(command.lines().map(|line| vec![Span::plain("  "), Span::plain(line)]).collect())
-        }
-        (Subject::Path { real, .. }, Some(content), _) => diff(&current(real), content),
-        (Subject::Path { real, .. }, None, Some((old, new))) => {
-            let before = current(real);
+    match (text("content"), text("old_string").zip(text("new_string"))) {
+        (Some(content), _) => diff(&current(file), content),
+        (None, Some((old, new))) => {
+            let before = current(file);
             let every = input["replace_all"] == Value::Bool(true);
             let after = if every { before.replace(old, new) } else { before.replacen(old, new, 1) };
             diff(&before, &after)

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use super::width::{Span, fit, paint};
+use super::width::{Span, fit, paint, spans_width};
 
 /// What is drawn at the bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,15 +24,26 @@ pub(crate) struct Screen<W> {
     columns: usize,
     lines: usize,
     colours: bool,
-    /// How far below the area's first row the cursor stands.
-    below: usize,
+    /// The area as it was asked for.
     drawn: Area,
+    /// How wide the rows are that are there, from the area's first to the one with the cursor.
+    above: Vec<usize>,
+    /// The column the cursor stands in.
+    column: usize,
 }
 
 impl<W: Write> Screen<W> {
     /// A terminal of so many columns and lines.
     pub(crate) fn new(out: W, columns: usize, lines: usize, colours: bool) -> Self {
-        Self { out, columns: columns.max(4), lines: lines.max(3), colours, below: 0, drawn: Area::default() }
+        Self {
+            out,
+            columns: columns.max(4),
+            lines: lines.max(3),
+            colours,
+            drawn: Area::default(),
+            above: Vec::new(),
+            column: 0,
+        }
     }
 
     /// Columns to write in. The last one is left free: writing there makes terminals differ.
@@ -45,12 +56,14 @@ impl<W: Write> Screen<W> {
         self.lines
     }
 
-    /// The terminal has another size now. Rows that are wider than it were wrapped by it.
+    /// The terminal has another size now. It has wrapped what is wider than it, if it is one of those that do; the area
+    /// is counted as they leave it.
     pub(crate) fn resize(&mut self, columns: usize, lines: usize) -> io::Result<()> {
-        let columns = columns.max(4);
-        let rows_of = |row: &Vec<Span>| super::width::spans_width(row).div_ceil(columns).max(1);
-        self.below = self.drawn.rows.iter().take(self.below).map(rows_of).sum();
-        (self.columns, self.lines) = (columns, lines.max(3));
+        let (columns, lines) = (columns.max(4), lines.max(3));
+        if (columns, lines) == (self.columns, self.lines) {
+            return Ok(());
+        }
+        (self.columns, self.lines) = (columns, lines);
         self.erase()?;
         self.out.flush()
     }
@@ -84,19 +97,22 @@ impl<W: Write> Screen<W> {
     }
 
     fn erase(&mut self) -> io::Result<()> {
-        if self.below > 0 {
-            write!(self.out, "\x1b[{}A", self.below)?;
+        let rows_of = |wide: &usize| wide.div_ceil(self.columns).max(1);
+        let full = self.above.split_last().map_or(0, |(_, full)| full.iter().map(rows_of).sum());
+        let up = full + self.column / self.columns;
+        if up > 0 {
+            write!(self.out, "\x1b[{up}A")?;
         }
-        self.below = 0;
-        self.drawn = Area::default();
+        (self.drawn, self.column) = (Area::default(), 0);
+        self.above.clear();
         write!(self.out, "\r\x1b[J")
     }
 
     fn place(&mut self, area: &Area) -> io::Result<()> {
-        // An area higher than the terminal would scroll itself away: its top is left out.
+        // An area higher than the terminal would scroll itself away: as much is shown as fits, the cursor's row always.
         let most = self.lines.saturating_sub(1).max(1);
-        let skip = area.rows.len().saturating_sub(most);
-        let rows: Vec<Vec<Span>> = area.rows[skip..].iter().map(|row| fit(row, self.columns())).collect();
+        let skip = area.rows.len().saturating_sub(most).min(area.cursor.0);
+        let rows: Vec<Vec<Span>> = area.rows.iter().skip(skip).take(most).map(|row| fit(row, self.columns())).collect();
         let cursor = (area.cursor.0.saturating_sub(skip), area.cursor.1.min(self.columns()));
         for (at, row) in rows.iter().enumerate() {
             let end = if at + 1 < rows.len() { "\r\n" } else { "" };
@@ -110,7 +126,8 @@ impl<W: Write> Screen<W> {
         if cursor.1 > 0 {
             write!(self.out, "\x1b[{}C", cursor.1)?;
         }
-        self.below = cursor.0.min(rows.len().saturating_sub(1));
+        self.above = rows.iter().take(cursor.0 + 1).map(|row| spans_width(row)).collect();
+        self.column = cursor.1;
         self.drawn = area.clone();
         Ok(())
     }
@@ -159,6 +176,14 @@ mod tests {
             screen.print(&[vec![Span::plain(&format!("line {n}"))]], &area(&["> ", "status"], (0, 2))).unwrap();
         }
         assert_eq!(shown(&screen, 20, 5).0, ["line 47", "line 48", "line 49", ">", "status"]);
+    }
+
+    #[test]
+    fn the_row_with_the_cursor_is_always_shown() {
+        let mut screen = Screen::new(Vec::new(), 20, 4, true);
+        screen.draw(&area(&["> ", "menu 1", "menu 2", "menu 3", "menu 4", "status"], (0, 2))).unwrap();
+        let (rows, cursor) = shown(&screen, 20, 4);
+        assert_eq!((rows[0].as_str(), cursor), (">", (0, 2)));
     }
 
     #[test]

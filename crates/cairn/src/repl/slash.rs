@@ -17,7 +17,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "clear", argument: "", about: "begin a new session" },
     Command { name: "resume", argument: "[ID]", about: "go on with another session of this project" },
     Command { name: "rewind", argument: "", about: "go back to before a message: conversation, files or both" },
-    Command { name: "undo", argument: "", about: "take the last rewind of the conversation back" },
+    Command { name: "undo", argument: "", about: "undo the last rewind, conversation and files" },
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },

@@ -5,7 +5,7 @@ use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window};
 
-use super::width::{Colour, Look, Span};
+use super::width::{Colour, Look, Span, width};
 use crate::setup::Ready;
 
 /// What the status line knows.
@@ -63,24 +63,56 @@ impl Status {
         self.mode
     }
 
-    /// The line.
-    pub(crate) fn row(&self, questions: usize) -> Vec<Span> {
+    /// The line. Where the window is too narrow for all of it, what matters least is left out.
+    pub(crate) fn row(&self, work: &Work, columns: usize) -> Vec<Span> {
         let fill = self.window.fill(self.used, AutoCompact::On);
-        let mut spans = vec![Span::new(&self.model, Look::DIM)];
-        let context = format!(" · {} % context left", fill.percent_left);
-        let look = if fill.above_error { Look::of(Colour::Red) } else { Look::DIM };
-        spans.push(Span::new(&context, look));
+        let warned = |on: bool| if on { Look::of(Colour::Red) } else { Look::DIM };
+        let yellow = Look::of(Colour::Yellow);
+        // Each with its weight: the lightest goes first.
+        let mut parts = vec![
+            (1, Span::new(&self.model, Look::DIM)),
+            (5, Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning))),
+        ];
         if let Some(cost) = self.cost {
-            spans.push(Span::new(&format!(" · ${cost:.4}"), Look::DIM));
+            parts.push((2, Span::new(&format!("${cost:.4}"), Look::DIM)));
         }
         if self.mode != Mode::Default {
-            spans.push(Span::new(&format!(" · {}", mode_name(self.mode)), Look::of(Colour::Yellow)));
+            parts.push((4, Span::new(mode_name(self.mode), yellow)));
         }
-        if questions > 1 {
-            spans.push(Span::new(&format!(" · {} more questions", questions - 1), Look::of(Colour::Yellow)));
+        if work.background > 0 {
+            parts.push((3, Span::new(&format!("{} in the background", work.background), yellow)));
         }
-        spans
+        if work.questions > 1 {
+            parts.push((3, Span::new(&format!("{} more questions", work.questions - 1), yellow)));
+        }
+        const BETWEEN: &str = " · ";
+        let wide = |parts: &[(u8, Span)]| {
+            parts.iter().map(|(_, span)| width(&span.text)).sum::<usize>() + width(BETWEEN) * (parts.len() - 1)
+        };
+        while parts.len() > 1 && wide(&parts) > columns {
+            let weights = parts.iter().enumerate().map(|(at, (weight, _))| (*weight, at));
+            if let Some((_, lightest)) = weights.min() {
+                parts.remove(lightest);
+            }
+        }
+        let mut row = Vec::new();
+        for (at, (_, span)) in parts.into_iter().enumerate() {
+            if at > 0 {
+                row.push(Span::new(BETWEEN, Look::DIM));
+            }
+            row.push(span);
+        }
+        row
     }
+}
+
+/// What goes on beside the conversation.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Work {
+    /// Commands that run in the background.
+    pub(crate) background: usize,
+    /// Questions that wait.
+    pub(crate) questions: usize,
 }
 
 /// A mode as flags and settings name it.

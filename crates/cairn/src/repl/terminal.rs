@@ -2,6 +2,8 @@
 
 use std::io::{Write, stdout};
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 /// Raw mode for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Raw;
@@ -23,5 +25,27 @@ impl Drop for Raw {
         let _ = write!(out, "\x1b[?2004l\x1b[?25h");
         let _ = out.flush();
         let _ = crossterm::terminal::disable_raw_mode();
+    }
+}
+
+/// Signals that ask the program to end: from `kill`, or from a window that was closed.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Closing {
+    /// Begins to listen.
+    pub(crate) fn watch() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+    }
+
+    /// Returns when one has come.
+    pub(crate) async fn wanted(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
+        }
     }
 }

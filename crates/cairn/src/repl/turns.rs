@@ -1,31 +1,26 @@
-//! Turns on the screen: what the agent says and does, and what the commands do.
-
-use std::path::PathBuf;
+//! Turns on the screen: what the user says, what the agent says and does.
 
 use engine::agent::{End, Turn};
-use engine::rewind::Scope as RewindScope;
+use engine::permission::{Answer, Question};
 use engine::run::Ending;
-use engine::stats::Stats;
 use engine::{Agent, Event};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use transcript::block::Kind;
-use transcript::{Block, Log, Outcome, Role};
+use transcript::{Block, Outcome};
 
-use super::markdown::Markdown;
-use super::picker::{Choice, Picker};
-use super::slash::{COMMANDS, KEYS};
-use super::status::mode_name;
-use super::width::{Colour, Look, Span, wrap};
-use super::{Choosing, Repl, Status, Working, first_line};
-use crate::args::PermissionMode;
-use crate::setup::Ready;
+use super::page::Part;
+use super::question::{Answered, Asking, Guard, reason_shown};
+use super::width::{Colour, Look, Span};
+use super::{Repl, Working, first_line};
 
 /// How many calls can be expanded.
 const REMEMBERED_CALLS: usize = 20;
-/// How many lines of a call are shown when it is expanded.
-const EXPANDED_LINES: usize = 200;
-/// How many messages are shown again when a session is resumed.
-const REPLAYED: usize = 6;
+/// How many lines of a call, a command's output or a message are shown.
+const SHOWN_LINES: usize = 200;
+/// How many lines of what the user said are shown again.
+const SAID_LINES: usize = 12;
+/// How much of the end of a thought is kept for the screen.
+const THOUGHT: usize = 400;
 
 /// A call that was shown in one line and can be shown whole.
 pub(super) struct Shown {
@@ -55,7 +50,8 @@ impl Repl {
     /// Runs a command of the user's own; the model sees it with the next message.
     pub(super) fn start_shell(&mut self, command: &str) {
         let command = command.to_owned();
-        self.finished.push(vec![Span::new("! ", Look::of(Colour::Yellow)), Span::plain(&command)]);
+        self.page.begin(Part::Said);
+        self.page.line(&[Span::new("! ", Look::of(Colour::Yellow)), Span::new(&command, Look::BOLD)], 2);
         self.work(&format!("$ {}", first_line(&command, 60)), |mut agent, cancel| async move {
             let turn = agent.shell(&command, &cancel).await;
             (agent, turn)
@@ -70,143 +66,186 @@ impl Repl {
         let Some(agent) = self.agent.take() else { return };
         let cancel = CancellationToken::new();
         let task = tokio::spawn(work(agent, cancel.clone()));
-        self.working = Some(Working { task, cancel, doing: doing.to_owned() });
+        self.working = Some(Working { task, cancel, doing: doing.to_owned(), thought: String::new() });
     }
 
     /// A turn is over and the agent is back.
     pub(super) fn turn_ended(&mut self, ended: Option<(Agent, Turn)>) -> anyhow::Result<()> {
         self.working = None;
         self.asking.clear();
+        (self.hint, self.armed) = (None, false);
         let rows = self.markdown.finish();
-        self.finished.extend(rows);
+        self.page.rows(rows);
         let Some((agent, turn)) = ended else {
             anyhow::bail!("the turn broke down; what was written is safe: cairn --resume {}", self.status.session);
         };
         self.agent = Some(agent);
-        let trouble = match &turn.end {
-            End::Ended(Ending::Answered) => None,
-            End::Cancelled => Some("stopped".to_owned()),
-            End::Failed(error) => {
-                Some(format!("{error}{}", error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default()))
-            }
-            End::NotWritten(error) => Some(format!("the session could not be written: {error}")),
-            End::Ended(Ending::OutputLimit) => Some("the answer was cut at the output limit".to_owned()),
-            End::Ended(Ending::Refused) => Some("the model declined to answer".to_owned()),
-            End::Ended(Ending::WindowFull) => Some("the model's window is full".to_owned()),
-            End::Ended(Ending::MaxRounds) => Some("the limit of rounds was reached".to_owned()),
-            End::Ended(Ending::Looping) => Some("the model made the same call again and again".to_owned()),
-        };
-        if let Some(trouble) = trouble {
-            for line in trouble.lines() {
-                self.finished.push(vec![Span::new(line, Look::of(Colour::Red))]);
-            }
+        if let Some(trouble) = trouble(&turn.end) {
+            self.page.note(&trouble, Look::of(Colour::Red));
         }
-        self.finished.push(Vec::new());
-        // What came too late for the turn's last round begins the next one.
-        if matches!(turn.end, End::Ended(_))
-            && let Some(said) = self.inbox.take_back()
-        {
-            self.start(said);
+        if matches!(turn.end, End::Ended(_)) {
+            // What came too late for the turn's last round begins the next one; the rest joins it.
+            if let Some(said) = self.inbox.next() {
+                self.start(said);
+            }
+        } else {
+            self.take_all_back();
         }
         Ok(())
+    }
+
+    /// What waits goes back into the prompt, before what is being typed there.
+    fn take_all_back(&mut self) {
+        let mut texts = Vec::new();
+        while let Some(said) = self.inbox.next() {
+            texts.extend(said.iter().find_map(Block::as_text));
+        }
+        if !texts.is_empty() {
+            let typed = self.editor.take();
+            texts.extend((!typed.is_empty()).then_some(typed));
+            self.editor.set(&texts.join("\n"));
+        }
     }
 
     /// Something happened.
     pub(super) fn heard(&mut self, event: Event) {
         self.status.heard(&event);
         match event {
-            Event::PromptSubmitted { text, .. } => {
-                let columns = self.screen.columns();
-                for (at, line) in text.lines().enumerate() {
-                    let lead = Span::new(if at == 0 { "› " } else { "  " }, Look::of(Colour::Cyan));
-                    self.finished.extend(wrap(&[lead, Span::new(line, Look::BOLD)], columns, 2));
-                }
-            }
+            Event::PromptSubmitted { text, .. } => self.show_said(&text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
             Event::Text(text) => {
                 self.doing("writing");
+                self.page.begin(Part::Reply);
                 let rows = self.markdown.push(&text);
-                self.finished.extend(rows);
+                self.page.rows(rows);
             }
-            Event::Thinking(_) => self.doing("thinking"),
+            Event::Thinking(text) => {
+                self.doing("thinking");
+                self.think(&text);
+            }
             Event::CallWriting { tool } => self.doing(&format!("writing a call of {tool}")),
             Event::Restarted => {
                 self.markdown.finish();
-                self.finished.push(vec![Span::new("(the reply broke off and begins again)", Look::DIM)]);
+                self.page.note("(the reply broke off and begins again)", Look::DIM);
             }
             Event::Retrying { attempt, after, why } => {
                 let text = format!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
-                self.finished.push(vec![Span::new(&text, Look::DIM)]);
+                self.page.note(&text, Look::DIM);
             }
             Event::Replied { .. } => {
                 let rows = self.markdown.finish();
-                self.finished.extend(rows);
+                self.page.rows(rows);
             }
             Event::ToolStarted { id, tool, input } => {
-                self.doing(&format!("{tool} {}", about(&input, &self.place.directory)));
+                if !is_shell(&id) {
+                    self.doing(&format!("{tool} {}", self.about(&input)));
+                }
                 self.calls.push_back(Shown { id, tool, input, text: None });
                 if self.calls.len() > REMEMBERED_CALLS {
                     self.calls.pop_front();
                 }
             }
             Event::ToolDenied { tool, input, why, .. } => {
-                let what = format!("{tool} {}", about(&input, &self.place.directory));
-                self.finished.push(vec![
-                    Span::new("✗ ", Look::of(Colour::Red)),
-                    Span::new(&what, Look::BOLD),
-                    Span::new(&format!(" — {}", first_line(&why, 120)), Look::DIM),
-                ]);
+                let (what, why) = (self.about(&input), reason_shown(&why));
+                self.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
             Event::Recalled { paths } => {
                 let text = format!("{} recalled: {}", count(paths.len(), "memory", "memories"), paths.join(", "));
-                self.finished.push(vec![Span::new(&text, Look::DIM)]);
+                self.remark(&text, Look::DIM);
             }
             Event::InstructionsLoaded { files } => {
-                let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
-                self.finished.push(vec![Span::new(&format!("instructions loaded: {}", names.join(", ")), Look::DIM)]);
+                let names: Vec<String> = files.iter().map(|file| self.short(&file.path)).collect();
+                self.remark(&format!("instructions loaded: {}", names.join(", ")), Look::DIM);
             }
             Event::MemorySaved { path } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                self.finished.push(vec![Span::new(&format!("memory saved: {name}"), Look::of(Colour::Green))]);
+                self.remark(&format!("memory saved: {name}"), Look::of(Colour::Green));
             }
-            Event::Warning(text) => self.finished.push(super::warning_row(&text)),
             Event::Spilled { results, freed } => {
-                let text = format!(
-                    "{} put into files, {freed} tokens kept out of the window",
-                    count(results, "result", "results")
-                );
-                self.finished.push(vec![Span::new(&text, Look::DIM)]);
+                let results = count(results, "result", "results");
+                self.remark(&format!("{results} put into files, {freed} tokens kept out of the window"), Look::DIM);
             }
+            Event::Warning(text) => self.page.warning(&text),
             Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
+        }
+    }
+
+    /// Something the agent did beside its calls.
+    fn remark(&mut self, text: &str, look: Look) {
+        self.page.begin(Part::Calls);
+        self.page.line(&[Span::new(text, look)], 2);
+    }
+
+    /// What the user said; of a long text only the beginning, since its author knows it.
+    pub(super) fn show_said(&mut self, text: &str) {
+        self.page.begin(Part::Said);
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().take(SAID_LINES).enumerate() {
+            let lead = Span::new(if at == 0 { "› " } else { "  " }, Look::of(Colour::Cyan));
+            self.page.line(&[lead, Span::new(line, Look::BOLD)], 2);
+        }
+        self.say_rest(lines.len(), SAID_LINES);
+    }
+
+    fn say_rest(&mut self, lines: usize, shown: usize) {
+        if lines > shown {
+            self.page.line(&[Span::new(&format!("  … {} more lines", lines - shown), Look::DIM)], 2);
         }
     }
 
     fn doing(&mut self, what: &str) {
         if let Some(working) = &mut self.working
             && !working.cancel.is_cancelled()
+            && working.doing != what
         {
             working.doing = what.to_owned();
+            working.thought.clear();
+        }
+    }
+
+    /// The last line of a thought is shown while it is thought.
+    fn think(&mut self, piece: &str) {
+        let Some(working) = &mut self.working else { return };
+        working.thought.push_str(piece);
+        if let Some(end) = working.thought.trim_end().rfind('\n') {
+            working.thought.drain(..=end);
+        }
+        if working.thought.len() > 2 * THOUGHT {
+            let from = working.thought.len() - THOUGHT;
+            let from = (from..).find(|&at| working.thought.is_char_boundary(at)).unwrap_or_default();
+            working.thought.drain(..from);
         }
     }
 
     fn tool_ended(&mut self, id: &str, tool: &str, output: &tools::Output) {
         let Some(shown) = self.calls.iter_mut().find(|shown| shown.id == id) else { return };
-        shown.text = Some(output.text());
-        let what = about(&shown.input, &self.place.directory);
+        let text = output.text();
+        shown.text = Some(text.clone());
+        let input = shown.input.clone();
+        if is_shell(id) {
+            self.page.begin(Part::Calls);
+            // The user's own command: its output is what was wanted.
+            self.calls.pop_back();
+            self.show_lines(&text.lines().collect::<Vec<_>>());
+            return;
+        }
         let (mark, look) = match output.outcome {
             Outcome::Done => ("✓ ", Look::of(Colour::Green)),
             Outcome::Failed => ("✗ ", Look::of(Colour::Red)),
         };
-        self.finished.push(super::width::fit(
-            &[
-                Span::new(mark, look),
-                Span::new(&format!("{tool} "), Look::BOLD),
-                Span::plain(&what),
-                Span::new(&format!(" — {}", first_line(&output.summary, 120)), Look::DIM),
-            ],
-            self.screen.columns(),
-        ));
+        let what = self.about(&input);
+        self.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
+    }
+
+    /// What a call is about, in a few words.
+    pub(super) fn about(&self, input: &serde_json::Value) -> String {
+        let keys = ["command", "file_path", "pattern", "path"];
+        let Some((key, text)) = keys.iter().find_map(|key| Some((*key, input[*key].as_str()?))) else {
+            return String::new();
+        };
+        let text = if key.ends_with("path") { self.short(std::path::Path::new(text)) } else { text.to_owned() };
+        first_line(&text, 200)
     }
 
     /// Shows the newest call that was not shown whole yet.
@@ -215,300 +254,85 @@ impl Repl {
             self.hint = Some("no tool call to expand".into());
             return;
         };
-        self.finished.push(vec![Span::new(&shown.tool, Look::BOLD), Span::new(" called with", Look::DIM)]);
-        let input = serde_json::to_string_pretty(&shown.input).unwrap_or_default();
-        let text = shown.text.unwrap_or_else(|| "(still running)".into());
-        let lines: Vec<&str> = input.lines().chain(["", "gave"]).chain(text.lines()).collect();
-        let columns = self.screen.columns();
-        for line in lines.iter().take(EXPANDED_LINES) {
-            self.finished.extend(wrap(&[Span::plain("  "), Span::plain(line)], columns, 2));
+        self.page.begin(Part::Note);
+        self.page.line(&[Span::new(&shown.tool, Look::BOLD), Span::new(" was called with", Look::DIM)], 2);
+        for (key, value) in shown.input.as_object().into_iter().flatten() {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let mut lines = text.lines();
+            let first = lines.next().unwrap_or_default();
+            self.page.line(&[Span::new(&format!("  {key}: "), Look::DIM), Span::plain(first)], 4);
+            self.show_lines(&lines.collect::<Vec<_>>());
         }
-        if lines.len() > EXPANDED_LINES {
-            let rest = format!("  … {} more lines, in the session file", lines.len() - EXPANDED_LINES);
-            self.finished.push(vec![Span::new(&rest, Look::DIM)]);
+        self.page.line(&[Span::new("and gave", Look::DIM)], 2);
+        let text = shown.text.unwrap_or_else(|| "(it still runs)".into());
+        self.show_lines(&text.lines().collect::<Vec<_>>());
+    }
+
+    fn show_lines(&mut self, lines: &[&str]) {
+        for line in lines.iter().take(SHOWN_LINES) {
+            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
+        }
+        self.say_rest(lines.len(), SHOWN_LINES);
+    }
+
+    /// The agent asks for permission.
+    pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<Answer>) {
+        let guard = if self.editor.text().is_empty() { Guard::Off } else { Guard::On };
+        self.asking.push_back(Asking::new(question, reply, &self.place.directory, guard));
+        if self.asking.len() == 1 {
+            self.show_question();
         }
     }
 
-    /// A command that begins with a slash.
-    pub(super) async fn command(&mut self, line: &str) -> anyhow::Result<()> {
-        let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
-        let argument = argument.trim();
-        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-            self.hint = Some(format!("there is no /{name}; /help lists the commands"));
-            return Ok(());
-        };
-        self.finished.push(vec![Span::new(&format!("› /{line}"), Look::DIM)]);
-        match command.name {
-            "help" => self.help(),
-            "exit" => self.leave(),
-            "expand" => self.expand(),
-            _ if self.agent.is_none() => self.hint = Some(format!("/{name} has to wait for the end of the turn")),
-            "clear" => self.reopen(|args| (args.resume, args.continue_, args.session_id) = (None, false, None)).await?,
-            "resume" => self.resume(argument).await?,
-            "rewind" => self.rewind(),
-            "undo" => self.undo_rewind()?,
-            "model" => self.model(argument).await?,
-            "permissions" => self.permissions(argument),
-            "cost" | "status" => self.figures(name),
-            "export" => self.export(argument)?,
-            _ => {}
-        }
-        Ok(())
+    fn show_question(&mut self) {
+        let Some(asking) = self.asking.pop_front() else { return };
+        let mut page = std::mem::replace(&mut self.page, super::Page::new(self.screen.columns()));
+        asking.show(&mut page, |path| self.short(path));
+        self.page = page;
+        self.asking.push_front(asking);
     }
 
-    fn help(&mut self) {
-        for command in COMMANDS {
-            let name = format!("/{} {}", command.name, command.argument);
-            self.finished
-                .push(vec![Span::new(&format!("  {name:<28}"), Look::of(Colour::Cyan)), Span::plain(command.about)]);
-        }
-        self.finished.push(Vec::new());
-        for (key, about) in KEYS {
-            self.finished.push(vec![Span::new(&format!("  {key:<28}"), Look::BOLD), Span::plain(about)]);
-        }
-        self.finished.push(Vec::new());
-    }
-
-    /// Opens another session, or this one with other arguments, in place of the present one.
-    async fn reopen(&mut self, change: impl FnOnce(&mut crate::args::RunArgs)) -> anyhow::Result<()> {
-        let before = self.args.clone();
-        let session = self.status.session.clone();
-        change(&mut self.args);
-        self.args.prompt = None;
-        // The session is held by its agent: it has to go before the file can be opened again.
-        if let Some(agent) = self.agent.take() {
-            agent.close().await;
-        }
-        let ready = match self.wires.agent(&self.args, &self.place).await {
-            Ok(ready) => ready,
-            Err(error) => {
-                self.finished.push(vec![Span::new(&format!("{error}"), Look::of(Colour::Red))]);
-                self.args = before;
-                (self.args.resume, self.args.continue_, self.args.session_id) = (Some(session), false, None);
-                self.wires.agent(&self.args, &self.place).await?
+    /// The question was answered.
+    pub(super) fn answered(&mut self, answered: &Answered) {
+        self.asking.pop_front();
+        match answered {
+            Answered::Always(rule) => {
+                let said = match crate::rules::allow(&self.place.directory, rule) {
+                    Ok(path) => format!("  {rule} is allowed from now on: {}", self.short(&path)),
+                    Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
+                };
+                self.page.line(&[Span::new(&said, Look::DIM)], 2);
             }
-        };
-        self.take_over(ready);
-        Ok(())
-    }
-
-    fn take_over(&mut self, ready: Ready) {
-        self.status = Status::of(&ready);
-        self.inbox = ready.agent.inbox().clone();
-        self.finished.extend(ready.warnings.iter().map(|warning| super::warning_row(warning)));
-        self.finished.extend(replay(ready.agent.session().log(), self.screen.columns()));
-        self.agent = Some(ready.agent);
-        (self.calls, self.last_rewind) = Default::default();
-    }
-
-    async fn resume(&mut self, id: &str) -> anyhow::Result<()> {
-        if !id.is_empty() {
-            let id = id.to_owned();
-            return self.reopen(|args| (args.resume, args.continue_, args.session_id) = (Some(id), false, None)).await;
+            Answered::Stop => self.stop(),
+            Answered::Once | Answered::No | Answered::Not => {}
         }
-        let sessions = self.place.home.sessions(&self.place.directory)?;
-        let choices = sessions
-            .iter()
-            .map(|session| Choice {
-                label: crate::commands::session::first_words(&session.path),
-                about: format!(
-                    "{}  {}",
-                    &session.id[..session.id.len().min(8)],
-                    crate::commands::session::when(session)
-                ),
-            })
-            .collect();
-        let ids = sessions.into_iter().map(|session| session.id).collect();
-        self.choosing = Some((Picker::new("Go on with which session?", choices), Choosing::Resume(ids)));
-        Ok(())
-    }
-
-    fn rewind(&mut self) {
-        let Some(agent) = &self.agent else { return };
-        let points = agent.session().points();
-        let choices = points
-            .iter()
-            .map(|point| Choice {
-                label: first_line(&point.text, 60),
-                about: format!("{} files changed since", point.files),
-            })
-            .collect();
-        let lines = points.into_iter().map(|point| point.line).collect();
-        self.choosing = Some((Picker::new("Go back to before which message?", choices), Choosing::Rewind(lines)));
-    }
-
-    /// A choice was made in an open list.
-    pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
-        let Some((_, choosing)) = self.choosing.take() else { return Ok(()) };
-        match choosing {
-            Choosing::Resume(mut ids) => {
-                let id = ids.swap_remove(at);
-                self.reopen(|args| (args.resume, args.continue_, args.session_id) = (Some(id), false, None)).await
-            }
-            Choosing::Rewind(mut lines) => {
-                let line = lines.swap_remove(at);
-                let choice = |label: &str, about: &str| Choice { label: label.into(), about: about.into() };
-                let choices = vec![
-                    choice("conversation and files", "both as they were"),
-                    choice("conversation", "files stay as they are"),
-                    choice("files", "the conversation stays"),
-                ];
-                self.choosing = Some((Picker::new("What goes back?", choices), Choosing::RewindScope(line)));
-                Ok(())
-            }
-            Choosing::RewindScope(line) => {
-                let scope = [RewindScope::Both, RewindScope::Conversation, RewindScope::Files][at.min(2)];
-                self.rewind_to(&line, scope)
-            }
-        }
-    }
-
-    fn rewind_to(&mut self, line: &transcript::Id, scope: RewindScope) -> anyhow::Result<()> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
-        let text = agent.session().points().into_iter().find(|point| point.line == *line).map(|point| point.text);
-        let rewound = agent.session_mut().rewind(line, scope)?;
-        let mut said = format!("went back; {} files brought back", rewound.files.len());
-        for (path, why) in &rewound.failed {
-            said.push_str(&format!("\n{} stays: {why}", path.display()));
-        }
-        if rewound.commit.is_some() {
-            said.push_str("; /undo takes the conversation forward again");
-            self.editor.set(&text.unwrap_or_default());
-        }
-        self.last_rewind = rewound.commit;
-        self.note(&said);
-        Ok(())
-    }
-
-    fn undo_rewind(&mut self) -> anyhow::Result<()> {
-        let (Some(agent), Some(commit)) = (&mut self.agent, self.last_rewind.take()) else {
-            self.hint = Some("nothing to undo".into());
-            return Ok(());
-        };
-        match agent.session_mut().undo(&commit, &self.status.window) {
-            Ok(()) => self.note("the conversation is where it was"),
-            Err(error) => self.note(&error.to_string()),
-        }
-        Ok(())
-    }
-
-    async fn model(&mut self, name: &str) -> anyhow::Result<()> {
-        if name.is_empty() {
-            self.note(&format!("the model is {}; /model NAME changes it", self.status.model));
-            return Ok(());
-        }
-        let (name, session) = (name.to_owned(), self.status.session.clone());
-        self.reopen(|args| {
-            args.model = Some(name);
-            (args.resume, args.continue_, args.session_id) = (Some(session), false, None);
-        })
-        .await?;
-        self.note(&format!("the model is {}", self.status.model));
-        Ok(())
-    }
-
-    fn permissions(&mut self, mode: &str) {
-        let Some(agent) = &mut self.agent else { return };
-        if mode.is_empty() {
-            let rules = &agent.policy_mut().rules;
-            let list = |name: &str, rules: &[tools::permission::Rule]| {
-                let texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
-                format!("{name}: {}", if texts.is_empty() { "none".to_owned() } else { texts.join(", ") })
-            };
-            let lists = [list("allow", &rules.allow), list("ask", &rules.ask), list("deny", &rules.deny)];
-            self.note(&format!("mode: {}\n{}", mode_name(self.status.mode()), lists.join("\n")));
-            return;
-        }
-        match <PermissionMode as clap::ValueEnum>::from_str(mode, true) {
-            Ok(chosen) => {
-                agent.policy_mut().mode = chosen.into();
-                self.status.set_mode(chosen.into());
-                self.args.permission_mode = Some(chosen);
-            }
-            Err(_) => self.hint = Some("modes: default, acceptEdits, plan, bypassPermissions".into()),
-        }
-    }
-
-    fn figures(&mut self, which: &str) {
-        let Some(agent) = &self.agent else { return };
-        let stats = Stats::of(agent.session().log(), &self.status.prices);
-        let cost =
-            stats.cost_usd.map_or_else(|| "unknown: no price for this model".to_owned(), |cost| format!("${cost:.4}"));
-        let text = if which == "cost" {
-            format!(
-                "cost      {cost}\ninput     {} uncached, {} written to the cache, {} read from it\noutput    {}\ncache     {:.1} % read, re-write factor {:.2}",
-                stats.uncached_tokens,
-                stats.cache_write_tokens,
-                stats.cache_read_tokens,
-                stats.output_tokens,
-                stats.hit_ratio * 100.0,
-                stats.rewrite_factor
-            )
-        } else {
-            format!(
-                "session   {}\nfile      {}\nmodel     {}\nwindow    {} of {} tokens\ndirectory {}\nmode      {}\nreplies   {}, {} tool calls, {cost}",
-                agent.session().id(),
-                agent.session().path().display(),
-                self.status.model,
-                stats.context_tokens,
-                self.status.window.size,
-                agent.scope().directory().display(),
-                mode_name(self.status.mode()),
-                stats.replies,
-                stats.tool_calls
-            )
-        };
-        self.note(&text);
-    }
-
-    fn export(&mut self, file: &str) -> anyhow::Result<()> {
-        let Some(agent) = &self.agent else { return Ok(()) };
-        let name = if file.is_empty() { format!("{}.md", agent.session().id()) } else { file.to_owned() };
-        let path: PathBuf = self.place.directory.join(name);
-        let text = crate::commands::session::markdown(agent.session().log());
-        match files::create_new(&path, text.as_bytes()) {
-            Ok(_) => self.note(&format!("written to {}", path.display())),
-            Err(error) => self.note(&format!("not written: {error}")),
-        }
-        Ok(())
+        self.show_question();
     }
 }
 
 /// A number and its noun.
-fn count(number: usize, one: &str, many: &str) -> String {
+pub(super) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// What a call is about, in a few words.
-fn about(input: &serde_json::Value, project: &std::path::Path) -> String {
-    let keys = ["command", "file_path", "pattern", "path"];
-    let text = keys.iter().find_map(|key| input[*key].as_str()).unwrap_or_default();
-    let prefix = format!("{}/", project.display());
-    first_line(text.strip_prefix(&prefix).unwrap_or(text), 80)
+/// Whether a call is a command of the user's own.
+pub(super) fn is_shell(id: &str) -> bool {
+    id.starts_with("shell-")
 }
 
-/// The last messages of a session that is resumed, as they looked.
-pub(super) fn replay(log: &Log, columns: usize) -> Vec<Vec<Span>> {
-    let messages = log.view().messages();
-    let mut rows = Vec::new();
-    for message in &messages[messages.len().saturating_sub(REPLAYED)..] {
-        for block in &message.blocks {
-            let text = block.as_text().unwrap_or_default();
-            match (message.role, block.kind()) {
-                (Role::User, Kind::Text) if !text.starts_with('<') => {
-                    let lead = Span::new("› ", Look::of(Colour::Cyan));
-                    rows.extend(wrap(&[lead, Span::new(&first_line(&text, 400), Look::BOLD)], columns, 2));
-                }
-                (Role::Assistant, Kind::Text) => {
-                    let mut markdown = Markdown::new(columns);
-                    rows.extend(markdown.push(&text));
-                    rows.extend(markdown.finish());
-                    rows.push(Vec::new());
-                }
-                (_, Kind::ToolUse { name, .. }) => rows.push(vec![Span::new(&format!("· {name}"), Look::DIM)]),
-                _ => {}
-            }
+/// What the user should know about the end of a turn.
+pub(super) fn trouble(end: &End) -> Option<String> {
+    Some(match end {
+        End::Ended(Ending::Answered) => return None,
+        End::Cancelled => "stopped".to_owned(),
+        End::Failed(error) => {
+            format!("{error}{}", error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default())
         }
-    }
-    rows
+        End::NotWritten(error) => format!("the session could not be written: {error}"),
+        End::Ended(Ending::OutputLimit) => "the answer was cut at the output limit".to_owned(),
+        End::Ended(Ending::Refused) => "the model declined to answer".to_owned(),
+        End::Ended(Ending::WindowFull) => "the model's window is full".to_owned(),
+        End::Ended(Ending::MaxRounds) => "the limit of rounds was reached".to_owned(),
+        End::Ended(Ending::Looping) => "the model made the same call again and again".to_owned(),
+    })
 }

@@ -74,11 +74,16 @@ pub(crate) fn clean(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\t' => out.push_str("    "),
-            c if c.is_control() => {}
+            c if c.is_control() || turns_text_around(c) => {}
             c => out.push(c),
         }
     }
     out
+}
+
+/// Characters that change the direction of what follows, so that a command can look like another one.
+fn turns_text_around(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Text without control characters but line ends.
@@ -117,7 +122,9 @@ pub(crate) fn wrap(spans: &[Span], columns: usize, indent: usize) -> Vec<Vec<Spa
     let mut row = Row::default();
     for span in spans {
         for word in span.text.split_inclusive(' ') {
-            if row.used + width(word.trim_end_matches(' ')) > columns && row.used > row.start {
+            let wide = width(word.trim_end_matches(' '));
+            // A word that fits no row is broken where it stands.
+            if row.used + wide > columns && row.used > row.start && indent + wide <= columns {
                 rows.push(row.end());
                 row = Row::indented(indent);
             }
@@ -201,6 +208,7 @@ mod tests {
         assert_eq!(rows("one two three", 7, 0), ["one two", "three"]);
         assert_eq!(rows("one two three", 7, 2), ["one two", "  three"]);
         assert_eq!(rows("abcdefghij", 4, 0), ["abcd", "efgh", "ij"]);
+        assert_eq!(rows("file /a/b/c/d/e", 8, 2), ["file /a/", "  b/c/d/", "  e"]);
         assert_eq!(rows("", 4, 0), [""]);
     }
 
@@ -213,6 +221,6 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(clean("a\x1b[31mb\x07\tc\u{9b}d"), "a[31mb    cd");
+        assert_eq!(clean("a\x1b[31mb\x07\tc\u{9b}d\u{202e}e"), "a[31mb    cde");
     }
 }

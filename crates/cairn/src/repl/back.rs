@@ -1,0 +1,196 @@
+//! Other places in time: another session, an earlier message of this one, and forward again.
+
+use engine::rewind::{Rewound, Scope};
+use transcript::block::Kind;
+use transcript::line::{Body, Source};
+use transcript::{Id, Role};
+
+use super::markdown::Markdown;
+use super::page::Part;
+use super::picker::{Choice, Picker};
+use super::turns::count;
+use super::width::{Colour, Look, Span};
+use super::{Choosing, Repl, first_line};
+
+/// How many messages are shown again when a session is resumed.
+const REPLAYED: usize = 6;
+
+impl Repl {
+    /// Goes on with another session: the one named, or one that is chosen from a list.
+    pub(super) async fn resume(&mut self, id: &str) -> anyhow::Result<()> {
+        if !id.is_empty() {
+            return self.resume_session(id.to_owned()).await;
+        }
+        let mut sessions = self.place.home.sessions(&self.place.directory)?;
+        sessions.retain(|session| session.id != self.status.session);
+        let (mut choices, mut ids) = (Vec::new(), Vec::new());
+        for session in sessions {
+            let label = crate::commands::session::first_words(&session.path);
+            if label.is_empty() {
+                continue; // nothing was said in it
+            }
+            let id = &session.id[..session.id.len().min(8)];
+            let about = format!("{}  {id}", when(&session));
+            choices.push(Choice { label, about });
+            ids.push(session.id);
+        }
+        if choices.is_empty() {
+            self.hint = Some("there is no other session in this project".into());
+            return Ok(());
+        }
+        self.choosing = Some((Picker::new("Go on with which session?", choices), Choosing::Resume(ids)));
+        Ok(())
+    }
+
+    async fn resume_session(&mut self, id: String) -> anyhow::Result<()> {
+        if self.reopen(|args| (args.resume, args.continue_, args.session_id) = (Some(id), false, None)).await? {
+            self.replay();
+        }
+        Ok(())
+    }
+
+    /// Opens the list of messages one can go back to.
+    pub(super) fn rewind(&mut self) {
+        let Some(agent) = &self.agent else { return };
+        let points = agent.session().points();
+        if points.is_empty() {
+            self.hint = Some("nothing was said yet".into());
+            return;
+        }
+        let choices = points
+            .iter()
+            .map(|point| Choice {
+                label: first_line(&point.text, 60),
+                about: format!("{} changed since", count(point.files, "file", "files")),
+            })
+            .collect();
+        let lines = points.into_iter().map(|point| point.line).collect();
+        self.choosing = Some((Picker::new("Go back to before which message?", choices), Choosing::Rewind(lines)));
+    }
+
+    /// A choice was made in an open list.
+    pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
+        let Some((_, choosing)) = self.choosing.take() else { return Ok(()) };
+        match choosing {
+            Choosing::Resume(mut ids) => self.resume_session(ids.swap_remove(at)).await,
+            Choosing::Rewind(mut lines) => {
+                let line = lines.swap_remove(at);
+                let choice = |label: &str, about: &str| Choice { label: label.into(), about: about.into() };
+                let choices = vec![
+                    choice("conversation and files", "both as they were"),
+                    choice("conversation", "files stay as they are"),
+                    choice("files", "the conversation stays"),
+                ];
+                self.choosing = Some((Picker::new("What goes back?", choices), Choosing::RewindScope(line)));
+                Ok(())
+            }
+            Choosing::RewindScope(line) => {
+                let scope = [Scope::Both, Scope::Conversation, Scope::Files][at.min(2)];
+                self.rewind_to(&line, scope)
+            }
+        }
+    }
+
+    fn rewind_to(&mut self, line: &Id, scope: Scope) -> anyhow::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let text = agent.session().points().into_iter().find(|point| point.line == *line).map(|point| point.text);
+        let text = text.unwrap_or_default();
+        let rewound = agent.session_mut().rewind(line, scope)?;
+        let what = match (scope, count(rewound.files.len(), "file", "files")) {
+            (Scope::Both, files) => format!("the conversation and {files}"),
+            (Scope::Conversation, _) => "the conversation".to_owned(),
+            (Scope::Files, files) => files,
+        };
+        self.say_moved(
+            &format!("back to before “{}”: {what}; /undo takes it forward again", first_line(&text, 40)),
+            &rewound,
+        );
+        if rewound.commit.is_some() {
+            self.replay();
+            self.editor.set(&text);
+        }
+        Ok(())
+    }
+
+    /// Undoes the newest going back, files and conversation.
+    pub(super) fn undo_rewind(&mut self) -> anyhow::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let undone = match agent.session_mut().undo_rewind(&self.status.window) {
+            Ok(Some(undone)) => undone,
+            Ok(None) => {
+                self.hint = Some("nothing to undo".into());
+                return Ok(());
+            }
+            Err(error @ engine::Error::WouldNotFit { .. }) => {
+                self.page.note(&error.to_string(), Look::of(Colour::Red));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let what = match (undone.commit.is_some(), undone.files.len()) {
+            (true, 0) => "the conversation".to_owned(),
+            (true, files) => format!("the conversation and {}", count(files, "file", "files")),
+            (false, files) => count(files, "file", "files"),
+        };
+        self.say_moved(&format!("forward again: {what}"), &undone);
+        if undone.commit.is_some() {
+            self.editor.take();
+            self.replay();
+        }
+        Ok(())
+    }
+
+    fn say_moved(&mut self, text: &str, rewound: &Rewound) {
+        self.page.note(text, Look::PLAIN);
+        for (path, why) in &rewound.failed {
+            self.page.warning(&format!("{} stays as it is: {why}", self.short(path)));
+        }
+    }
+
+    /// Shows the last messages, as they looked when they were new.
+    pub(super) fn replay(&mut self) {
+        let Some(agent) = &self.agent else { return };
+        let log = agent.session().log();
+        let injected: Vec<&Id> = log
+            .lines()
+            .iter()
+            .filter(|line| !matches!(line.body, Body::User { source: Source::Said, .. } | Body::Assistant { .. }))
+            .filter_map(|line| line.id.as_ref())
+            .collect();
+        let view = log.view();
+        let mut blocks = Vec::new();
+        for (item, role, block) in view.blocks() {
+            if view.line_of(item).is_some_and(|line| !injected.contains(&line)) {
+                blocks.push((item, role, block.clone()));
+            }
+        }
+        let mut items: Vec<usize> = blocks.iter().map(|(item, _, _)| *item).collect();
+        items.dedup();
+        let from = items.len().checked_sub(REPLAYED).and_then(|at| items.get(at).copied()).unwrap_or_default();
+        for (_, role, block) in blocks.iter().filter(|(item, _, _)| *item >= from) {
+            let text = block.as_text().unwrap_or_default();
+            match (role, block.kind()) {
+                (Role::User, Kind::Text) => self.show_said(&text),
+                (Role::Assistant, Kind::Text) => {
+                    let mut markdown = Markdown::new(self.screen.columns());
+                    self.page.begin(Part::Reply);
+                    self.page.rows(markdown.push(&text));
+                    self.page.rows(markdown.finish());
+                }
+                (_, Kind::ToolUse { name, .. }) => {
+                    let what = self.about(&block.input().unwrap_or_default());
+                    self.page.begin(Part::Calls);
+                    self.page.cut(&[Span::new(&format!("· {name} {what}"), Look::DIM)]);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// When a session was last written, by the clock on the wall.
+fn when(session: &engine::home::SessionFile) -> String {
+    let modified = session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
+    let local = modified.map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
+    local.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}

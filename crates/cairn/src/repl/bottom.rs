@@ -1,0 +1,89 @@
+//! The bottom of the screen: what is being written, what is under way, the prompt, the status line.
+
+use transcript::Block;
+
+use super::editor::window;
+use super::screen::Area;
+use super::status::Work;
+use super::width::{Colour, Look, Span, wrap};
+use super::{Repl, first_line};
+
+/// What turns while something is under way.
+const SPINNER: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];
+/// How much of what waits in the queue is shown of each message.
+const QUEUED: usize = 200;
+/// What a candidate is about is left out where there is less room for it.
+const LEAST_ABOUT: usize = 20;
+
+impl Repl {
+    /// What is drawn below everything that was printed.
+    pub(super) fn area(&self) -> Area {
+        let columns = self.screen.columns();
+        // What can be long takes at most half of the window.
+        let half = (self.screen.lines() / 2).max(3);
+        let mut rows = Vec::new();
+        let pending = self.markdown.pending();
+        if !pending.is_empty() {
+            let wrapped = wrap(&[Span::plain(pending)], columns, 0);
+            rows.extend(wrapped[wrapped.len().saturating_sub(half)..].iter().cloned());
+        }
+        if !self.page.is_blank() {
+            rows.push(Vec::new());
+        }
+        self.add_doing(&mut rows);
+        for said in self.inbox.peek() {
+            let text = said.iter().find_map(Block::as_text).unwrap_or_default();
+            rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);
+        }
+        let (lines, cursor) = if let Some(asking) = self.asking.front() {
+            asking.rows(columns)
+        } else if let Some((picker, _)) = &self.choosing {
+            picker.rows(columns)
+        } else {
+            let (lines, cursor) = self.editor.rows(&Span::new("› ", Look::of(Colour::Cyan)), columns);
+            window(lines, cursor, half)
+        };
+        let cursor = (rows.len() + cursor.0, cursor.1);
+        rows.extend(lines);
+        self.add_menu(&mut rows);
+        let work = Work {
+            background: self.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count(),
+            questions: self.asking.len(),
+        };
+        rows.push(match &self.hint {
+            Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],
+            None => self.status.row(&work, columns),
+        });
+        Area { rows, cursor }
+    }
+
+    fn add_doing(&self, rows: &mut Vec<Vec<Span>>) {
+        let Some(working) = &self.working else { return };
+        if !self.asking.is_empty() {
+            return;
+        }
+        let spin = SPINNER[self.ticks % SPINNER.len()];
+        rows.push(vec![
+            Span::new(&format!("{spin} {}", working.doing), Look::of(Colour::Cyan)),
+            Span::new("  (Esc stops)", Look::DIM),
+        ]);
+        if !working.thought.is_empty() {
+            let italic = Look { italic: true, ..Look::DIM };
+            let wrapped = wrap(&[Span::plain("  "), Span::new(&working.thought, italic)], self.screen.columns(), 2);
+            rows.extend(wrapped.into_iter().next_back());
+        }
+    }
+
+    fn add_menu(&self, rows: &mut Vec<Vec<Span>>) {
+        let widest = self.menu.1.iter().map(|candidate| super::width::width(&candidate.text)).max().unwrap_or_default();
+        for (at, candidate) in self.menu.1.iter().enumerate() {
+            let look = if at == self.menu_at { Look::of(Colour::Cyan) } else { Look::PLAIN };
+            let pad = " ".repeat(widest - super::width::width(&candidate.text) + 2);
+            let mut row = vec![Span::new(&format!("  {}", candidate.text), look)];
+            if widest + LEAST_ABOUT < self.screen.columns() {
+                row.push(Span::new(&format!("{pad}{}", candidate.about), Look::DIM));
+            }
+            rows.push(row);
+        }
+    }
+}

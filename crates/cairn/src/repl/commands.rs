@@ -1,0 +1,198 @@
+//! What the commands that begin with a slash do; those that go to another place in time are in `back`.
+
+use std::path::PathBuf;
+
+use engine::stats::Stats;
+
+use super::page::Part;
+use super::slash::{COMMANDS, KEYS};
+use super::status::mode_name;
+use super::width::{Colour, Look, Span};
+use super::{Repl, Status, put_away};
+use crate::args::{PermissionMode, RunArgs};
+use crate::setup::Ready;
+
+impl Repl {
+    /// A command that begins with a slash.
+    pub(super) async fn command(&mut self, line: &str) -> anyhow::Result<()> {
+        let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
+        let argument = argument.trim();
+        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+            self.hint = Some(format!("there is no /{name}; /help lists the commands"));
+            return Ok(());
+        };
+        let waits = !matches!(command.name, "help" | "exit" | "expand");
+        if waits && self.agent.is_none() {
+            self.hint = Some(format!("/{name} has to wait for the end of the turn"));
+            return Ok(());
+        }
+        self.page.begin(Part::Said);
+        self.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
+        match command.name {
+            "help" => self.help(),
+            "exit" => self.leave(),
+            "expand" => self.expand(),
+            "clear" => self.clear().await?,
+            "resume" => self.resume(argument).await?,
+            "rewind" => self.rewind(),
+            "undo" => self.undo_rewind()?,
+            "model" => self.model(argument).await?,
+            "permissions" => self.permissions(argument),
+            "cost" => self.cost(),
+            "status" => self.show_status(),
+            "export" => self.export(argument),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn help(&mut self) {
+        let commands: Vec<(String, String)> = COMMANDS
+            .iter()
+            .map(|command| {
+                (format!("/{} {}", command.name, command.argument).trim_end().to_owned(), command.about.into())
+            })
+            .collect();
+        self.page.begin(Part::Note);
+        self.page.table(&commands, Look::of(Colour::Cyan));
+        let keys: Vec<(String, String)> = KEYS.iter().map(|(key, about)| ((*key).into(), (*about).into())).collect();
+        self.page.begin(Part::Note);
+        self.page.table(&keys, Look::BOLD);
+    }
+
+    async fn clear(&mut self) -> anyhow::Result<()> {
+        self.reopen(|args| (args.resume, args.continue_, args.session_id) = (None, false, None)).await?;
+        self.page.note("a new session; the one before is in /resume", Look::DIM);
+        Ok(())
+    }
+
+    /// Opens another session, or this one with other arguments, in place of the present one. Says whether it could.
+    pub(super) async fn reopen(&mut self, change: impl FnOnce(&mut RunArgs)) -> anyhow::Result<bool> {
+        let before = self.args.clone();
+        let session = self.status.session.clone();
+        change(&mut self.args);
+        self.args.prompt = None;
+        let unused = self.agent.as_ref().is_some_and(|agent| agent.session().log().tip().is_none());
+        // The session is held by its agent: it has to go before the file can be opened again.
+        if let Some(agent) = self.agent.take() {
+            put_away(agent).await;
+        }
+        if unused && self.args.resume.as_ref() == Some(&session) {
+            self.args.resume = None; // there is nothing to go on with
+        }
+        let (ready, done) = match self.wires.agent(&self.args, &self.place).await {
+            Ok(ready) => (ready, true),
+            Err(error) => {
+                self.page.note(&format!("{error:#}"), Look::of(Colour::Red));
+                self.args = before;
+                let resume = (!unused).then_some(session);
+                (self.args.resume, self.args.continue_, self.args.session_id) = (resume, false, None);
+                (self.wires.agent(&self.args, &self.place).await?, false)
+            }
+        };
+        self.take_over(ready);
+        Ok(done)
+    }
+
+    fn take_over(&mut self, ready: Ready) {
+        self.status = Status::of(&ready);
+        self.inbox = ready.agent.inbox().clone();
+        self.jobs = ready.agent.scope().jobs().clone();
+        for warning in &ready.warnings {
+            self.page.warning(warning);
+        }
+        self.agent = Some(ready.agent);
+        self.calls.clear();
+    }
+
+    async fn model(&mut self, name: &str) -> anyhow::Result<()> {
+        if name.is_empty() {
+            self.page.note(&format!("the model is {}; /model NAME changes it", self.status.model), Look::PLAIN);
+            return Ok(());
+        }
+        let (name, session) = (name.to_owned(), self.status.session.clone());
+        let change = |args: &mut RunArgs| {
+            args.model = Some(name);
+            (args.resume, args.continue_, args.session_id) = (Some(session), false, None);
+        };
+        if self.reopen(change).await? {
+            self.page.note(&format!("the model is {}", self.status.model), Look::PLAIN);
+        }
+        Ok(())
+    }
+
+    fn permissions(&mut self, mode: &str) {
+        let Some(agent) = &mut self.agent else { return };
+        if mode.is_empty() {
+            let rules = agent.policy_mut().rules.clone();
+            let mut entries = vec![("mode".to_owned(), mode_name(self.status.mode()).to_owned())];
+            for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
+                let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+                if texts.is_empty() {
+                    texts.push("nothing".to_owned());
+                }
+                // One a row; the name stands before the first.
+                let names = std::iter::once(name).chain(std::iter::repeat(""));
+                entries.extend(names.map(str::to_owned).zip(texts));
+            }
+            self.page.begin(Part::Note);
+            self.page.table(&entries, Look::DIM);
+            return;
+        }
+        match <PermissionMode as clap::ValueEnum>::from_str(mode, true) {
+            Ok(chosen) => {
+                agent.policy_mut().mode = chosen.into();
+                self.status.set_mode(chosen.into());
+                self.args.permission_mode = Some(chosen);
+                self.page.note(&format!("the mode is {}", mode_name(chosen.into())), Look::PLAIN);
+            }
+            Err(_) => self.hint = Some("modes: default, acceptEdits, plan, bypassPermissions".into()),
+        }
+    }
+
+    fn figures(&self) -> Option<(Stats, String)> {
+        let stats = Stats::of(self.agent.as_ref()?.session().log(), &self.status.prices);
+        let unknown = || "unknown: no price for this model".to_owned();
+        let cost = stats.cost_usd.map_or_else(unknown, |cost| format!("${cost:.4}"));
+        Some((stats, cost))
+    }
+
+    fn cost(&mut self) {
+        let Some((stats, cost)) = self.figures() else { return };
+        let input = format!(
+            "{} uncached, {} written to the cache, {} read from it",
+            stats.uncached_tokens, stats.cache_write_tokens, stats.cache_read_tokens
+        );
+        let cache = format!("{:.1} % read, re-write factor {:.2}", stats.hit_ratio * 100.0, stats.rewrite_factor);
+        let output = stats.output_tokens.to_string();
+        let entries = [("cost", cost), ("input", input), ("output", output), ("cache", cache)];
+        self.page.begin(Part::Note);
+        self.page.table(&entries.map(|(name, text)| (name.to_owned(), text)), Look::DIM);
+    }
+
+    fn show_status(&mut self) {
+        let (Some((stats, cost)), Some(agent)) = (self.figures(), &self.agent) else { return };
+        let entries = [
+            ("session", agent.session().id().to_owned()),
+            ("file", self.short(agent.session().path())),
+            ("model", self.status.model.clone()),
+            ("window", format!("{} of {} tokens", stats.context_tokens, self.status.window.size)),
+            ("directory", self.short(&agent.scope().directory())),
+            ("mode", mode_name(self.status.mode()).to_owned()),
+            ("replies", format!("{}, {} tool calls, {cost}", stats.replies, stats.tool_calls)),
+        ];
+        self.page.begin(Part::Note);
+        self.page.table(&entries.map(|(name, text)| (name.to_owned(), text)), Look::DIM);
+    }
+
+    fn export(&mut self, file: &str) {
+        let Some(agent) = &self.agent else { return };
+        let name = if file.is_empty() { format!("{}.md", agent.session().id()) } else { file.to_owned() };
+        let path: PathBuf = self.place.directory.join(name);
+        let text = crate::commands::session::markdown(agent.session().log());
+        match files::create_new(&path, text.as_bytes()) {
+            Ok(_) => self.page.note(&format!("written to {}", self.short(&path)), Look::PLAIN),
+            Err(error) => self.page.note(&format!("not written: {error}"), Look::of(Colour::Red)),
+        }
+    }
+}

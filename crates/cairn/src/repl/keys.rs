@@ -1,0 +1,173 @@
+//! Keys: to the open question, the open list, the menu, or the prompt, in this order.
+
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use transcript::Block;
+
+use super::Repl;
+use super::complete::complete;
+use super::editor::Done;
+use super::picker::Picked;
+use super::question::Answered;
+use crate::said::said;
+
+impl Repl {
+    /// Something was typed or pasted, or the window has another size.
+    pub(super) async fn input(&mut self, input: Input) -> anyhow::Result<()> {
+        match input {
+            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key).await?,
+            Input::Paste(text) if self.asking.is_empty() && self.choosing.is_none() => {
+                self.editor.insert(&text);
+                self.look_for_menu();
+            }
+            Input::Resize(columns, lines) => self.resize(columns.into(), lines.into())?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn key(&mut self, key: KeyEvent) -> anyhow::Result<()> {
+        self.hint = None;
+        let armed = std::mem::take(&mut self.armed);
+        if let Some(asking) = self.asking.front_mut() {
+            match asking.key(key) {
+                Answered::Not => {}
+                answered => self.answered(&answered),
+            }
+            return Ok(());
+        }
+        if let Some((picker, _)) = &mut self.choosing {
+            return match picker.key(key) {
+                Picked::Open => Ok(()),
+                Picked::Closed => {
+                    self.choosing = None;
+                    Ok(())
+                }
+                Picked::Chosen(at) => self.chosen(at).await,
+            };
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if control => self.interrupt(armed),
+            KeyCode::Esc if !self.menu.1.is_empty() => self.menu.1.clear(),
+            KeyCode::Esc if self.working.is_some() => self.stop(),
+            KeyCode::Char('d') if control && self.editor.text().is_empty() => self.leave(),
+            KeyCode::Char('o') if control => self.expand(),
+            KeyCode::Char('r') if control => {
+                let part = self.editor.text().to_owned();
+                match self.history.search(&part) {
+                    Some(entry) => self.editor.set(&entry),
+                    None => self.hint = Some("nothing older in the history contains this".into()),
+                }
+            }
+            KeyCode::Tab if !self.menu.1.is_empty() => self.accept_candidate(),
+            KeyCode::Up if !self.menu.1.is_empty() => self.menu_at = self.menu_at.saturating_sub(1),
+            KeyCode::Down if !self.menu.1.is_empty() => {
+                self.menu_at = (self.menu_at + 1).min(self.menu.1.len() - 1);
+            }
+            KeyCode::Enter if self.menu_differs() => self.accept_candidate(),
+            _ => return self.edit(key).await,
+        }
+        Ok(())
+    }
+
+    async fn edit(&mut self, key: KeyEvent) -> anyhow::Result<()> {
+        match self.editor.key(key) {
+            Done::Submit => {
+                let text = self.editor.take();
+                self.menu.1.clear();
+                return self.submit(&text).await;
+            }
+            Done::Older if self.editor.text().is_empty() && self.take_back() => {}
+            Done::Older => {
+                if let Some(entry) = self.history.older(self.editor.text()) {
+                    self.editor.set(&entry);
+                }
+            }
+            Done::Newer => {
+                if let Some(entry) = self.history.newer() {
+                    self.editor.set(&entry);
+                }
+            }
+            Done::Edited | Done::Nothing => self.look_for_menu(),
+        }
+        Ok(())
+    }
+
+    fn look_for_menu(&mut self) {
+        self.menu = complete(self.editor.before(), &self.place.directory);
+        self.menu_at = 0;
+    }
+
+    /// Whether Enter should take the chosen candidate rather than send: a command that is not spelled out yet.
+    fn menu_differs(&self) -> bool {
+        let chosen = self.menu.1.get(self.menu_at);
+        self.editor.text().starts_with('/') && chosen.is_some_and(|chosen| !self.editor.text().ends_with(&chosen.text))
+    }
+
+    fn accept_candidate(&mut self) {
+        let (len, candidates) = std::mem::take(&mut self.menu);
+        if let Some(candidate) = candidates.get(self.menu_at) {
+            let end = if candidate.text.ends_with('/') { "" } else { " " };
+            self.editor.replace_before(len, &format!("{}{end}", candidate.text));
+            self.look_for_menu();
+        }
+    }
+
+    /// The newest queued message goes back into the editor.
+    fn take_back(&mut self) -> bool {
+        let Some(said) = self.inbox.take_back() else { return false };
+        self.editor.set(&said.iter().find_map(Block::as_text).unwrap_or_default());
+        true
+    }
+
+    fn interrupt(&mut self, armed: bool) {
+        if self.working.is_some() {
+            if armed { self.leave() } else { self.stop() }
+        } else if !self.editor.text().is_empty() {
+            self.editor.take();
+            self.menu.1.clear();
+        } else if armed {
+            self.leave();
+        } else {
+            self.armed = true;
+            self.hint = Some("Ctrl-C again leaves".into());
+        }
+    }
+
+    /// Stops the turn.
+    pub(super) fn stop(&mut self) {
+        if let Some(working) = &mut self.working {
+            working.cancel.cancel();
+            working.doing = "stopping".into();
+            self.armed = true;
+            self.hint = Some("stopping; Ctrl-C again leaves".into());
+        }
+    }
+
+    /// Leaves, and stops what is under way.
+    pub(super) fn leave(&mut self) {
+        if let Some(working) = &self.working {
+            working.cancel.cancel();
+        }
+        self.leaving = true;
+    }
+
+    /// What was typed: a command, a shell escape, or words for the model.
+    pub(super) async fn submit(&mut self, text: &str) -> anyhow::Result<()> {
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
+            return Ok(());
+        }
+        self.history.add(trimmed, &self.status.session, engine::World::real().now());
+        if let Some(command) = trimmed.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
+            return self.command(command).await;
+        }
+        match (&self.working, trimmed.strip_prefix('!')) {
+            (Some(_), Some(_)) => self.hint = Some("a command can be run when the turn is over".into()),
+            (None, Some(command)) => self.start_shell(command.trim()),
+            (Some(_), None) => self.inbox.push(said(trimmed, &self.place.directory)),
+            (None, None) => self.start(said(trimmed, &self.place.directory)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! What is printed above the prompt, for good: rows that wait for the next draw, and the space between their parts.
+//!
+//! Whoever prints says what kind of thing comes; a blank row stands wherever that changes. So nobody else has to think
+//! about spacing, and rows are wrapped in one place.
+
+use super::width::{Colour, Look, Span, fit, spans_width, wrap};
+
+/// A kind of thing that is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Nothing yet.
+    Nothing,
+    /// What the user typed.
+    Said,
+    /// What the model says.
+    Reply,
+    /// What the agent does, a line each.
+    Calls,
+    /// What this program has to say.
+    Note,
+}
+
+/// Rows on their way to the screen.
+#[derive(Debug)]
+pub(crate) struct Page {
+    waiting: Vec<Vec<Span>>,
+    part: Part,
+    columns: usize,
+}
+
+impl Page {
+    /// For a screen of so many columns.
+    pub(crate) fn new(columns: usize) -> Self {
+        Self { waiting: Vec::new(), part: Part::Nothing, columns }
+    }
+
+    /// The screen has another width from now on.
+    pub(crate) fn set_columns(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    /// Whether nothing was ever printed.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.part == Part::Nothing
+    }
+
+    /// The rows that wait.
+    pub(crate) fn take(&mut self) -> Vec<Vec<Span>> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Something of this kind comes. What the user typed and what this program says always stands alone.
+    pub(crate) fn begin(&mut self, part: Part) {
+        let alone = matches!(part, Part::Said | Part::Note);
+        if self.part != Part::Nothing && (alone || self.part != part) {
+            self.waiting.push(Vec::new());
+        }
+        self.part = part;
+    }
+
+    /// A line, wrapped; its later rows are indented.
+    pub(crate) fn line(&mut self, spans: &[Span], indent: usize) {
+        self.waiting.extend(wrap(spans, self.columns, indent));
+    }
+
+    /// A line that is cut where the screen ends.
+    pub(crate) fn cut(&mut self, spans: &[Span]) {
+        self.waiting.push(fit(spans, self.columns));
+    }
+
+    /// A call in one line: what it is about is cut before what came of it.
+    pub(crate) fn call(&mut self, mark: Span, tool: &str, what: &str, end: &str) {
+        self.begin(Part::Calls);
+        let mut row = vec![mark, Span::new(&format!("{tool} "), Look::BOLD)];
+        let end = fit(&[Span::new(&format!(" — {end}"), Look::DIM)], self.columns / 2);
+        let room = self.columns.saturating_sub(spans_width(&row) + spans_width(&end));
+        row.extend(fit(&[Span::plain(what)], room));
+        row.extend(end);
+        self.cut(&row);
+    }
+
+    /// Rows that are as wide as they should be.
+    pub(crate) fn rows(&mut self, rows: Vec<Vec<Span>>) {
+        self.waiting.extend(rows);
+    }
+
+    /// Something this program has to say, of one or more lines.
+    pub(crate) fn note(&mut self, text: &str, look: Look) {
+        self.begin(Part::Note);
+        for line in text.lines() {
+            self.line(&[Span::new(line, look)], 2);
+        }
+    }
+
+    /// A warning.
+    pub(crate) fn warning(&mut self, text: &str) {
+        self.begin(Part::Note);
+        self.line(&[Span::new("warning: ", Look::of(Colour::Yellow)), Span::plain(text)], 2);
+    }
+
+    /// Names and what they mean, in two columns; where there is no room for two, below one another.
+    pub(crate) fn table(&mut self, entries: &[(String, String)], look: Look) {
+        const GAP: usize = 2;
+        let widest = entries.iter().map(|(name, _)| super::width::width(name)).max().unwrap_or_default();
+        for (name, about) in entries {
+            if widest + GAP + 16 > self.columns {
+                self.line(&[Span::new(name, look)], 2);
+                self.line(&[Span::plain("  "), Span::plain(about)], 2);
+            } else {
+                let pad = " ".repeat(widest - super::width::width(name) + GAP);
+                self.line(&[Span::new(name, look), Span::plain(&pad), Span::plain(about)], widest + GAP);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::width::paint;
+    use super::*;
+
+    fn shown(page: &mut Page) -> Vec<String> {
+        page.take().iter().map(|row| paint(row, false)).collect()
+    }
+
+    #[test]
+    fn different_things_stand_apart() {
+        let mut page = Page::new(40);
+        for (part, text) in [(Part::Said, "hi"), (Part::Calls, "a"), (Part::Calls, "b"), (Part::Reply, "yes")] {
+            page.begin(part);
+            page.line(&[Span::plain(text)], 0);
+        }
+        page.note("one\ntwo", Look::PLAIN);
+        page.note("three", Look::PLAIN);
+        assert_eq!(shown(&mut page), ["hi", "", "a", "b", "", "yes", "", "one", "two", "", "three"]);
+    }
+
+    #[test]
+    fn a_table_has_two_columns_where_there_is_room() {
+        let entries = [("/help".to_owned(), "what there is to know".to_owned()), ("/x".to_owned(), "x".to_owned())];
+        let mut page = Page::new(24);
+        page.table(&entries, Look::PLAIN);
+        assert_eq!(shown(&mut page), ["/help  what there is to", "       know", "/x     x"]);
+        page.set_columns(20);
+        page.table(&entries, Look::PLAIN);
+        assert_eq!(shown(&mut page), ["/help", "  what there is to", "  know", "/x", "  x"]);
+    }
+}
