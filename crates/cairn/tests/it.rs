@@ -25,5 +25,23 @@ mod kills;
 mod sdk;
 #[path = "it/sessions.rs"]
 mod sessions;
+#[path = "it/terminal.rs"]
+mod terminal;
+#[path = "it/terminal_asking.rs"]
+mod terminal_asking;
+#[path = "it/terminal_back.rs"]
+mod terminal_back;
+#[path = "it/terminal_commands.rs"]
+mod terminal_commands;
+#[path = "it/terminal_editing.rs"]
+mod terminal_editing;
+#[path = "it/terminal_limits.rs"]
+mod terminal_limits;
+#[path = "it/terminal_plain.rs"]
+mod terminal_plain;
+#[path = "it/terminal_resize.rs"]
+mod terminal_resize;
+#[path = "it/terminal_turns.rs"]
+mod terminal_turns;
 #[path = "it/trouble.rs"]
 mod trouble;

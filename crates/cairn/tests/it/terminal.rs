@@ -1,0 +1,421 @@
+//! The real binary in a real pseudo-terminal: keys go in, a screen comes out.
+//!
+//! Nothing here sleeps. A test says what the screen should show, and output is read until it does; what never comes is
+//! a failure that shows the screen as it was. The terminal is never asked anything by the program, so nothing is
+//! answered here either.
+
+use std::io::{Read, Write};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use regex::Regex;
+
+use crate::stage::Stage;
+
+/// How long anything may take before the test fails. It is never waited for when all is well.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The end of a drawing: what the screen shows then is meant to be seen.
+const DRAWN: &[u8] = b"\x1b[?2026l";
+/// Rows above the screen that are kept.
+const SCROLLBACK: usize = 20_000;
+
+pub const ENTER: &str = "\r";
+pub const ESC: &str = "\x1b";
+pub const TAB: &str = "\t";
+pub const UP: &str = "\x1b[A";
+pub const DOWN: &str = "\x1b[B";
+pub const RIGHT: &str = "\x1b[C";
+pub const LEFT: &str = "\x1b[D";
+pub const ALT_ENTER: &str = "\x1b\r";
+
+/// A letter with Ctrl.
+pub fn ctrl(letter: char) -> String {
+    char::from(letter as u8 & 0x1f).to_string()
+}
+
+/// What happens to long rows when the window becomes narrower.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reflow {
+    /// They are wrapped anew, as most terminals do.
+    Yes,
+    /// They are cut, as xterm does.
+    No,
+}
+
+/// A terminal with the program in it. Dropped, it takes the program with it.
+pub struct Terminal {
+    emulator: vt100::Parser,
+    output: Receiver<Vec<u8>>,
+    keys: Box<dyn Write + Send>,
+    master: Box<dyn MasterPty + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    /// Everything the program wrote.
+    pub written: Vec<u8>,
+    /// Whether the program draws, or only prints lines.
+    draws: bool,
+    /// What was drawn before the window had its present size does not count.
+    stale: usize,
+}
+
+impl Terminal {
+    /// Starts the program on a stage, in a window of 80 columns and 24 lines, and waits for its prompt.
+    pub fn start(stage: &Stage) -> Self {
+        Self::start_with(stage, &[])
+    }
+
+    /// The same, with arguments.
+    pub fn start_with(stage: &Stage, args: &[&str]) -> Self {
+        let mut terminal = Self::open(stage.cairn().args(args).env("TERM", "xterm-256color"), 80, 24);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal
+    }
+
+    /// Starts a command in a window of this size.
+    pub fn open(command: &Command, columns: u16, lines: u16) -> Self {
+        let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut builder = CommandBuilder::new(command.get_program());
+        builder.args(command.get_args());
+        builder.env_clear();
+        let mut draws = false;
+        for (name, value) in command.get_envs() {
+            builder.env(name, value.unwrap_or_default());
+            draws |= name == "TERM" && value.is_some_and(|value| value != "dumb");
+        }
+        draws &= !command.get_args().any(|argument| argument == "--plain");
+        builder.cwd(command.get_current_dir().unwrap());
+        let child = pair.slave.spawn_command(builder).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 65_536];
+            // Reading fails when the program has gone.
+            while let Ok(count) = reader.read(&mut buffer) {
+                if count == 0 || sender.send(buffer[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let keys = pair.master.take_writer().unwrap();
+        let emulator = vt100::Parser::new(lines, columns, SCROLLBACK);
+        Self { emulator, output, keys, master: pair.master, child, written: Vec::new(), draws, stale: 0 }
+    }
+
+    /// Presses keys.
+    pub fn keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Types a line and sends it.
+    #[track_caller]
+    pub fn say(&mut self, line: &str) {
+        self.types(line);
+        self.keys(ENTER);
+    }
+
+    /// Types, and waits until it stands in the prompt.
+    #[track_caller]
+    pub fn types(&mut self, text: &str) -> Screen {
+        self.keys(text);
+        self.until("what was typed", |screen| screen.typed().ends_with(text.trim_end()))
+    }
+
+    /// Waits until this, and nothing else, stands in the prompt.
+    #[track_caller]
+    pub fn holds(&mut self, text: &str) -> Screen {
+        self.until(&format!("a prompt with {text:?}"), |screen| screen.typed() == text)
+    }
+
+    /// Pastes, as terminals do that were asked to mark it.
+    pub fn paste(&mut self, text: &str) {
+        self.keys(&format!("\x1b[200~{}\x1b[201~", text.replace('\n', "\r")));
+    }
+
+    /// Reads until the screen is as it should be.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, fits: impl Fn(&Screen) -> bool) -> Screen {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            while let Ok(bytes) = self.output.try_recv() {
+                self.take(&bytes);
+            }
+            let screen = self.screen();
+            let drawn = self.written.len() > self.stale && self.written.ends_with(DRAWN);
+            if (!self.draws || drawn) && fits(&screen) {
+                return screen;
+            }
+            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.take(&bytes),
+                Err(RecvTimeoutError::Timeout) => panic!("{what} never came; the screen:\n{}", screen.text()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    assert!(fits(&screen), "{what} did not come before the end; the screen:\n{}", screen.text());
+                    return screen;
+                }
+            }
+        }
+    }
+
+    /// Reads until a text is on the screen.
+    #[track_caller]
+    pub fn shows(&mut self, text: &str) -> Screen {
+        self.until(text, |screen| screen.contains(text))
+    }
+
+    /// Reads until a text is on the screen and nothing is under way.
+    #[track_caller]
+    pub fn rests(&mut self, text: &str) -> Screen {
+        self.until(text, |screen| screen.contains(text) && !screen.is_working() && screen.has_prompt())
+    }
+
+    /// The screen as it is.
+    pub fn screen(&self) -> Screen {
+        let screen = self.emulator.screen();
+        let columns = screen.size().1;
+        let rows = screen.rows(0, columns).map(|row| row.trim_end().to_owned()).collect();
+        Screen { rows, cursor: screen.cursor_position() }
+    }
+
+    /// Everything that was printed, also what has scrolled away.
+    pub fn everything(&mut self) -> String {
+        let columns = self.emulator.screen().size().1;
+        self.emulator.screen_mut().set_scrollback(usize::MAX);
+        let most = self.emulator.screen().scrollback();
+        let mut text = String::new();
+        for at in (1..=most).rev() {
+            self.emulator.screen_mut().set_scrollback(at);
+            let row = self.emulator.screen().rows(0, columns).next().unwrap_or_default();
+            text.push_str(row.trim_end());
+            text.push('\n');
+        }
+        self.emulator.screen_mut().set_scrollback(0);
+        named(&text) + &self.screen().text()
+    }
+
+    /// Reads what the program writes without looking at it, until a text comes.
+    pub fn skip_to(&mut self, text: &str, mut seen: impl FnMut(&[u8])) {
+        let deadline = Instant::now() + 4 * PATIENCE;
+        let mut tail = Vec::new();
+        while !String::from_utf8_lossy(&tail).contains(text) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(bytes) = self.output.recv_timeout(left) else {
+                self.take(&tail);
+                panic!("{text} never came; the screen:\n{}", self.screen().text());
+            };
+            seen(&bytes);
+            tail.drain(..tail.len().saturating_sub(8_192));
+            tail.extend_from_slice(&bytes);
+        }
+        self.take(&tail);
+    }
+
+    /// Gives the window another size.
+    pub fn resize(&mut self, columns: u16, lines: u16, reflow: Reflow) {
+        while let Ok(bytes) = self.output.try_recv() {
+            self.take(&bytes);
+        }
+        if reflow == Reflow::Yes {
+            self.emulator = reflowed(self.emulator.screen(), columns, lines);
+        } else {
+            self.emulator.screen_mut().set_size(lines, columns);
+        }
+        let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
+        self.stale = self.written.len();
+        self.master.resize(size).unwrap();
+    }
+
+    /// Waits for the end of the program and returns its code.
+    pub fn ended(&mut self) -> u32 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.take(&bytes),
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap().exit_code(),
+                Err(RecvTimeoutError::Timeout) => panic!("it did not end; the screen:\n{}", self.screen().text()),
+            }
+        }
+    }
+
+    /// Leaves with Ctrl-D.
+    pub fn leave(mut self) {
+        self.keys(&ctrl('d'));
+        assert_eq!(self.ended(), 0);
+    }
+
+    /// The program's process.
+    pub fn process(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Whether lines are put together by the terminal, and typed characters echoed: not so in raw mode.
+    pub fn is_cooked(&self) -> bool {
+        let flags = format!("{:?}", self.master.get_termios().unwrap().local_flags);
+        flags.contains("ICANON") && flags.contains("ECHO")
+    }
+
+    /// What the program set in the terminal.
+    pub fn emulated(&self) -> &vt100::Screen {
+        self.emulator.screen()
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.emulator.process(bytes);
+        self.written.extend_from_slice(bytes);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What is seen.
+#[derive(Debug)]
+pub struct Screen {
+    /// The rows of the window.
+    pub rows: Vec<String>,
+    /// Row and column of the cursor.
+    pub cursor: (u16, u16),
+}
+
+impl Screen {
+    pub fn contains(&self, text: &str) -> bool {
+        self.rows.iter().any(|row| row.contains(text))
+    }
+
+    /// Whether the prompt is there: one row with its mark at or above the cursor, a status line below, then nothing.
+    pub fn has_prompt(&self) -> bool {
+        let at = usize::from(self.cursor.0);
+        let Some(first) = self.rows[..=at].iter().rposition(|row| row.starts_with('›')) else { return false };
+        let below: Vec<&String> = self.rows[at + 1..].iter().skip_while(|row| row.starts_with("  ")).collect();
+        let after = below.iter().skip(1).all(|row| row.is_empty());
+        self.rows[first + 1..=at].iter().all(|row| row.starts_with("  ") || row.is_empty())
+            && below.first().is_some_and(|row| !row.is_empty() && !row.starts_with('›'))
+            && after
+    }
+
+    /// How often a text stands on the screen.
+    pub fn count(&self, text: &str) -> usize {
+        self.rows.iter().map(|row| row.matches(text).count()).sum()
+    }
+
+    /// What stands in the prompt, without its mark.
+    pub fn typed(&self) -> String {
+        let at = usize::from(self.cursor.0);
+        let first = self.rows[..=at].iter().rposition(|row| row.starts_with('›')).unwrap_or(at);
+        let rows = self.rows[first..].iter().enumerate().take_while(|(n, row)| *n == 0 || row.starts_with("  "));
+        rows.map(|(_, row)| row.chars().skip(2).collect::<String>())
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Whether something is under way.
+    pub fn is_working(&self) -> bool {
+        self.rows.iter().any(|row| spins(row))
+    }
+
+    /// The window as text, for snapshots: what differs from run to run is named, the row that spins is left out, the
+    /// cursor is `▏`.
+    pub fn text(&self) -> String {
+        let mut rows = Vec::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            let mut row = row.clone();
+            if at == usize::from(self.cursor.0) {
+                row = with_cursor(&row, self.cursor.1.into());
+            }
+            if !spins(&row) {
+                rows.push(row);
+            }
+        }
+        named(rows.join("\n").trim_end())
+    }
+}
+
+fn spins(row: &str) -> bool {
+    row.starts_with(['⠋', '⠙', '⠸', '⠴', '⠦', '⠇'])
+}
+
+fn with_cursor(row: &str, column: usize) -> String {
+    let mut used = 0;
+    let mut out = String::new();
+    let mut placed = false;
+    for c in row.chars() {
+        if used >= column && !placed {
+            out.push('▏');
+            placed = true;
+        }
+        out.push(c);
+        used += vt100_width(c);
+    }
+    if !placed {
+        out.push_str(&" ".repeat(column.saturating_sub(used)));
+        out.push('▏');
+    }
+    out
+}
+
+/// Wide characters take two columns.
+fn vt100_width(c: char) -> usize {
+    match u32::from(c) {
+        0x200d | 0xfe0f | 0x0300..=0x036f => 0,
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff00..=0xff60 => 2,
+        0x1f300..=0x1f64f | 0x1f680..=0x1f6ff | 0x1f900..=0x1f9ff => 2,
+        _ => 1,
+    }
+}
+
+/// Ids, costs and figures that depend on the machine get names.
+fn named(text: &str) -> String {
+    let names = [
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<session>"),
+        (r"\$\d+\.\d+", "$$N"),
+        (r"\d+ % context", "N % context"),
+        (r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}", "<time>          "),
+        (r"\b01[0-9a-f]{6}\b", "<id>"),
+    ];
+    let text = text.replace(env!("CARGO_PKG_VERSION"), "<version>");
+    names.iter().fold(text, |text, (pattern, name)| Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned())
+}
+
+/// A screen of another size with the same lines, those that were wrapped put together and wrapped anew.
+fn reflowed(screen: &vt100::Screen, columns: u16, lines: u16) -> vt100::Parser {
+    let (rows, old_columns) = screen.size();
+    let cursor = screen.cursor_position();
+    let mut texts: Vec<String> = vec![String::new()];
+    let mut place = (0, 0);
+    for row in 0..rows {
+        if row == cursor.0 {
+            let before = texts.last().unwrap().chars().map(vt100_width).sum::<usize>();
+            place = (texts.len() - 1, before + usize::from(cursor.1));
+        }
+        let text = screen.rows(0, old_columns).nth(row.into()).unwrap();
+        texts.last_mut().unwrap().push_str(if screen.row_wrapped(row) { &text } else { text.trim_end() });
+        if !screen.row_wrapped(row) {
+            texts.push(String::new());
+        }
+    }
+    let used = texts.iter().rposition(|text| !text.is_empty()).unwrap_or(0).max(place.0);
+    let mut parser = vt100::Parser::new(lines, columns, SCROLLBACK);
+    parser.process(texts[..=used].join("\r\n").as_bytes());
+    // Up from the end to the line the cursor was in, then along it.
+    let height = |text: &String| text.chars().map(vt100_width).sum::<usize>().div_ceil(columns.into()).max(1);
+    let below: usize = texts[place.0..=used].iter().map(height).sum();
+    let inside = place.1 / usize::from(columns);
+    let up = below.saturating_sub(1 + inside);
+    if up > 0 {
+        parser.process(format!("\x1b[{up}A").as_bytes());
+    }
+    parser.process(format!("\x1b[{}G", place.1 % usize::from(columns) + 1).as_bytes());
+    if screen.bracketed_paste() {
+        parser.process(b"\x1b[?2004h");
+    }
+    parser
+}

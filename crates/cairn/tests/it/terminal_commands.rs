@@ -1,0 +1,191 @@
+//! Slash commands, shell escapes, and pictures.
+
+use insta::assert_snapshot;
+use simulator::Fault;
+
+use crate::stage::Stage;
+use crate::terminal::{ENTER, ESC, Terminal};
+
+const MODEL: &str = r#"
+    [[rule]]
+    name = "seen"
+    when = { visible = "<output>\\s*(?P<what>from the shell)" }
+    say = "I saw it: {{ what }}."
+    [[rule]]
+    name = "opus"
+    when = { model = "opus" }
+    say = "Opus here."
+    [[rule]]
+    say = "Hello."
+"#;
+
+fn started() -> (Stage, Terminal) {
+    let stage = Stage::new(MODEL);
+    let terminal = Terminal::start(&stage);
+    (stage, terminal)
+}
+
+#[test]
+fn help_lists_commands_and_keys() {
+    let (_stage, mut terminal) = started();
+    terminal.keys(&format!("/help{ENTER}"));
+    terminal.rests("@path");
+    assert_snapshot!(terminal.everything());
+}
+
+#[test]
+fn help_fits_a_narrow_window() {
+    let stage = Stage::new(MODEL);
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm"), 30, 24);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.keys(&format!("/help{ENTER}"));
+    terminal.rests("@path");
+    assert_snapshot!(terminal.everything());
+}
+
+#[test]
+fn cost_and_status_give_the_figures() {
+    let (stage, mut terminal) = started();
+    terminal.say("hi");
+    terminal.rests("Hello.");
+    terminal.keys(&format!("/cost{ENTER}"));
+    let screen = terminal.rests("re-write factor");
+    assert!(screen.contains("written to the cache") && screen.count("$") == 2, "{}", screen.text());
+    terminal.keys(&format!("/status{ENTER}"));
+    let screen = terminal.rests("replies");
+    for text in ["session", "file", "claude-sonnet-5", "tokens", "directory", "~/project", "mode       default"] {
+        assert!(screen.contains(text), "{text} in {}", screen.text());
+    }
+    let id = stage.session_files()[0].file_stem().unwrap().to_str().unwrap().to_owned();
+    assert!(screen.contains(&id));
+}
+
+#[test]
+fn the_model_changes_and_the_session_stays() {
+    let (stage, mut terminal) = started();
+    terminal.keys(&format!("/model{ENTER}"));
+    terminal.rests("the model is claude-sonnet-5");
+    terminal.say("hi");
+    terminal.rests("Hello.");
+    terminal.keys(&format!("/model opus{ENTER}"));
+    terminal.rests("the model is claude-opus");
+    terminal.say("and now?");
+    terminal.rests("Opus here.");
+    assert_snapshot!(terminal.everything());
+    assert_eq!(stage.session_files().len(), 1);
+    assert!(stage.simulator.requests()[1].to_string().contains("Hello."));
+}
+
+#[test]
+fn clear_begins_a_new_session() {
+    let (stage, mut terminal) = started();
+    terminal.say("hi");
+    terminal.rests("Hello.");
+    terminal.keys(&format!("/clear{ENTER}"));
+    terminal.rests("a new session");
+    terminal.say("you there?");
+    terminal.until("the answer", |screen| screen.count("Hello.") == 2 && !screen.is_working());
+    assert_eq!(stage.session_files().len(), 2);
+    assert_eq!(stage.simulator.requests()[1]["messages"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn permissions_are_shown_and_the_mode_changes() {
+    let stage = Stage::new(MODEL);
+    let mut terminal =
+        Terminal::start_with(&stage, &["--allowedTools", "Bash(git *)", "--disallowedTools", "Read(.env)"]);
+    terminal.keys(&format!("/permissions{ENTER}"));
+    let screen = terminal.rests("deny");
+    for row in ["mode   default", "allow  Bash(git *)", "ask    nothing", "deny   Read(.env)"] {
+        assert!(screen.rows.iter().any(|shown| shown == row), "{row} in {}", screen.text());
+    }
+    terminal.keys(&format!("/permissions plan{ENTER}"));
+    terminal.rests("· plan");
+    terminal.keys(&format!("/permissions nonsense{ENTER}"));
+    terminal.shows("modes: default");
+}
+
+#[test]
+fn export_writes_markdown_and_overwrites_nothing() {
+    let (stage, mut terminal) = started();
+    terminal.say("hi");
+    terminal.rests("Hello.");
+    terminal.keys(&format!("/export talk.md{ENTER}"));
+    terminal.rests("written to talk.md");
+    let text = std::fs::read_to_string(stage.project().join("talk.md")).unwrap();
+    assert!(text.ends_with("## User\n\nhi\n\n## Assistant\n\nHello.\n\n"), "{text}");
+    terminal.keys(&format!("/export talk.md{ENTER}"));
+    terminal.rests("not written");
+}
+
+#[test]
+fn what_is_no_command_is_said_and_kept_from_the_model() {
+    let (stage, mut terminal) = started();
+    terminal.keys(&format!("/nonsense{ENTER}"));
+    terminal.shows("there is no /nonsense; /help lists the commands");
+    assert_eq!(stage.simulator.requests().len(), 0);
+    terminal.keys(&format!("/expand{ENTER}"));
+    terminal.shows("no tool call to expand");
+    terminal.keys(&format!("/exit{ENTER}"));
+    assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn a_command_that_needs_the_agent_waits_for_it() {
+    let (stage, mut terminal) = started();
+    stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
+    terminal.say("hi");
+    terminal.shows("waiting for the model");
+    terminal.keys(&format!("/clear{ENTER}"));
+    terminal.shows("/clear has to wait for the end of the turn");
+    terminal.keys(&format!("/help{ENTER}"));
+    terminal.shows("@path");
+    terminal.keys(&format!("!ls{ENTER}"));
+    terminal.shows("a command can be run when the turn is over");
+    terminal.keys(ESC);
+    terminal.rests("stopped");
+}
+
+#[test]
+fn a_command_of_the_user_is_shown_and_the_model_sees_it_next() {
+    let (stage, mut terminal) = started();
+    terminal.say("!echo from the shell; echo and more");
+    terminal.until("its output", |screen| screen.rows.iter().any(|row| row == "  and more") && !screen.is_working());
+    assert_snapshot!(terminal.everything());
+    assert_eq!(stage.simulator.requests().len(), 0, "nobody was asked");
+    terminal.say("did you see?");
+    terminal.rests("I saw it: from the shell.");
+    assert_eq!(stage.simulator.report().totals.refused, 0);
+}
+
+#[test]
+fn a_command_of_the_user_can_be_stopped() {
+    let (_stage, mut terminal) = started();
+    terminal.say("!cat /dev/zero > /dev/null");
+    terminal.shows("$ cat /dev/zero");
+    terminal.keys(ESC);
+    terminal.until("it has ended", |screen| screen.has_prompt() && !screen.is_working());
+    terminal.say("hi");
+    terminal.rests("Hello.");
+}
+
+#[test]
+fn pictures_named_by_path_reach_the_model() {
+    let (stage, mut terminal) = started();
+    // One pixel.
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
+    std::fs::write(stage.project().join("dot.png"), png).unwrap();
+    terminal.keys("what is @dot.p\t");
+    terminal.holds("what is @dot.png");
+    terminal.keys(ENTER);
+    terminal.rests("Hello.");
+    terminal.paste(&format!("and '{}/dot.png'?", stage.project().display()));
+    terminal.shows("and '");
+    terminal.keys(ENTER);
+    terminal.until("the answer", |screen| screen.count("Hello.") == 2 && !screen.is_working());
+    for request in stage.simulator.requests() {
+        let last = request["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        let picture = last.as_array().unwrap().iter().find(|block| block["type"] == "image").unwrap();
+        assert_eq!(picture["source"]["media_type"], "image/png");
+    }
+}

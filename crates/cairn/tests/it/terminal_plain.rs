@@ -1,0 +1,123 @@
+//! The session of plain lines, and what is left out where it is not wanted.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use simulator::Fault;
+
+use crate::stage::Stage;
+use crate::terminal::{ENTER, Terminal, ctrl};
+
+const WORKER: &str = r#"
+    [[rule]]
+    name = "denied"
+    when = { result = "said no, and why: (?P<why>.+)" }
+    say = "I see: {{ why }}"
+    [[rule]]
+    name = "create"
+    when = { user = "create", missing = "Created|said no" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/new.txt", content = "first\nsecond" } }]
+    [[rule]]
+    name = "shell"
+    when = { visible = "from the shell" }
+    say = "I saw it."
+    [[rule]]
+    say = "**Hello.**"
+"#;
+
+fn plain(stage: &Stage, args: &[&str]) -> Terminal {
+    let mut terminal = Terminal::open(stage.cairn().args(args).env("TERM", "dumb"), 80, 24);
+    terminal.shows(">");
+    terminal
+}
+
+/// The program printed lines and nothing else.
+fn only_lines(terminal: &Terminal) {
+    assert!(!terminal.written.contains(&0x1b), "{}", String::from_utf8_lossy(&terminal.written));
+}
+
+#[test]
+fn a_dumb_terminal_gets_prompts_and_answers_in_lines() {
+    let stage = Stage::new(WORKER);
+    let mut terminal = plain(&stage, &[]);
+    terminal.keys(&format!("hello{ENTER}"));
+    terminal.until("the answer and a prompt", |screen| screen.contains("**Hello.**"));
+    terminal.keys(&format!("/help{ENTER}"));
+    terminal.shows("Ctrl-C stops a turn");
+    terminal.keys(&format!("!echo from the shell{ENTER}"));
+    terminal.until("its output", |screen| screen.rows.iter().any(|row| row == "from the shell"));
+    terminal.keys(&format!("seen?{ENTER}"));
+    terminal.shows("I saw it.");
+    terminal.keys(&format!("/exit{ENTER}"));
+    assert_eq!(terminal.ended(), 0);
+    only_lines(&terminal);
+}
+
+#[test]
+fn plain_lines_ask_for_permission() {
+    let stage = Stage::new(WORKER);
+    let mut terminal = Terminal::open(stage.cairn().arg("--plain").env("TERM", "xterm"), 80, 24);
+    terminal.shows(">");
+    terminal.keys(&format!("create it{ENTER}"));
+    terminal.shows("y or n, or say why not:");
+    let screen = terminal.screen();
+    assert!(screen.contains("Write wants to run, in") && screen.contains("    second"), "{}", screen.text());
+    terminal.keys(&format!("not today{ENTER}"));
+    terminal.until("a prompt", |screen| screen.contains("I see: not today") && screen.cursor.1 == 2);
+    terminal.keys(&ctrl('c'));
+    assert_eq!(terminal.ended(), 0);
+    only_lines(&terminal);
+    let mut terminal = plain(&stage, &[]);
+    terminal.keys(&format!("create it{ENTER}"));
+    terminal.shows("y or n, or say why not:");
+    terminal.keys(&format!("y{ENTER}"));
+    terminal.shows("Hello");
+    assert!(stage.project().join("new.txt").exists());
+}
+
+#[test]
+fn plain_lines_are_stopped_with_ctrl_c() {
+    let stage = Stage::new(WORKER);
+    stage.simulator.push_fault(Fault { stall: true, cut_after: Some(4), ..Fault::default() }).unwrap();
+    let mut terminal = plain(&stage, &[]);
+    terminal.keys(&format!("hello{ENTER}"));
+    terminal.shows("**Hel");
+    terminal.keys(&ctrl('c'));
+    terminal.shows("stopped");
+    terminal.keys(&format!("hello again{ENTER}"));
+    terminal.until("a prompt", |screen| screen.contains("**Hello.**") && screen.cursor.1 == 2);
+    terminal.keys(&ctrl('c'));
+    assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn without_colours_there_are_none() {
+    let stage = Stage::new(WORKER);
+    let colours = regex::bytes::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+    for no_color in [false, true] {
+        let mut command = stage.cairn();
+        command.env("TERM", "xterm");
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        let mut terminal = Terminal::open(&command, 80, 24);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal.say("hello");
+        terminal.rests("Hello.");
+        terminal.keys(&ctrl('d'));
+        assert_eq!(terminal.ended(), 0);
+        assert_eq!(colours.is_match(&terminal.written), !no_color);
+    }
+}
+
+#[test]
+fn pipes_on_both_sides_are_lines_too() {
+    let stage = Stage::new(WORKER);
+    let mut command = stage.cairn();
+    let mut child = command.arg("--plain").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hello\n!echo from the shell\nseen?\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "> **Hello.**\n> from the shell\n> I saw it.\n> ");
+}
