@@ -74,6 +74,11 @@ struct PiUsage {
 }
 
 impl Translator {
+    /// Whether the lines are another agent's, so that each depends on those before it.
+    pub fn is_translating(&self) -> bool {
+        self.pi.is_some()
+    }
+
     /// Reads the next line; one line of pi's can be two of ours (a compaction and its summary).
     pub fn parse(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Malformed> {
         if self.pi.is_none() && is_pi_header(bytes) {
@@ -96,7 +101,10 @@ fn is_pi_header(bytes: &[u8]) -> bool {
         #[serde(rename = "cwd")]
         _cwd: String,
     }
-    bytes.len() < 16_384 && serde_json::from_slice::<Header>(bytes).is_ok_and(|header| header.r#type == "session")
+    // Every line of a file is asked, so the answer has to be cheap: almost none has the word in it.
+    bytes.len() < 16_384
+        && memchr::memmem::find(bytes, b"\"session\"").is_some()
+        && serde_json::from_slice::<Header>(bytes).is_ok_and(|header| header.r#type == "session")
 }
 
 impl Pi {

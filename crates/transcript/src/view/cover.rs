@@ -183,8 +183,8 @@ impl View {
     /// The first item a cover owns shows its text. Says which items that changes.
     fn find_anchor(&mut self, commit: usize) -> impl Iterator<Item = usize> + use<> {
         let state = &self.commits[commit];
-        let anchor =
-            state.extent.iter().cloned().flatten().filter(|&item| self.items[item].owner == Some(commit)).min();
+        let owned = |&item: &usize| self.items[item].owner == Some(commit) && self.exists(item);
+        let anchor = state.extent.iter().cloned().flatten().filter(owned).min();
         let old = std::mem::replace(&mut self.commits[commit].anchor, anchor);
         let both = if old == anchor { [None, None] } else { [old, anchor] };
         both.into_iter().flatten()

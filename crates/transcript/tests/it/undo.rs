@@ -70,3 +70,13 @@ proptest! {
         prop_assert_eq!(bytes(&session.log), bytes(&Log::load(relinked)));
     }
 }
+
+/// LOG-12: what a restore brought in, when it is undone, does not hold the place of a cover over it.
+#[test]
+fn an_undone_restore_holds_no_place() {
+    use crate::session::Op;
+    let mut session = Session::of(&[Op::Restore("x".into()), Op::CompactAll, Op::Say("next".into())]);
+    let restore = session.commits[0].clone();
+    session.undo(restore);
+    assert_eq!(bytes(&session.log).len(), 1, "{:?}", bytes(&session.log));
+}
