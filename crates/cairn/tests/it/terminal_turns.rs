@@ -242,6 +242,8 @@ fn what_comes_at_the_very_end_begins_the_next_turn() {
     stage.simulator.push_fault(Fault { delay_ms: 1_000, ..Fault::default() }).unwrap();
     let mut terminal = Terminal::start(&stage);
     terminal.say("hello");
+    // The request is under way: what comes now is too late for it.
+    terminal.until("the first request", |_| !stage.simulator.requests().is_empty());
     terminal.say("and this");
     terminal.say("and that");
     terminal.until("both answers", |screen| screen.count("Yes.") == 2 && !screen.is_working());
