@@ -190,9 +190,9 @@ struct Repl {
 
 impl Repl {
     fn new(args: RunArgs, place: Place, wires: Wires, ready: Ready) -> Self {
-        let (columns, lines) = crossterm::terminal::size().unwrap_or((80, 24));
+        let (columns, lines) = terminal::size();
         let colours = Style::stdout().is_on();
-        let screen = Screen::new(std::io::stdout(), columns.into(), lines.into(), colours);
+        let screen = Screen::new(std::io::stdout(), columns, lines, colours);
         let history = History::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
@@ -260,9 +260,7 @@ impl Repl {
     /// Prints what is finished, and draws the bottom anew.
     fn draw(&mut self) -> anyhow::Result<()> {
         // The window may have changed before the terminal's word of it has come.
-        if let Ok((columns, lines)) = crossterm::terminal::size() {
-            self.resize(columns.into(), lines.into())?;
-        }
+        self.resize()?;
         let area = self.area();
         let finished = self.page.take();
         if finished.is_empty() {
@@ -273,7 +271,8 @@ impl Repl {
         Ok(())
     }
 
-    fn resize(&mut self, columns: usize, lines: usize) -> anyhow::Result<()> {
+    fn resize(&mut self) -> anyhow::Result<()> {
+        let (columns, lines) = terminal::size();
         self.screen.resize(columns, lines)?;
         self.markdown.set_columns(self.screen.columns());
         self.page.set_columns(self.screen.columns());

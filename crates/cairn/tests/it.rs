@@ -41,6 +41,8 @@ mod terminal_limits;
 mod terminal_plain;
 #[path = "it/terminal_resize.rs"]
 mod terminal_resize;
+#[path = "it/terminal_screen.rs"]
+mod terminal_screen;
 #[path = "it/terminal_turns.rs"]
 mod terminal_turns;
 #[path = "it/trouble.rs"]

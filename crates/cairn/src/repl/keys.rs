@@ -19,7 +19,7 @@ impl Repl {
                 self.editor.insert(&text);
                 self.look_for_menu();
             }
-            Input::Resize(columns, lines) => self.resize(columns.into(), lines.into())?,
+            Input::Resize(..) => self.resize()?,
             _ => {}
         }
         Ok(())

@@ -4,6 +4,16 @@ use std::io::{Write, stdout};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Columns and lines of a terminal that does not say.
+const USUAL_SIZE: (u16, u16) = (80, 24);
+
+/// Columns and lines of the terminal. One without a size (a serial line, a bare pseudo-terminal) gets the usual one.
+pub(crate) fn size() -> (usize, usize) {
+    let known = crossterm::terminal::size().ok().filter(|&(columns, lines)| columns > 0 && lines > 0);
+    let (columns, lines) = known.unwrap_or(USUAL_SIZE);
+    (columns.into(), lines.into())
+}
+
 /// Raw mode for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Raw;

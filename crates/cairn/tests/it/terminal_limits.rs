@@ -62,6 +62,6 @@ fn an_idle_session_does_not_wake_up() {
     std::thread::sleep(std::time::Duration::from_secs(1));
     let before = switches();
     std::thread::sleep(std::time::Duration::from_secs(1));
-    let woken = switches() - before;
+    let woken = switches().saturating_sub(before); // threads that ended take theirs along
     assert!(woken < 5, "woke up {woken} times in a second");
 }

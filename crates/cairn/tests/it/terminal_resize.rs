@@ -48,7 +48,7 @@ fn while_a_reply_streams_it_goes_on_below() {
         stage.simulator.push_fault(Fault { stall: true, cut_after: Some(7), ..Fault::default() }).unwrap();
         let mut terminal = Terminal::start(&stage);
         terminal.say("go");
-        terminal.shows("Here is one sentence");
+        terminal.shows("row in most");
         for columns in [40, 20, 60] {
             terminal.resize(columns, 24, reflow);
             let settled = |screen: &Screen| screen.has_prompt() && screen.is_working();
@@ -85,4 +85,13 @@ fn a_window_of_few_lines_keeps_the_prompt_in_sight() {
     terminal.keys("/");
     let screen = terminal.until("the menu", |screen| screen.contains("the commands and keys"));
     assert!(screen.rows.iter().any(|row| row.starts_with("› /")), "{}", screen.text());
+}
+
+#[test]
+fn a_terminal_without_a_size_gets_the_usual_one() {
+    let stage = Stage::new(TALKER);
+    let mut terminal = Terminal::open_unsized(stage.cairn().env("TERM", "xterm"));
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("list them");
+    terminal.rests("a first point that is rather long, longer than a narrow window");
 }
