@@ -269,6 +269,23 @@ fn what_was_queued_returns_to_the_prompt_when_the_turn_is_stopped() {
 }
 
 #[test]
+fn background_work_stands_in_the_status_line_and_ends_with_the_session() {
+    let stage = Stage::new(
+        "[[rule]]\ntimes = 1\ncall = [{ tool = 'Bash', input = { command = 'echo $$ > pid; cat gate', run_in_background = true } }]\n[[rule]]\nsay = 'Started.'",
+    );
+    let gate = gate(&stage);
+    let mut terminal = Terminal::start_with(&stage, &["--allowedTools", "Bash"]);
+    terminal.say("go");
+    terminal.rests("Started.");
+    terminal.shows("1 in the background");
+    // Opening waits until the command has come to the gate.
+    let _held = File::options().write(true).open(&gate).unwrap();
+    let process = std::fs::read_to_string(stage.project().join("pid")).unwrap();
+    terminal.leave();
+    assert!(!std::path::Path::new("/proc").join(process.trim()).exists(), "nothing is left running");
+}
+
+#[test]
 fn trouble_is_said_and_the_session_goes_on() {
     let stage = Stage::new(READER);
     stage.simulator.push_fault(Fault { message: Some("no such thing".into()), ..Fault::status(400) }).unwrap();
