@@ -257,7 +257,8 @@ fn what_was_queued_returns_to_the_prompt_when_the_turn_is_stopped() {
     stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
     let mut terminal = Terminal::start(&stage);
     terminal.say("tell me");
-    terminal.shows("waiting for the model");
+    // The request is under way: what comes now is too late for it.
+    terminal.until("the request", |_| !stage.simulator.requests().is_empty());
     terminal.say("one");
     terminal.shows("queued: one");
     terminal.say("two");
