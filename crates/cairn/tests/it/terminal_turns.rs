@@ -348,7 +348,7 @@ fn normal(log: &str) -> String {
             .unwrap()
             .replace_all(&text, |found: &regex::Captures<'_>| {
                 let id = found[0].to_owned();
-                let is_time = id.contains('T') && id.ends_with('Z');
+                let is_time = id.starts_with(|c: char| c.is_ascii_digit()) && id.ends_with('Z');
                 if is_time {
                     return "<time>".to_owned();
                 }
