@@ -1,8 +1,11 @@
 //! The driver: takes the steps the machine names, until the turn is over.
 
 mod calls;
+pub mod compact;
+mod notes;
 mod parts;
 mod reply;
+mod room;
 
 use std::sync::Arc;
 
@@ -17,11 +20,14 @@ use transcript::{Block, Outcome, Request, Usage};
 
 use crate::error::Error;
 use crate::event::Event;
+use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
+use crate::layers::{Layers, State, rates};
 use crate::permission::{Approver, Policy};
 use crate::run::{Ending, Limits, Run, Step};
 use crate::session::Session;
+use notes::Updating;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts};
 use reply::Replied;
 
@@ -46,6 +52,9 @@ pub struct Agent {
     knowledge: Option<Knowledge>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
+    layers: Layers,
+    state: State,
+    updating: Option<Updating>,
 }
 
 /// A turn that is over.
@@ -70,6 +79,8 @@ pub enum End {
     Cancelled,
     /// The model could not be reached, or refused.
     Failed(provider::Error),
+    /// There is no room for the request, and nothing that could make any.
+    NoRoom(String),
     /// The log could not be written. What was acknowledged before is there.
     NotWritten(Error),
 }
@@ -77,9 +88,12 @@ pub enum End {
 impl Agent {
     /// Puts an agent together. What stands before the messages is written to the log where it is not there yet; a
     /// resumed session remembers the files it has seen and where it worked.
-    pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
+    pub fn new(mut session: Session, mut parts: Parts) -> Result<Self, Error> {
+        if !parts.tools.is_empty() {
+            parts.tools.push(Arc::new(History::new(session.path())));
+        }
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
-        let Parts { model, tools, mut policy, approver, limits, ttl, listener, .. } = parts;
+        let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts;
         policy.rules.allow.extend(parts::kept(&session)?);
         for beside in session.beside() {
             if let Some(seen) = beside.seen
@@ -101,6 +115,7 @@ impl Agent {
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: policy.mode,
         });
+        let state = State::of(session.log(), rates(&layers, ttl));
         Ok(Self {
             session,
             model,
@@ -114,6 +129,9 @@ impl Agent {
             inbox: Inbox::default(),
             knowledge: None,
             doing: Doing::default(),
+            state,
+            layers,
+            updating: None,
         })
     }
 
@@ -229,7 +247,8 @@ impl Agent {
                 }
             }
             match step {
-                Step::CallModel => match self.call_model(run.rounds() + 1, cancel).await? {
+                Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {
+                    Replied::NoRoom(why) => return Ok(End::NoRoom(why)),
                     Replied::Whole(reply) => {
                         add(&mut turn.usage, &reply.usage);
                         turn.text = text_of(&reply.blocks);
@@ -240,8 +259,11 @@ impl Agent {
                     Replied::Failed(error) => return Ok(End::Failed(error)),
                 },
                 Step::CallTools(calls) => self.call_tools(calls, run.repeats(), cancel).await?,
+                Step::Done(Ending::WindowFull) if self.overflowed(cancel).await? => run.goes_on(),
                 Step::Done(ending) => {
                     self.answer_open_calls(NOT_RUN)?;
+                    self.take_in_notes().await?;
+                    self.keep_notes();
                     return Ok(End::Ended(ending));
                 }
             }
@@ -250,6 +272,7 @@ impl Agent {
 
     fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
         let text = text_of(&said);
+        self.state.turn();
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }
@@ -293,7 +316,7 @@ fn text_of(blocks: &[Block]) -> String {
     texts.join("\n")
 }
 
-fn add(sum: &mut Usage, usage: &Usage) {
+pub(crate) fn add(sum: &mut Usage, usage: &Usage) {
     sum.input_tokens += usage.input_tokens;
     sum.output_tokens += usage.output_tokens;
     sum.cache_read_input_tokens += usage.cache_read_input_tokens;

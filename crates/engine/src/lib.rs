@@ -35,9 +35,12 @@
 pub mod agent;
 mod error;
 pub mod event;
+pub mod fork;
+pub mod history;
 pub mod home;
 mod inbox;
 pub mod knowledge;
+pub mod layers;
 pub mod permission;
 pub mod prompt;
 pub mod record;

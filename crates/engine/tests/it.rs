@@ -8,6 +8,10 @@ mod stage;
 mod asking;
 #[path = "it/embed.rs"]
 mod embed;
+#[path = "it/layers.rs"]
+mod layers;
+#[path = "it/worker.rs"]
+mod worker;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/rewind.rs"]

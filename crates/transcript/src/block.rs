@@ -132,6 +132,11 @@ impl Block {
         &self.json
     }
 
+    /// Whether the same is sent for both; at once where they are one and the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.json, &other.json) || self.json == other.json
+    }
+
     /// What it is.
     pub fn kind(&self) -> &Kind {
         &self.kind

@@ -65,6 +65,19 @@ pub fn mark(prologue: &Prologue, messages: &[Message], answered: usize, ttl: Ttl
     }
 }
 
+/// The breakpoints of a question beside the conversation: where the newest request's tail stood, and none behind it, since
+/// nothing will be read from there.
+pub fn mark_answered(prologue: &Prologue, messages: &[Message], answered: usize, ttl: Ttl) -> Marks {
+    let mut left = answered;
+    let mut sent = Vec::new();
+    for message in messages {
+        let count = message.blocks.len().min(left);
+        sent.push(Message { role: message.role, blocks: message.blocks[..count].to_vec() });
+        left -= count;
+    }
+    mark(prologue, &sent, 0, ttl)
+}
+
 fn system_marks(prologue: &Prologue) -> Vec<usize> {
     let ends = [prologue.static_blocks, prologue.system.len()];
     let mut marks: Vec<usize> =

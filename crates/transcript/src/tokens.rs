@@ -123,14 +123,19 @@ impl Tally {
         self.estimator = estimator;
     }
 
-    pub(crate) fn prologue(&mut self, prologue: &Prologue) {
+    /// The estimate of what stands before the messages.
+    pub fn of_prologue(&self, prologue: &Prologue) -> u64 {
         let system: Size = prologue.system.iter().map(Block::size).sum();
         let tools: usize = prologue
             .tools
             .iter()
             .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
             .sum();
-        self.prologue = self.estimate(system) + (tools as f64 / TEXT_BYTES) as u64;
+        self.estimate(system) + (tools as f64 / TEXT_BYTES) as u64
+    }
+
+    pub(crate) fn prologue(&mut self, prologue: &Prologue) {
+        self.prologue = self.of_prologue(prologue);
     }
 
     /// Something was said on the user's side.

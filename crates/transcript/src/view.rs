@@ -18,6 +18,7 @@
 
 mod cover;
 mod emit;
+mod entry;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::size::Size;
 use crate::tokens::Tally;
 
 use cover::CommitState;
+pub use entry::{Answered, Entry};
 
 /// What the model sees, kept up to date line by line.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +51,8 @@ pub struct View {
     commit_of_line: HashMap<Id, usize>,
     rewrites: HashMap<Arc<str>, Vec<Rewrite>>,
     last_reply: Option<usize>,
+    /// Prompts that are the user's own words.
+    said: Vec<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -119,7 +123,7 @@ impl View {
         };
         match &line.body {
             Body::User { blocks, source: Source::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
-            Body::User { blocks, .. } => self.push_user(id, blocks),
+            Body::User { blocks, source } => self.push_user(id, blocks, *source),
             Body::Attachment { blocks } => self.push_prompt(id, blocks.clone()),
             Body::Assistant { id: reply, blocks, usage, .. } => self.push_assistant(id, reply, blocks, *usage),
             Body::Commit(commit) => self.push_commit(Some(id), commit),
@@ -166,7 +170,7 @@ impl View {
     }
 
     /// Results go to the reply that called for them; the rest is a prompt of its own.
-    fn push_user(&mut self, line: &Id, blocks: &[Block]) -> Change {
+    fn push_user(&mut self, line: &Id, blocks: &[Block], source: Source) -> Change {
         let mut rest = Vec::new();
         for block in blocks {
             match block.kind() {
@@ -174,7 +178,13 @@ impl View {
                 _ => rest.push(block.clone()),
             }
         }
-        if rest.is_empty() { Change::Grew } else { self.push_prompt(line, rest) }
+        if rest.is_empty() {
+            return Change::Grew;
+        }
+        if source == Source::Said {
+            self.said.push(self.items.len());
+        }
+        self.push_prompt(line, rest)
     }
 
     fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) {

@@ -61,6 +61,9 @@ impl Agent {
 
     /// Puts oversized results into files, before the model has seen them; previews stay in the view.
     fn spill(&mut self) -> Result<(), Error> {
+        if !self.layers.spill {
+            return Ok(());
+        }
         let limit = |tool: &str| match self.tools.iter().find(|known| known.name() == tool)?.limit() {
             Limit::Characters(characters) => Some(characters),
             Limit::Unlimited => None,

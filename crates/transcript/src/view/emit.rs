@@ -78,7 +78,7 @@ impl View {
         blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { id, .. } if open(id))).cloned().collect()
     }
 
-    fn blocks_of(&self, index: usize) -> impl Iterator<Item = (Role, &Block)> {
+    pub(super) fn blocks_of(&self, index: usize) -> impl Iterator<Item = (Role, &Block)> {
         let item = &self.items[index];
         let cover = item.owner.map(|owner| &self.commits[owner]).filter(|cover| cover.anchor == Some(index));
         let cover = cover.and_then(|cover| cover.text.as_deref()).unwrap_or_default();
