@@ -11,7 +11,7 @@ use transcript::view::{Entry, View};
 use transcript::window::{AutoCompact, Window};
 use transcript::{Block, Id};
 
-use crate::micro::YOUNG_ROUNDS;
+use crate::micro::{self, YOUNG_ROUNDS};
 use crate::template::fill;
 use crate::worth::{Pace, Rates};
 
@@ -47,8 +47,9 @@ pub fn is_due(count: u64, window: &Window, auto: AutoCompact) -> bool {
     auto == AutoCompact::On && count > window.threshold(auto)
 }
 
-/// Whether a compaction is cheaper than carrying on, with the sum. Old is what lies before the newest rounds; carrying
-/// it through the rounds to come is weighed against reading it once more, the summary, and writing what then stands.
+/// Whether a compaction is cheaper than carrying on, with the sum. Old is what lies before the newest rounds and cannot
+/// be cleared; carrying it through the rounds to come is weighed against reading all once more, the summary, and writing
+/// what then stands.
 pub fn pays(view: &View, pace: &Pace, rates: Rates) -> Option<String> {
     let kept = young_from(view)?;
     let since = view
@@ -60,10 +61,16 @@ pub fn pays(view: &View, pace: &Pace, rates: Rates) -> Option<String> {
         return None;
     }
     let tally = view.tally();
-    let size = |range: Range<usize>| {
-        tally.estimate(view.visible().filter(|entry| range.contains(&entry.index())).map(|entry| entry.size()).sum())
-    };
-    let (old, young) = (size(0..kept), size(kept..usize::MAX));
+    let (mut old, mut young) = (Size::default(), Size::default());
+    for entry in view.visible() {
+        if entry.index() >= kept {
+            young += entry.size();
+        } else {
+            old += entry.size();
+            entry.calls().filter(micro::is_clearable).for_each(|call| old -= call.shown.size());
+        }
+    }
+    let (old, young) = (tally.estimate(old), tally.estimate(young));
     let rounds = pace.expected_of_long_turns();
     let saves = old.saturating_sub(USUAL_SUMMARY) as f64 * rates.read * f64::from(rounds);
     let reads = tally.count() as f64 * rates.read;

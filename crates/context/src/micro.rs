@@ -155,7 +155,8 @@ fn old(view: &View, young: usize) -> Vec<Old> {
 /// Smaller results than this are left: what stands in their place is hardly shorter.
 const LEAST_BYTES: usize = 200;
 
-fn is_clearable(call: &Answered<'_>) -> bool {
+/// Whether a result may be cleared, and there is something to gain.
+pub(crate) fn is_clearable(call: &Answered<'_>) -> bool {
     let size = call.shown.size();
     let is_worth_it = size.result_bytes > LEAST_BYTES || size.media > 0;
     call.result.is_some() && CLEARABLE.contains(&call.tool) && is_worth_it

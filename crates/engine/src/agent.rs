@@ -177,7 +177,7 @@ impl Agent {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages();
-        let marks = mark(&prologue, &messages, view.answered(), self.ttl);
+        let marks = mark(&prologue, &messages, &view.seams(), self.ttl);
         Some(Request { prologue, messages, marks })
     }
 

@@ -27,7 +27,7 @@ pub struct Fork {
     pub parent: Request,
     /// The fork's own words.
     pub directive: Block,
-    /// What happens when it calls a tool.
+    /// What happens when it calls a tool. When all its calls of a round were run, it is done.
     pub tools: ToolPolicy,
     /// The most requests.
     pub rounds: u32,
@@ -44,8 +44,11 @@ pub enum ToolPolicy {
     /// It is told that tools do not run here.
     Deny,
     /// This runs it, or says why not.
-    Run(Box<dyn FnMut(&str, &serde_json::Value) -> Result<String, String> + Send>),
+    Run(Box<Running>),
 }
+
+/// Runs a call, by the tool's name and its input.
+type Running = dyn FnMut(&str, &serde_json::Value) -> Result<String, String> + Send;
 
 /// What came of a fork.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,20 +103,19 @@ impl Fork {
             super::agent::add(used, &reply.usage);
             let calls: Vec<Block> =
                 reply.blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { .. })).cloned().collect();
-            if calls.is_empty() || rounds >= self.rounds || reply.stop == StopReason::MaxTokens {
-                self.answer(&calls); // what it asked for last still happens
+            let (results, all_ran) = self.answer(&calls);
+            if all_ran || rounds >= self.rounds || reply.stop == StopReason::MaxTokens {
                 let texts: Vec<String> = reply.blocks.iter().filter_map(Block::as_text).collect();
                 return Ok(Forked { text: texts.join("\n"), usage: *used, rounds });
             }
-            let results = self.answer(&calls);
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });
         }
     }
 
-    /// Answers calls as the policy says.
-    fn answer(&mut self, calls: &[Block]) -> Vec<Block> {
-        let mut results = Vec::new();
+    /// Answers calls as the policy says, and says whether all were run.
+    fn answer(&mut self, calls: &[Block]) -> (Vec<Block>, bool) {
+        let (mut results, mut all_ran) = (Vec::new(), true);
         for call in calls {
             let Kind::ToolUse { id, name } = call.kind() else { continue };
             let answer = match &mut self.tools {
@@ -124,9 +126,10 @@ impl Fork {
                 Ok(text) => (text, Outcome::Done),
                 Err(why) => (why, Outcome::Failed),
             };
+            all_ran &= outcome == Outcome::Done;
             results.push(Block::tool_result(id, &[Block::text(text)], outcome));
         }
-        results
+        (results, all_ran)
     }
 }
 
@@ -146,7 +149,7 @@ async fn reply(model: &dyn Model, request: Request, most_output: Option<u64>) ->
             provider::Event::Done(reply) => return Ok(reply),
             provider::Event::Failed(error) => return Err(ForkError::Provider(error)),
             provider::Event::Started { id, model, usage } => {
-                (so_far.id, so_far.model, so_far.usage) = (id, model, usage)
+                (so_far.id, so_far.model, so_far.usage) = (id, model, usage);
             }
             provider::Event::Restarted => (text, bytes) = (String::new(), 0),
             provider::Event::Text(more) => {

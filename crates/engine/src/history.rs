@@ -263,7 +263,7 @@ fn message(line: &Line) -> Option<Message> {
 fn earlier(session: &Path) -> Vec<(String, PathBuf)> {
     let Some(folder) = session.parent() else { return Vec::new() };
     let mut entries = files::list(folder).unwrap_or_default();
-    entries.sort_by(|a, b| b.modified.cmp(&a.modified));
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
     let sessions = entries.into_iter().filter_map(|entry| {
         let name = entry.name.to_str()?.strip_suffix(".jsonl")?.to_owned();
         let path = folder.join(&entry.name);

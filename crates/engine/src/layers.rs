@@ -190,10 +190,7 @@ impl State {
                     state.replied(line.time, is_first, calls, cost(usage.as_ref(), rates));
                 }
                 Body::Commit(Commit { act: Act::Compact { .. }, .. }) => state.compacted(0),
-                Body::Meta(_) => match Fact::of(line) {
-                    Some(fact) => state.learn(&fact, rates),
-                    None => {}
-                },
+                Body::Meta(_) => Fact::of(line).iter().for_each(|fact| state.learn(fact, rates)),
                 _ => {}
             }
         }

@@ -8,15 +8,15 @@ mod stage;
 mod asking;
 #[path = "it/embed.rs"]
 mod embed;
-#[path = "it/layers.rs"]
-mod layers;
-#[path = "it/worker.rs"]
-mod worker;
 #[path = "it/knowing.rs"]
 mod knowing;
+#[path = "it/layers.rs"]
+mod layers;
 #[path = "it/rewind.rs"]
 mod rewind;
 #[path = "it/shape.rs"]
 mod shape;
 #[path = "it/spilling.rs"]
 mod spilling;
+#[path = "it/worker.rs"]
+mod worker;

@@ -53,6 +53,8 @@ pub struct View {
     last_reply: Option<usize>,
     /// Prompts that are the user's own words.
     said: Vec<usize>,
+    /// The first and the last reply whose results were rewritten since the newest reply came.
+    rewritten: Option<(usize, usize)>,
 }
 
 #[derive(Debug, Clone)]
@@ -216,6 +218,7 @@ impl View {
                 let item = self.push_item(line, Content::Reply { blocks: Vec::new(), calls: Vec::new() });
                 self.item_of_reply.insert(reply.clone(), item);
                 self.last_reply = Some(item);
+                self.rewritten = None;
                 self.tally.replied();
                 (item, Change::Grew)
             }

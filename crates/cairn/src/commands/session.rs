@@ -353,7 +353,7 @@ fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {
         Prologue { model, max_tokens: 1, ..Prologue::default() }.into()
     });
     let messages = view.messages();
-    let marks = mark(&prologue, &messages, view.answered(), Ttl::default());
+    let marks = mark(&prologue, &messages, &view.seams(), Ttl::default());
     let body = envelope::messages(&Request { prologue, messages, marks });
     if as_json {
         data!("{}", String::from_utf8_lossy(&body))?;

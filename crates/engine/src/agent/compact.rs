@@ -103,9 +103,9 @@ impl Agent {
     pub(super) async fn attempt(&mut self, occasion: &Occasion, cancel: &CancellationToken) -> Result<Attempt, Error> {
         let before = self.session.log().view().tally().count();
         (self.listener)(Event::Compacting { tokens: before });
-        let plan = match self.from_notes(occasion).await? {
+        let plan = match self.plan_from_notes(occasion).await? {
             Some(plan) => plan,
-            None => match self.from_summary(occasion, cancel).await? {
+            None => match self.plan_from_summary(occasion, cancel).await? {
                 Ok(plan) => plan,
                 Err(ForkError::Cancelled) => return Ok(Attempt::Cancelled),
                 Err(error) => return Ok(Attempt::Failed(error.to_string())),
@@ -125,7 +125,7 @@ impl Agent {
     }
 
     /// The notes as a summary, where they will do.
-    async fn from_notes(&mut self, occasion: &Occasion) -> Result<Option<Plan>, Error> {
+    async fn plan_from_notes(&mut self, occasion: &Occasion) -> Result<Option<Plan>, Error> {
         let wished = match occasion {
             Occasion::Due | Occasion::Cheaper(_) => true,
             Occasion::Asked { instructions, part } => instructions.is_none() && *part == Part::Everything,
@@ -168,7 +168,7 @@ impl Agent {
     }
 
     /// A summary by a fork of the conversation.
-    async fn from_summary(
+    async fn plan_from_summary(
         &mut self,
         occasion: &Occasion,
         cancel: &CancellationToken,
@@ -258,7 +258,7 @@ impl Agent {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages();
-        let marks = mark_answered(&prologue, &messages, view.answered(), self.ttl);
+        let marks = mark_answered(&prologue, &messages, view.seams().answered, self.ttl);
         Some(Request { prologue, messages, marks })
     }
 

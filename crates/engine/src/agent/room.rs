@@ -29,24 +29,23 @@ impl Agent {
     /// Makes room for the next request.
     pub(super) async fn make_room(&mut self, cancel: &CancellationToken) -> Result<Room, Error> {
         self.take_in_notes().await?;
-        self.clear()?;
+        let cleared = self.clear()?;
         let count = self.session.log().view().tally().count();
         if let Some(why) = self.alone_too_large() {
             return Ok(Room::None(why));
         }
         let due = compact::is_due(count, &self.layers.window, self.layers.auto_compact);
         let cheaper = || compact::pays(self.session.log().view(), &self.state.pace, rates(&self.layers, self.ttl));
-        let economy = self.layers.when == micro::When::Economy && self.may_compact();
+        // Right after clearing, the cache holds little of what a summary would have to read.
+        let economy = self.layers.when == micro::When::Economy && self.may_compact() && !cleared;
         let occasion = match economy.then(cheaper).flatten() {
             _ if due => Some(Occasion::Due),
             Some(sum) => Some(Occasion::Cheaper(sum)),
             None => None,
         };
         if let Some(occasion) = occasion {
-            if self.may_compact() {
-                if !self.try_to_compact(&occasion, cancel).await? {
-                    return Ok(Room::Cancelled);
-                }
+            if self.may_compact() && !self.try_to_compact(&occasion, cancel).await? {
+                return Ok(Room::Cancelled);
             }
             self.last_resort()?;
         }
@@ -85,8 +84,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Clears old results, if that is worth it.
-    fn clear(&mut self) -> Result<(), Error> {
+    /// Clears old results, if that is worth it; says whether it was.
+    fn clear(&mut self) -> Result<bool, Error> {
         let now = self.session.world().now();
         let idle = self.state.replied_at.filter(|_| self.layers.clear_when_idle).map(|at| now.duration_since(at));
         let situation = Situation {
@@ -99,7 +98,7 @@ impl Agent {
             kept_when_idle: self.layers.kept_when_idle,
             may_pay: self.layers.clear,
         };
-        let Some(clear) = micro::decide(self.session.log().view(), &situation) else { return Ok(()) };
+        let Some(clear) = micro::decide(self.session.log().view(), &situation) else { return Ok(false) };
         let (results, freed) = (clear.results.len(), clear.freed);
         let act = Act::Clear { results: clear.results, trigger: Trigger::Auto };
         let reason =
@@ -107,7 +106,7 @@ impl Agent {
         self.session.append(Body::Commit(Commit { act, reason }))?;
         self.declare("clear");
         (self.listener)(Event::Cleared { results, freed, why: clear.why });
-        Ok(())
+        Ok(true)
     }
 
     /// The newest commit changes what was sent, on purpose.

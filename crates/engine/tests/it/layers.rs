@@ -27,14 +27,33 @@ async fn experiment() {
     let report = stage.simulator.report();
     let mut total = 0.0;
     for line in &report.requests {
-        let cost = line.input.uncached as f64 + (line.input.write_5m as f64) * 1.25 + line.input.read as f64 * 0.1 + line.output as f64 * 5.0;
+        let cost = line.input.uncached as f64
+            + (line.input.write_5m as f64) * 1.25
+            + line.input.read as f64 * 0.1
+            + line.output as f64 * 5.0;
         total += cost;
-        println!("{:3} {:20} unc {:6} w {:6} r {:6} out {:5} = {:8.0} {} {}", line.index, line.rule.clone().unwrap_or_default(), line.input.uncached, line.input.write_5m, line.input.read, line.output, cost, line.status, line.error.clone().unwrap_or_default());
+        println!(
+            "{:3} {:20} unc {:6} w {:6} r {:6} out {:5} = {:8.0} {} {}",
+            line.index,
+            line.rule.clone().unwrap_or_default(),
+            line.input.uncached,
+            line.input.write_5m,
+            line.input.read,
+            line.output,
+            cost,
+            line.status,
+            line.error.clone().unwrap_or_default()
+        );
     }
     println!("total {total} done {:?}", worker::done(&stage.project()).len());
     for event in stage.events.lock().unwrap().iter() {
         match event {
-            engine::Event::Cleared { .. } | engine::Event::Compacted { .. } | engine::Event::CompactionFailed { .. } | engine::Event::NotesUpdated { .. } | engine::Event::CacheBroke(_) | engine::Event::Warning(_) => println!("{event:?}"),
+            engine::Event::Cleared { .. }
+            | engine::Event::Compacted { .. }
+            | engine::Event::CompactionFailed { .. }
+            | engine::Event::NotesUpdated { .. }
+            | engine::Event::CacheBroke(_)
+            | engine::Event::Warning(_) => println!("{event:?}"),
             _ => {}
         }
     }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use engine::agent::{Parts, Turn};
 use engine::knowledge::{Knowledge, Selector};
-use engine::permission::{Approver, Nobody};
 use engine::layers::Layers;
+use engine::permission::{Approver, Nobody};
 use engine::session::Fork;
 use engine::{Agent, Event, Home, Session, World};
 use memory::instructions::Sources;
@@ -164,5 +164,3 @@ fn number_calls(text: &str) -> String {
 pub async fn say(agent: &mut Agent, text: &str) -> Turn {
     agent.turn(vec![Block::text(text)], &CancellationToken::new()).await
 }
-
-

@@ -12,8 +12,8 @@ pub fn script(steps: u32) -> String {
         r##"
         [[rule]]
         name = "summary"
-        when = {{ visible = ["about to leave the window", "(?s).*work (?P<n>\\d+)"] }}
-        say = "<analysis>The steps one by one.</analysis><summary>1. Request: do all steps. 8. Current work: work {{{{ n }}}} is done. 9. Next step: the one after it.</summary>"
+        when = {{ visible = ["about to leave the window", "(?s).*\\./work (?P<n>\\d+)"] }}
+        say = "<analysis>The steps one by one.</analysis><summary>1. Request: do all steps. 8. Current work: ./work {{{{ n }}}} is done. 9. Next step: the one after it.</summary>"
         output_tokens = 900
 
         [[rule]]
@@ -23,8 +23,8 @@ pub fn script(steps: u32) -> String {
 
         [[rule]]
         name = "notes"
-        when = {{ visible = ["Bring the session notes up to date[^<]*They are in (?P<path>[^,]+),", "(?s).*work (?P<n>\\d+)", "(?s)# Current State\n(?P<hint>_[^\n]*_\n)(?P<old>[^#]*?)\n# Task"] }}
-        call = [{{ tool = "Edit", input = {{ file_path = "{{{{ path }}}}", old_string = "{{{{ hint }}}}{{{{ old }}}}\n# Task", new_string = "{{{{ hint }}}}work {{{{ n }}}} is done; the next one follows.\n\n# Task" }} }}]
+        when = {{ visible = ["Bring the session notes up to date[^<]*They are in (?P<path>[^,]+),", "(?s).*command\":\"\\./work (?P<n>\\d+)", "(?s)# Current State\n(?P<hint>_[^\n]*_\n)(?P<old>[^#]*?)\n# Task"] }}
+        call = [{{ tool = "Edit", input = {{ file_path = "{{{{ path }}}}", old_string = "{{{{ hint }}}}{{{{ old }}}}\n# Task", new_string = "{{{{ hint }}}}./work {{{{ n }}}} is done; the next one follows.\n\n# Task" }} }}]
         output_tokens = 400
 
         [[rule]]
@@ -34,7 +34,7 @@ pub fn script(steps: u32) -> String {
 
         [[rule]]
         name = "step"
-        when = {{ visible = "(?s).*work (?P<n>\\d+)" }}
+        when = {{ visible = "(?s).*\\./work (?P<n>\\d+)" }}
         call = [{{ tool = "Bash", input = {{ command = "./work {{{{ n|int + 1 }}}}" }} }}]
 
         [[rule]]

@@ -204,6 +204,10 @@ impl View {
             if let Some(&item) = self.item_of_call.get(id.as_str()) {
                 self.show_result(item, id);
                 first = Some(first.map_or(item, |first| first.min(item)));
+                if self.last_reply.is_some_and(|reply| item < reply) {
+                    let (from, to) = self.rewritten.unwrap_or((item, item));
+                    self.rewritten = Some((from.min(item), to.max(item)));
+                }
             }
         }
         first.map_or(Change::Grew, Change::From)

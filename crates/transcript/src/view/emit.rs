@@ -2,6 +2,7 @@
 
 use super::{Call, Content, Item, View};
 use crate::block::{Block, Kind};
+use crate::mark::Seams;
 use crate::message::{Message, Role};
 use crate::size::Size;
 
@@ -45,9 +46,13 @@ impl View {
         messages
     }
 
-    /// How many blocks the newest reply answered: where the tail of the request before this one stood.
-    pub fn answered(&self) -> usize {
-        self.last_reply.map_or(0, |reply| self.blocks().take_while(|(item, _, _)| *item < reply).count())
+    /// Where the provider's cache can be read from, and where it is worth writing.
+    pub fn seams(&self) -> Seams {
+        let before = |end: usize| self.blocks().take_while(|(item, _, _)| *item < end).count();
+        Seams {
+            answered: self.last_reply.map_or(0, before),
+            rewritten: self.rewritten.map(|(first, last)| before(first)..before(last + 1)),
+        }
     }
 
     /// The results of the newest reply's calls, as the tools returned them: the call's id, the tool, the result.
