@@ -70,6 +70,9 @@ pub enum ForkError {
     /// The provider refused or failed.
     #[error(transparent)]
     Provider(provider::Error),
+    /// It answered, and there is nothing in it.
+    #[error("{0}")]
+    Nothing(&'static str),
     /// It took too long.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),

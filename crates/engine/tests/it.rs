@@ -10,10 +10,10 @@ mod asking;
 mod embed;
 #[path = "it/knowing.rs"]
 mod knowing;
-#[path = "it/layers.rs"]
-mod layers;
 #[path = "it/rewind.rs"]
 mod rewind;
+#[path = "it/scenario.rs"]
+mod scenario;
 #[path = "it/shape.rs"]
 mod shape;
 #[path = "it/spilling.rs"]

@@ -173,17 +173,16 @@ impl Agent {
         occasion: &Occasion,
         cancel: &CancellationToken,
     ) -> Result<Result<Plan, ForkError>, Error> {
-        let failed = |what: &str| {
-            let message = what.to_owned();
-            Ok(Err(ForkError::Provider(provider::Error::Settings { message })))
-        };
+        let failed = |what| Ok(Err(ForkError::Nothing(what)));
         let Some((extent, covered)) = self.extent_of(occasion) else { return failed("there is nothing to summarise") };
         let instructions = match occasion {
             Occasion::Asked { instructions, .. } => instructions.as_deref(),
             _ => None,
         };
         let directive = Block::text(compact::prompt(instructions));
-        let Some(mut parent) = self.fork_request() else { return failed("the session has no prologue") };
+        // What stays need not be summarised; nor does it have to be sent.
+        let end = if covered.start == 0 { covered.end } else { usize::MAX };
+        let Some(mut parent) = self.fork_request(end) else { return failed("the session has no prologue") };
         if let Occasion::TooLong { over } = occasion {
             let room = self.layers.window.size / 10;
             parent = self.shortened(&parent, Some(over + room));
@@ -253,11 +252,11 @@ impl Agent {
         }
     }
 
-    /// What the parent would send, with breakpoints only where its cache is.
-    pub(super) fn fork_request(&self) -> Option<Request> {
+    /// What the parent would send of the items before one, with breakpoints only where its cache is.
+    pub(super) fn fork_request(&self, end: usize) -> Option<Request> {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
-        let messages = view.messages();
+        let messages = view.messages_before(end);
         let marks = mark_answered(&prologue, &messages, view.seams().answered, self.ttl);
         Some(Request { prologue, messages, marks })
     }

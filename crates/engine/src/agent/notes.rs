@@ -73,7 +73,7 @@ impl Agent {
             return;
         }
         let covers = view.visible().rev().find(|entry| entry.is_original()).map(|entry| entry.line().clone());
-        let (Some(parent), Some(covers)) = (self.fork_request(), covers) else { return };
+        let (Some(parent), Some(covers)) = (self.fork_request(usize::MAX), covers) else { return };
         let path = self.notes_path();
         let template = self.layers.notes_template.as_deref().unwrap_or(notes::TEMPLATE);
         let Some(text) = open(&path, template) else { return };

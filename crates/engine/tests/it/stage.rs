@@ -16,6 +16,7 @@ use simulator::{Options, Script, Simulator};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
+use transcript::window::{Window, WindowHints};
 use transcript::{Block, Id};
 
 pub struct Stage {
@@ -31,7 +32,9 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new(script: &str) -> Self {
-        let root = tempfile::tempdir().unwrap();
+        // In memory, where there is such a place: every line of a session is brought to the disk.
+        let shared = std::path::Path::new("/dev/shm");
+        let root = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let mut script = Script::parse(script).unwrap();
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
@@ -159,6 +162,11 @@ fn number_calls(text: &str) -> String {
     let number =
         |text: String, (n, id): (usize, &&str)| text.replace(&format!("toolu_{id}"), &format!("call_{}", n + 1));
     ids.iter().enumerate().fold(text.to_owned(), number)
+}
+
+/// A model's window of so many tokens.
+pub fn window(size: u64) -> Window {
+    Window::of(&WindowHints { configured: Some(size), max_output: 32_000, ..WindowHints::default() })
 }
 
 pub async fn say(agent: &mut Agent, text: &str) -> Turn {

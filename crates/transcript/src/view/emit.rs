@@ -33,8 +33,13 @@ impl View {
 
     /// The view as messages: consecutive blocks of one role form one, and the first is the user's.
     pub fn messages(&self) -> Vec<Message> {
+        self.messages_before(self.items.len())
+    }
+
+    /// The messages of the items before one.
+    pub fn messages_before(&self, end: usize) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
-        for (_, role, block) in self.blocks() {
+        for (_, role, block) in self.blocks().take_while(|(item, _, _)| *item < end) {
             if messages.is_empty() && role == Role::Assistant {
                 messages.push(Message { role: Role::User, blocks: vec![Block::text(NO_START)] });
             }
