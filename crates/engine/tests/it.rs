@@ -6,10 +6,14 @@ mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/crash.rs"]
+mod crash;
 #[path = "it/embed.rs"]
 mod embed;
 #[path = "it/knowing.rs"]
 mod knowing;
+#[path = "it/retention.rs"]
+mod retention;
 #[path = "it/rewind.rs"]
 mod rewind;
 #[path = "it/scenario.rs"]

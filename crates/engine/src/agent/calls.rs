@@ -55,12 +55,11 @@ impl Agent {
             .await;
             written?;
         }
-        self.spill()?;
         self.touched(&calls, &scope)
     }
 
     /// Puts oversized results into files, before the model has seen them; previews stay in the view.
-    fn spill(&mut self) -> Result<(), Error> {
+    pub(super) fn spill(&mut self) -> Result<(), Error> {
         if !self.layers.spill {
             return Ok(());
         }

@@ -29,6 +29,7 @@ impl Agent {
     /// Makes room for the next request.
     pub(super) async fn make_room(&mut self, cancel: &CancellationToken) -> Result<Room, Error> {
         self.take_in_notes().await?;
+        self.spill()?;
         let cleared = self.clear()?;
         let count = self.session.log().view().tally().count();
         if let Some(why) = self.alone_too_large() {

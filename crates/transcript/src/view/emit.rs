@@ -60,7 +60,8 @@ impl View {
         }
     }
 
-    /// The results of the newest reply's calls, as the tools returned them: the call's id, the tool, the result.
+    /// The results of the newest reply's calls that no commit has decided about, as the tools returned them: the call's
+    /// id, the tool, the result.
     pub fn fresh_results(&self) -> Vec<(&str, &str, &Block)> {
         let Some(Item { content: Content::Reply { blocks, calls }, .. }) =
             self.last_reply.map(|item| &self.items[item])
@@ -73,7 +74,8 @@ impl View {
                 _ => None,
             })
         };
-        let answered = calls.iter().filter_map(|call| Some((&*call.id, name(&call.id)?, call.result.as_ref()?)));
+        let undecided = calls.iter().filter(|call| !self.rewrites.contains_key(&call.id));
+        let answered = undecided.filter_map(|call| Some((&*call.id, name(&call.id)?, call.result.as_ref()?)));
         answered.collect()
     }
 
