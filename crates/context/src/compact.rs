@@ -127,20 +127,32 @@ pub fn kept_beside_notes(view: &View, covered: usize, window: &Window) -> usize 
     first
 }
 
-/// A span that grows backwards from the newest round that is closed, a round at a time, until so many tokens are in it.
-/// What stands before it, and the provider's cache of that, stays.
-pub fn span_back(view: &View, tokens: u64) -> Option<(Id, Id)> {
-    let mut size = Size::default();
-    let mut entries = view.visible().rev().filter(Entry::is_original).skip_while(|entry| !entry.is_reply()).peekable();
-    let newest = entries.peek().map(Entry::index)?;
-    // The newest round's results were never seen; it goes only when nothing else is left.
-    let skip = usize::from(view.visible().filter(|entry| entry.is_reply() && entry.is_original()).count() > 1);
-    let mut span: Option<(Id, Id)> = None;
-    for entry in entries.filter(|entry| skip == 0 || entry.index() < newest) {
+/// A span that grows backwards from the newest rounds, a round at a time, until so many tokens are in it. What stands
+/// before it, and the provider's cache of that, stays; so do the newest rounds, the unanswered one and as many as make up
+/// the spare tokens, so that a summariser has to be sent no more than what did fit.
+pub fn span_back(view: &View, tokens: u64, spare: u64) -> Option<(Id, Id)> {
+    let estimate = |size: Size| view.tally().estimate(size);
+    let originals = || view.visible().rev().filter(Entry::is_original);
+    let mut skipped = Size::default();
+    let mut skip = 0;
+    for entry in originals() {
+        if estimate(skipped) >= spare && skip > 0 && !entry.is_reply() {
+            break;
+        }
+        skipped += entry.size();
+        skip += 1;
+        if estimate(skipped) >= spare && entry.is_reply() {
+            break;
+        }
+    }
+    // Where that is all there is, nothing can be spared.
+    let skip = if originals().count() > skip { skip } else { 0 };
+    let (mut size, mut span) = (Size::default(), None);
+    for entry in originals().skip(skip) {
         size += entry.size();
         let last = span.map_or_else(|| entry.line().clone(), |(_, last)| last);
         span = Some((entry.line().clone(), last));
-        if view.tally().estimate(size) >= tokens && entry.is_reply() {
+        if estimate(size) >= tokens && entry.is_reply() {
             break;
         }
     }

@@ -16,6 +16,7 @@ use tools::{Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{Ttl, mark};
+use transcript::window::AutoCompact;
 use transcript::{Block, Outcome, Request, Usage};
 
 use crate::error::Error;
@@ -272,6 +273,7 @@ impl Agent {
 
     fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
         let text = text_of(&said);
+        let said = self.bounded(said);
         self.state.turn();
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
@@ -280,6 +282,21 @@ impl Agent {
         (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned(), text: text.clone() });
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.scope));
         self.attach(recalled.unwrap_or_default())
+    }
+
+    /// What the user said, where it would not fit the window: it goes to a file, and its beginning and end stay.
+    fn bounded(&self, said: Vec<Block>) -> Vec<Block> {
+        let view = self.session.log().view();
+        let before = view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue));
+        let tokens = view.tally().estimate(said.iter().map(Block::size).sum());
+        if !self.layers.spill || before + tokens <= self.layers.window.threshold(AutoCompact::On) {
+            return said;
+        }
+        let (text, id) = (text_of(&said), format!("prompt-{}", self.session.world().fresh_id()));
+        let Ok(path) = self.session.keep_result(&id, "txt", &text) else { return said };
+        let kept = context::spill::long_prompt(&text, &path.display().to_string());
+        let others = said.into_iter().filter(|block| *block.kind() != Kind::Text);
+        std::iter::once(Block::text(kept)).chain(others).collect()
     }
 
     /// Puts context beside what was said.

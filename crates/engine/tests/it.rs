@@ -1,5 +1,5 @@
 //! Turns through the real engine, against the simulated model.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, unreachable_pub, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, unreachable_pub, reason = "tests")]
 
 #[path = "it/stage.rs"]
 mod stage;
@@ -10,8 +10,12 @@ mod asking;
 mod crash;
 #[path = "it/embed.rs"]
 mod embed;
+#[path = "it/forking.rs"]
+mod forking;
 #[path = "it/knowing.rs"]
 mod knowing;
+#[path = "it/media.rs"]
+mod media;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/rewind.rs"]

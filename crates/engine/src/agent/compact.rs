@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const SHORTENED: u32 = 3;
 /// Where the provider does not say how much is too much, this part of the rounds goes.
 const DROPPED_PART: usize = 5;
+/// After a refusal, this part of the window is left for the summariser's instructions and answer.
+const SPARE_PART: u64 = 20;
 /// The largest file that is read to be shown again.
 const FILE_BYTES: u64 = 1_000_000;
 /// What the summariser's first message says when the beginning had to go.
@@ -181,12 +183,7 @@ impl Agent {
         };
         let directive = Block::text(compact::prompt(instructions));
         // What stays need not be summarised; nor does it have to be sent.
-        let end = if covered.start == 0 { covered.end } else { usize::MAX };
-        let Some(mut parent) = self.fork_request(end) else { return failed("the session has no prologue") };
-        if let Occasion::TooLong { over } = occasion {
-            let room = self.layers.window.size / 10;
-            parent = self.shortened(&parent, Some(over + room));
-        }
+        let Some(mut parent) = self.fork_request(covered.end) else { return failed("the session has no prologue") };
         let mut tries = 0;
         let forked = loop {
             let fork = Fork {
@@ -245,7 +242,7 @@ impl Agent {
             Occasion::TooLong { over } => {
                 let count = view.tally().count();
                 let too_much = count.saturating_sub(window.warning(self.layers.auto_compact)).max(*over);
-                let (first, last) = compact::span_back(view, too_much)?;
+                let (first, last) = compact::span_back(view, too_much, over + window.size / SPARE_PART)?;
                 let covered = view.item_of(&first)?..view.item_of(&last)? + 1;
                 Some((Extent::Span { first, last }, covered))
             }

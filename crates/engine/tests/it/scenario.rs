@@ -333,6 +333,8 @@ scenarios! {
     a_summariser_that_never_ends: "COMPACT-3: a summary five times too long is cut.",
     a_smaller_window: "REACT-1, COMPACT-1: the model is switched to one with a smaller window.",
     a_giant_prompt: "COMPACT-4: what the user just said stays, however long it is.",
+    a_prompt_larger_than_the_window: "SPILL-1, REACT-1: a prompt that could never be sent is kept in a file.",
+    a_window_smaller_than_known: "REACT-1, REACT-4: a refusal is withheld, the newest rounds are summarised, and the prefix stays.",
     no_room_at_all: "COMPACT-12: system and tools alone are too much, and that is said.",
     economy: "COMPACT-14: context is made shorter as soon as that is cheaper.",
 }
