@@ -5,17 +5,27 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Id, Role};
 
+use super::conversation::{Choices, Conversation};
+use super::first_line;
 use super::markdown::Markdown;
 use super::page::Part;
-use super::picker::{Choice, Picker};
+use super::picker::Choice;
 use super::turns::count;
 use super::width::{Colour, Look, Span};
-use super::{Choosing, Repl, first_line};
 
 /// How many messages are shown again when a session is resumed.
 const REPLAYED: usize = 6;
+/// How many lines of what the user said are shown again.
+const SAID_LINES: usize = 12;
 
-impl Repl {
+/// What a list that is open is for.
+pub(super) enum Choosing {
+    Resume(Vec<String>),
+    Rewind(Vec<Id>),
+    RewindScope(Id),
+}
+
+impl Conversation {
     /// Goes on with another session: the one named, or one that is chosen from a list.
     pub(super) async fn resume(&mut self, id: &str) -> anyhow::Result<()> {
         if !id.is_empty() {
@@ -38,7 +48,7 @@ impl Repl {
             self.hint = Some("there is no other session in this project".into());
             return Ok(());
         }
-        self.choosing = Some((Picker::new("Go on with which session?", choices), Choosing::Resume(ids)));
+        self.choose("Go on with which session?", choices, Choosing::Resume(ids));
         Ok(())
     }
 
@@ -65,13 +75,17 @@ impl Repl {
             })
             .collect();
         let lines = points.into_iter().map(|point| point.line).collect();
-        self.choosing = Some((Picker::new("Go back to before which message?", choices), Choosing::Rewind(lines)));
+        self.choose("Go back to before which message?", choices, Choosing::Rewind(lines));
+    }
+
+    fn choose(&mut self, title: &str, list: Vec<Choice>, what: Choosing) {
+        self.choices = Some(Choices { title: title.to_owned(), list, what });
     }
 
     /// A choice was made in an open list.
     pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
-        let Some((_, choosing)) = self.choosing.take() else { return Ok(()) };
-        match choosing {
+        let Some(choices) = self.choices.take() else { return Ok(()) };
+        match choices.what {
             Choosing::Resume(mut ids) => self.resume_session(ids.swap_remove(at)).await,
             Choosing::Rewind(mut lines) => {
                 let line = lines.swap_remove(at);
@@ -81,7 +95,7 @@ impl Repl {
                     choice("conversation", "files stay as they are"),
                     choice("files", "the conversation stays"),
                 ];
-                self.choosing = Some((Picker::new("What goes back?", choices), Choosing::RewindScope(line)));
+                self.choose("What goes back?", choices, Choosing::RewindScope(line));
                 Ok(())
             }
             Choosing::RewindScope(line) => {
@@ -107,7 +121,7 @@ impl Repl {
         );
         if rewound.commit.is_some() {
             self.replay();
-            self.editor.set(&text);
+            self.prompt = Some(text);
         }
         Ok(())
     }
@@ -134,7 +148,7 @@ impl Repl {
         };
         self.say_moved(&format!("forward again: {what}"), &undone);
         if undone.commit.is_some() {
-            self.editor.take();
+            self.prompt = Some(String::new());
             self.replay();
         }
         Ok(())
@@ -145,6 +159,17 @@ impl Repl {
         for (path, why) in &rewound.failed {
             self.page.warning(&format!("{} stays as it is: {why}", self.short(path)));
         }
+    }
+
+    /// What the user said; of a long text only the beginning, since its author knows it.
+    pub(super) fn show_said(&mut self, text: &str) {
+        self.page.begin(Part::Said);
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().take(SAID_LINES).enumerate() {
+            let lead = Span::new(if at == 0 { "› " } else { "  " }, Look::of(Colour::Cyan));
+            self.page.line(&[lead, Span::new(line, Look::BOLD)], 2);
+        }
+        self.say_rest(lines.len(), SAID_LINES);
     }
 
     /// Shows the last messages, as they looked when they were new.
@@ -172,7 +197,7 @@ impl Repl {
             match (role, block.kind()) {
                 (Role::User, Kind::Text) => self.show_said(&text),
                 (Role::Assistant, Kind::Text) => {
-                    let mut markdown = Markdown::new(self.screen.columns());
+                    let mut markdown = Markdown::new(self.page.columns());
                     self.page.begin(Part::Reply);
                     self.page.rows(markdown.push(&text));
                     self.page.rows(markdown.finish());
