@@ -14,6 +14,7 @@ mod expand;
 mod history;
 mod keys;
 mod markdown;
+mod memories;
 mod page;
 mod picker;
 pub(crate) mod plain;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::agent::{Listener, Parts};
 use engine::permission::Approver;
@@ -14,6 +15,9 @@ use transcript::window::{Window, WindowHints};
 use crate::args::RunArgs;
 use crate::knowledge::Plan;
 use crate::{env, model};
+
+/// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where this program runs.
 #[derive(Debug, Clone)]
@@ -143,6 +147,12 @@ pub(crate) async fn agent(
     });
     let mode = parts.policy.mode;
     let agent = plan.give(Agent::new(session, parts)?, selector);
+    if (args.print || args.prompt.is_some())
+        && let Some(knowledge) = agent.knowledge()
+    {
+        // Nobody types meanwhile: without this the first message would find memory still unread.
+        let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
+    }
     Ok(Ready { agent, prices: settings.prices, warnings, mode, window })
 }
 

@@ -37,6 +37,8 @@ mod terminal_commands;
 mod terminal_editing;
 #[path = "it/terminal_limits.rs"]
 mod terminal_limits;
+#[path = "it/terminal_memory.rs"]
+mod terminal_memory;
 #[path = "it/terminal_plain.rs"]
 mod terminal_plain;
 #[path = "it/terminal_resize.rs"]

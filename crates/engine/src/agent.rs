@@ -4,6 +4,7 @@ mod calls;
 mod parts;
 mod reply;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use memory::rank::Doing;
@@ -16,7 +17,7 @@ use transcript::mark::{Ttl, mark};
 use transcript::{Block, Outcome, Request, Usage};
 
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, Recalled};
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
 use crate::permission::{Approver, Policy};
@@ -261,13 +262,17 @@ impl Agent {
 
     /// Puts context beside what was said.
     fn attach(&mut self, attached: Vec<Attached>) -> Result<(), Error> {
-        let paths: Vec<String> =
-            attached.iter().filter_map(|one| Some(one.beside.memory.as_ref()?.path.clone())).collect();
+        let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).unwrap_or(Path::new(""));
+        let recalled = |one: &Attached| {
+            let path = one.beside.memory.as_ref()?.path.clone();
+            Some(Recalled { file: directory.join(&path), path, text: one.block.as_text().unwrap_or_default() })
+        };
+        let memories: Vec<Recalled> = attached.iter().filter_map(recalled).collect();
         for one in attached {
             self.session.append_with(Body::Attachment { blocks: vec![one.block] }, &one.beside)?;
         }
-        if !paths.is_empty() {
-            (self.listener)(Event::Recalled { paths });
+        if !memories.is_empty() {
+            (self.listener)(Event::Recalled { memories });
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Id, Role};
 
-use super::conversation::{Choices, Conversation};
+use super::conversation::Conversation;
 use super::first_line;
 use super::markdown::Markdown;
 use super::page::Part;
@@ -23,6 +23,7 @@ pub(super) enum Choosing {
     Resume(Vec<String>),
     Rewind(Vec<Id>),
     RewindScope(Id),
+    Memory(Vec<String>),
 }
 
 impl Conversation {
@@ -78,10 +79,6 @@ impl Conversation {
         self.choose("Go back to before which message?", choices, Choosing::Rewind(lines));
     }
 
-    fn choose(&mut self, title: &str, list: Vec<Choice>, what: Choosing) {
-        self.choices = Some(Choices { title: title.to_owned(), list, what });
-    }
-
     /// A choice was made in an open list.
     pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
         let Some(choices) = self.choices.take() else { return Ok(()) };
@@ -101,6 +98,10 @@ impl Conversation {
             Choosing::RewindScope(line) => {
                 let scope = [Scope::Both, Scope::Conversation, Scope::Files][at.min(2)];
                 self.rewind_to(&line, scope)
+            }
+            Choosing::Memory(paths) => {
+                self.memory_at(&paths[at]);
+                Ok(())
             }
         }
     }

@@ -20,7 +20,7 @@ impl Conversation {
             self.hint = Some(format!("there is no /{name}; /help lists the commands"));
             return Ok(());
         };
-        let waits = !matches!(command.name, "help" | "exit" | "expand");
+        let waits = !matches!(command.name, "help" | "exit" | "expand" | "memory");
         if waits && self.agent.is_none() {
             self.hint = Some(format!("/{name} has to wait for the end of the turn"));
             return Ok(());
@@ -35,6 +35,7 @@ impl Conversation {
             "resume" => self.resume(argument).await?,
             "rewind" => self.rewind(),
             "undo" => self.undo_rewind()?,
+            "memory" => self.memories(argument),
             "model" => self.model(argument).await?,
             "permissions" => self.permissions(argument),
             "cost" => self.cost(),

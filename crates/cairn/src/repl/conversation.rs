@@ -68,6 +68,8 @@ pub(super) struct Conversation {
     pub(super) inbox: Inbox,
     pub(super) jobs: Arc<tools::Jobs>,
     pub(super) status: Status,
+    /// Where memories lie, if memory is on.
+    pub(super) memory: Option<PathBuf>,
     /// What was shown in one line and can be shown whole.
     pub(super) shown: VecDeque<Shown>,
     /// Something to tell for a moment.
@@ -86,6 +88,7 @@ impl Conversation {
             status: Status::of(&ready),
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
+            memory: memory_of(&ready.agent),
             agent: Some(ready.agent),
             args,
             place,
@@ -131,11 +134,17 @@ impl Conversation {
         self.status = Status::of(&ready);
         self.inbox = ready.agent.inbox().clone();
         self.jobs = ready.agent.scope().jobs().clone();
+        self.memory = memory_of(&ready.agent);
         for warning in &ready.warnings {
             self.page.warning(warning);
         }
         self.agent = Some(ready.agent);
         self.shown.clear();
+    }
+
+    /// Opens a list.
+    pub(super) fn choose(&mut self, title: &str, list: Vec<Choice>, what: Choosing) {
+        self.choices = Some(Choices { title: title.to_owned(), list, what });
     }
 
     /// A path as people write it: from the project, or from their home.
@@ -158,4 +167,8 @@ impl Conversation {
         let text = if key.ends_with("path") { self.short(Path::new(text)) } else { text.to_owned() };
         first_line(&text, 200)
     }
+}
+
+fn memory_of(agent: &Agent) -> Option<PathBuf> {
+    agent.knowledge()?.memory_directory().map(Path::to_owned)
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
-use super::expand::Shown;
+use super::conversation::Conversation;
 use super::page::{Page, Part};
 use super::question::{Answered, Asking, Guard, reason_shown};
 use super::width::{Colour, Look, Span};
@@ -96,7 +96,7 @@ impl Repl {
 
     /// Something happened.
     pub(super) fn heard(&mut self, event: Event) {
-        self.talk.status.heard(&event);
+        self.talk.heard(&event);
         match event {
             Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
@@ -127,17 +127,13 @@ impl Repl {
                 if !is_shell(&id) {
                     self.doing(&format!("{tool} {}", self.talk.about(&input)));
                 }
-                self.talk.remember(Shown { id, tool, input, text: None });
             }
             Event::ToolDenied { tool, input, why, .. } => {
                 let (what, why) = (self.talk.about(&input), reason_shown(&why));
                 self.talk.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
-            Event::Recalled { paths } => {
-                let text = format!("{} recalled: {}", count(paths.len(), "memory", "memories"), paths.join(", "));
-                self.remark(&text, Look::DIM);
-            }
+            Event::Recalled { memories } => self.remark(&Conversation::recalled(&memories), Look::DIM),
             Event::InstructionsLoaded { files } => {
                 let names: Vec<String> = files.iter().map(|file| self.talk.short(&file.path)).collect();
                 self.remark(&format!("instructions loaded: {}", names.join(", ")), Look::DIM);
@@ -186,22 +182,18 @@ impl Repl {
     }
 
     fn tool_ended(&mut self, id: &str, tool: &str, output: &tools::Output) {
-        let Some(shown) = self.talk.shown.iter_mut().find(|shown| shown.id == id) else { return };
-        let text = output.text();
-        shown.text = Some(text.clone());
-        let input = shown.input.clone();
         if is_shell(id) {
-            self.talk.page.begin(Part::Calls);
             // The user's own command: its output is what was wanted.
-            self.talk.shown.pop_back();
-            self.talk.show_lines(&text.lines().collect::<Vec<_>>());
+            self.talk.page.begin(Part::Calls);
+            self.talk.show_lines(&output.text().lines().collect::<Vec<_>>());
             return;
         }
+        // A call that was not allowed has ended without having begun, and was told of already.
+        let Some(what) = self.talk.input_of(id).map(|input| self.talk.about(input)) else { return };
         let (mark, look) = match output.outcome {
             Outcome::Done => ("✓ ", Look::of(Colour::Green)),
             Outcome::Failed => ("✗ ", Look::of(Colour::Red)),
         };
-        let what = self.talk.about(&input);
         self.talk.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
     }
 

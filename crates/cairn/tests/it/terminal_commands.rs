@@ -125,7 +125,7 @@ fn what_is_no_command_is_said_and_kept_from_the_model() {
     terminal.shows("there is no /nonsense; /help lists the commands");
     assert_eq!(stage.simulator.requests().len(), 0);
     terminal.keys(&format!("/expand{ENTER}"));
-    terminal.shows("no tool call to expand");
+    terminal.shows("nothing to expand");
     terminal.keys(&format!("/exit{ENTER}"));
     assert_eq!(terminal.ended(), 0);
 }
