@@ -21,6 +21,8 @@ mod edges;
 mod headless;
 #[path = "it/kills.rs"]
 mod kills;
+#[path = "it/recall.rs"]
+mod recall;
 #[path = "it/sdk.rs"]
 mod sdk;
 #[path = "it/sessions.rs"]
