@@ -44,7 +44,7 @@ use crate::out::show;
 use crate::setup::{Place, Ready};
 use crate::style::Style;
 use complete::Candidate;
-use conversation::{Conversation, Wires};
+use conversation::{Conversation, Face, Wires};
 use editor::Editor;
 use history::History;
 use markdown::Markdown;
@@ -151,7 +151,7 @@ impl Repl {
         let history = History::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
-            talk: Conversation::new(args, place, wires, ready, screen.columns()),
+            talk: Conversation::new(args, place, wires, ready, Face::Screen { columns: screen.columns() }),
             screen,
             working: None,
             editor: Editor::default(),

@@ -18,6 +18,13 @@ const REPLAYED: usize = 6;
 /// How many lines of what the user said are shown again.
 const SAID_LINES: usize = 12;
 
+/// What can go back: how it is called, what that is, and what it means.
+const SCOPES: [(&str, Scope, &str); 3] = [
+    ("both", Scope::Both, "both as they were"),
+    ("conversation", Scope::Conversation, "files stay as they are"),
+    ("files", Scope::Files, "the conversation stays"),
+];
+
 /// What a list that is open is for.
 pub(super) enum Choosing {
     Resume(Vec<String>),
@@ -60,13 +67,29 @@ impl Conversation {
         Ok(())
     }
 
-    /// Opens the list of messages one can go back to.
-    pub(super) fn rewind(&mut self) {
-        let Some(agent) = &self.agent else { return };
+    /// Goes back: to before the Nth newest message, or one that is chosen from a list; conversation, files or both, or
+    /// what is chosen.
+    pub(super) fn rewind(&mut self, argument: &str) -> anyhow::Result<()> {
+        let Some(agent) = &self.agent else { return Ok(()) };
         let points = agent.session().points();
         if points.is_empty() {
             self.hint = Some("nothing was said yet".into());
-            return;
+            return Ok(());
+        }
+        let mut words = argument.split_whitespace();
+        if let Some(number) = words.next() {
+            let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            let Some(point) = at.and_then(|at| points.get(at)) else {
+                self.hint = Some(format!("there is no message {number}: 1 is the newest, {} the oldest", points.len()));
+                return Ok(());
+            };
+            let scope = words.next().map(|word| SCOPES.iter().find(|(name, _, _)| *name == word));
+            match scope {
+                None => self.choose_scope(point.line.clone()),
+                Some(Some((_, scope, _))) => return self.rewind_to(&point.line, *scope),
+                Some(None) => self.hint = Some("what goes back: both, conversation or files".into()),
+            }
+            return Ok(());
         }
         let choices = points
             .iter()
@@ -77,6 +100,15 @@ impl Conversation {
             .collect();
         let lines = points.into_iter().map(|point| point.line).collect();
         self.choose("Go back to before which message?", choices, Choosing::Rewind(lines));
+        Ok(())
+    }
+
+    fn choose_scope(&mut self, line: Id) {
+        let choice = |(name, _, about): &(&str, Scope, &str)| {
+            let label = if *name == "both" { "conversation and files" } else { name };
+            Choice { label: label.into(), about: (*about).into() }
+        };
+        self.choose("What goes back?", SCOPES.iter().map(choice).collect(), Choosing::RewindScope(line));
     }
 
     /// A choice was made in an open list.
@@ -85,20 +117,10 @@ impl Conversation {
         match choices.what {
             Choosing::Resume(mut ids) => self.resume_session(ids.swap_remove(at)).await,
             Choosing::Rewind(mut lines) => {
-                let line = lines.swap_remove(at);
-                let choice = |label: &str, about: &str| Choice { label: label.into(), about: about.into() };
-                let choices = vec![
-                    choice("conversation and files", "both as they were"),
-                    choice("conversation", "files stay as they are"),
-                    choice("files", "the conversation stays"),
-                ];
-                self.choose("What goes back?", choices, Choosing::RewindScope(line));
+                self.choose_scope(lines.swap_remove(at));
                 Ok(())
             }
-            Choosing::RewindScope(line) => {
-                let scope = [Scope::Both, Scope::Conversation, Scope::Files][at.min(2)];
-                self.rewind_to(&line, scope)
-            }
+            Choosing::RewindScope(line) => self.rewind_to(&line, SCOPES[at].1),
             Choosing::Memory(paths) => {
                 self.memory_at(&paths[at]);
                 Ok(())

@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use engine::stats::Stats;
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Face};
 use super::page::Part;
 use super::slash::{COMMANDS, KEYS};
 use super::status::mode_name;
 use super::width::{Colour, Look, Span};
 use crate::args::{PermissionMode, RunArgs};
+
+/// What `/help` says of a session of plain lines.
+const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
+                          The end of the input leaves; Ctrl-C stops a turn, and leaves where there is none.";
 
 impl Conversation {
     /// A command that begins with a slash.
@@ -25,15 +29,17 @@ impl Conversation {
             self.hint = Some(format!("/{name} has to wait for the end of the turn"));
             return Ok(());
         }
-        self.page.begin(Part::Said);
-        self.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
+        if self.face != Face::Lines {
+            self.page.begin(Part::Said);
+            self.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
+        }
         match command.name {
             "help" => self.help(),
             "exit" => self.leaving = true,
             "expand" => self.expand(),
             "clear" => self.clear().await?,
             "resume" => self.resume(argument).await?,
-            "rewind" => self.rewind(),
+            "rewind" => self.rewind(argument)?,
             "undo" => self.undo_rewind()?,
             "memory" => self.memories(argument),
             "model" => self.model(argument).await?,
@@ -55,6 +61,10 @@ impl Conversation {
             .collect();
         self.page.begin(Part::Note);
         self.page.table(&commands, Look::of(Colour::Cyan));
+        if self.face == Face::Lines {
+            self.page.note(LINES_HELP, Look::PLAIN);
+            return;
+        }
         let keys: Vec<(String, String)> = KEYS.iter().map(|(key, about)| ((*key).into(), (*about).into())).collect();
         self.page.begin(Part::Note);
         self.page.table(&keys, Look::BOLD);

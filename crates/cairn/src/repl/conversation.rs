@@ -49,6 +49,18 @@ impl Approver for Wires {
     }
 }
 
+/// How a person sees the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Face {
+    /// On a screen of so many columns that is drawn anew.
+    Screen {
+        /// How wide it is.
+        columns: usize,
+    },
+    /// In lines that stay as they were typed and printed, as long as they are.
+    Lines,
+}
+
 /// A list to choose from, and what the choice is for.
 pub(super) struct Choices {
     pub(super) title: String,
@@ -61,6 +73,7 @@ pub(super) struct Conversation {
     pub(super) args: RunArgs,
     pub(super) place: Place,
     wires: Wires,
+    pub(super) face: Face,
     /// What is to be shown.
     pub(super) page: Page,
     /// Not here while it works.
@@ -83,7 +96,11 @@ pub(super) struct Conversation {
 
 impl Conversation {
     /// With an agent that was just made.
-    pub(super) fn new(args: RunArgs, place: Place, wires: Wires, ready: Ready, columns: usize) -> Self {
+    pub(super) fn new(args: RunArgs, place: Place, wires: Wires, ready: Ready, face: Face) -> Self {
+        let columns = match face {
+            Face::Screen { columns } => columns,
+            Face::Lines => usize::MAX,
+        };
         Self {
             status: Status::of(&ready),
             inbox: ready.agent.inbox().clone(),
@@ -93,6 +110,7 @@ impl Conversation {
             args,
             place,
             wires,
+            face,
             page: Page::new(columns),
             shown: VecDeque::new(),
             hint: None,

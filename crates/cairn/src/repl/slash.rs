@@ -16,7 +16,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "help", argument: "", about: "the commands and keys" },
     Command { name: "clear", argument: "", about: "begin a new session" },
     Command { name: "resume", argument: "[ID]", about: "go on with another session of this project" },
-    Command { name: "rewind", argument: "", about: "go back to before a message: conversation, files or both" },
+    Command {
+        name: "rewind",
+        argument: "[N] [WHAT]",
+        about: "go back to before a message: conversation, files or both",
+    },
     Command { name: "undo", argument: "", about: "undo the last rewind, conversation and files" },
     Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
