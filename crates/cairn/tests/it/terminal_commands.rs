@@ -113,7 +113,7 @@ fn export_writes_markdown_and_overwrites_nothing() {
     terminal.keys(&format!("/export talk.md{ENTER}"));
     terminal.rests("written to talk.md");
     let text = std::fs::read_to_string(stage.project().join("talk.md")).unwrap();
-    assert!(text.ends_with("## User\n\nhi\n\n## Assistant\n\nHello.\n\n"), "{text}");
+    assert_eq!(text, "## User\n\nhi\n\n## Assistant\n\nHello.\n\n", "without what only the model was told");
     terminal.keys(&format!("/export talk.md{ENTER}"));
     terminal.rests("not written");
 }
