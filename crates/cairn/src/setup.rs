@@ -123,6 +123,9 @@ pub(crate) async fn agent(
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
     parts.policy.rules.allow.extend(rules(&plan.prepare())?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);
+    if let Some(offered) = offered(&args.tools, &parts.tools)? {
+        parts.tools.retain(|tool| offered.contains(&tool.name()));
+    }
     warnings.append(&mut plan.warnings);
     for directory in &args.add_dir {
         let directory = place.directory.join(directory);
@@ -154,6 +157,20 @@ pub(crate) async fn agent(
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
     Ok(Ready { agent, prices: settings.prices, warnings, mode, window })
+}
+
+/// The tools that `--tools` names; none where it leaves all.
+fn offered<'a>(named: &'a [String], all: &[Arc<dyn tools::Tool>]) -> anyhow::Result<Option<Vec<&'a str>>> {
+    let names: Vec<&str> =
+        named.iter().flat_map(|text| text.split([',', ' '])).filter(|name| !name.is_empty()).collect();
+    if named.is_empty() || names.contains(&"default") {
+        return Ok(None);
+    }
+    let known: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        anyhow::bail!("--tools: there is no tool called {unknown}; there are {}", known.join(", "));
+    }
+    Ok(Some(names))
 }
 
 /// The model a session that is to be resumed talked to, read before it is opened for writing.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use memory::rank::Doing;
 use provider::Model;
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Output, Scope, Tool, run_all};
+use tools::{Bash, Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{Ttl, mark};
@@ -79,6 +79,7 @@ impl Agent {
     /// Puts an agent together. What stands before the messages is written to the log where it is not there yet; a
     /// resumed session remembers the files it has seen and where it worked.
     pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
+        let parts = parts.without_forbidden_tools();
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
         let Parts { model, tools, mut policy, approver, limits, ttl, listener, .. } = parts;
         policy.rules.allow.extend(parts::kept(&session)?);
@@ -193,7 +194,8 @@ impl Agent {
         (self.listener)(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
         let scope = self.scope.clone().with_cancel(cancel.clone());
         let call = Call { name: tool.clone(), input };
-        let output = run_all(vec![call], &self.tools, &scope, |_, _| {}).await.pop();
+        let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash)]; // what the model may use is no limit to the user
+        let output = run_all(vec![call], &bash, &scope, |_, _| {}).await.pop();
         let output = output.unwrap_or_else(|| Output::failed(NOT_RUN));
         turn.text = output.text();
         let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{}\n</output>", turn.text);

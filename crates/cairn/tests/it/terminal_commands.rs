@@ -148,7 +148,9 @@ fn a_command_that_needs_the_agent_waits_for_it() {
 
 #[test]
 fn a_command_of_the_user_is_shown_and_the_model_sees_it_next() {
-    let (stage, mut terminal) = started();
+    let stage = Stage::new(MODEL);
+    // What the model may not do is no limit to the user.
+    let mut terminal = Terminal::start_with(&stage, &["--disallowedTools", "Bash"]);
     terminal.say("!echo from the shell; echo and more");
     terminal.until("its output", |screen| screen.rows.iter().any(|row| row == "  and more") && !screen.is_working());
     assert_snapshot!(terminal.everything());
