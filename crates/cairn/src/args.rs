@@ -99,9 +99,13 @@ pub(crate) struct RunArgs {
     #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1..)]
     pub(crate) allowed_tools: Vec<String>,
 
-    /// Tools that may not run.
+    /// Tools that may not run. Without a pattern, as in Bash, the model is not offered it.
     #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES", num_args = 1..)]
     pub(crate) disallowed_tools: Vec<String>,
+
+    /// The tools the model is offered, such as 'Read,Grep'; 'default' is all, '' none.
+    #[arg(long, value_name = "NAMES", num_args = 1..)]
+    pub(crate) tools: Vec<String>,
 
     /// How much may happen without asking.
     #[arg(long, value_enum, value_name = "MODE")]

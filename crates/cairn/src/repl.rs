@@ -8,10 +8,13 @@ mod back;
 mod bottom;
 mod commands;
 mod complete;
+mod conversation;
 mod editor;
+mod expand;
 mod history;
 mod keys;
 mod markdown;
+mod memories;
 mod page;
 mod picker;
 pub(crate) mod plain;
@@ -25,34 +28,30 @@ mod width;
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Stdout};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::EventStream;
+use engine::Agent;
 use engine::agent::Turn;
-use engine::permission::{Answer, Approver, Question};
-use engine::{Agent, Event, Inbox};
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::show;
-use crate::setup::{self, Place, Ready};
+use crate::setup::{Place, Ready};
 use crate::style::Style;
 use complete::Candidate;
+use conversation::{Conversation, Face, Wires};
 use editor::Editor;
 use history::History;
 use markdown::Markdown;
-use page::{Page, Part};
+use page::Part;
 use picker::Picker;
 use question::Asking;
 use screen::Screen;
-use status::Status;
 use width::{Look, Span};
 
 /// How often the screen is drawn anew while something is under way.
@@ -82,7 +81,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     if let Some(first) = first {
         repl.submit(&first).await?;
     }
-    while !repl.leaving {
+    while !repl.talk.leaving {
         repl.draw()?;
         tokio::select! {
             input = keys.next() => match input {
@@ -119,32 +118,6 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-/// Where the agent's events and questions go.
-#[derive(Clone)]
-struct Wires {
-    events: mpsc::UnboundedSender<Event>,
-    questions: mpsc::UnboundedSender<(Question, oneshot::Sender<Answer>)>,
-}
-
-impl Wires {
-    async fn agent(&self, args: &RunArgs, place: &Place) -> anyhow::Result<Ready> {
-        let events = self.events.clone();
-        let listener = Arc::new(move |event| drop(events.send(event)));
-        setup::agent(args, place, Arc::new(self.clone()), listener).await
-    }
-}
-
-impl Approver for Wires {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        let (reply, answer) = oneshot::channel();
-        let gone = Answer::Deny { why: "The user has left.".to_owned() };
-        if self.questions.send((question, reply)).is_err() {
-            return Box::pin(std::future::ready(gone));
-        }
-        Box::pin(async move { answer.await.unwrap_or(gone) })
-    }
-}
-
 /// A turn under way; the agent comes back with its end.
 struct Working {
     task: JoinHandle<(Agent, Turn)>,
@@ -154,38 +127,20 @@ struct Working {
     thought: String,
 }
 
-/// What a list that is open is for.
-enum Choosing {
-    Resume(Vec<String>),
-    Rewind(Vec<transcript::Id>),
-    RewindScope(transcript::Id),
-}
-
 struct Repl {
-    args: RunArgs,
-    place: Place,
-    wires: Wires,
+    talk: Conversation,
     screen: Screen<Stdout>,
-    /// What is printed with the next draw.
-    page: Page,
-    agent: Option<Agent>,
     working: Option<Working>,
-    inbox: Inbox,
-    jobs: Arc<tools::Jobs>,
-    status: Status,
     editor: Editor,
     history: History,
     menu: (usize, Vec<Candidate>),
     menu_at: usize,
     asking: VecDeque<Asking>,
-    choosing: Option<(Picker, Choosing)>,
+    picker: Option<Picker>,
     markdown: Markdown,
-    calls: VecDeque<turns::Shown>,
-    hint: Option<String>,
     /// Another Ctrl-C leaves.
     armed: bool,
     ticks: usize,
-    leaving: bool,
 }
 
 impl Repl {
@@ -196,14 +151,7 @@ impl Repl {
         let history = History::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
-            status: Status::of(&ready),
-            inbox: ready.agent.inbox().clone(),
-            jobs: ready.agent.scope().jobs().clone(),
-            agent: Some(ready.agent),
-            args,
-            place,
-            wires,
-            page: Page::new(screen.columns()),
+            talk: Conversation::new(args, place, wires, ready, Face::Screen { columns: screen.columns() }),
             screen,
             working: None,
             editor: Editor::default(),
@@ -211,42 +159,28 @@ impl Repl {
             menu: (0, Vec::new()),
             menu_at: 0,
             asking: VecDeque::new(),
-            choosing: None,
-            calls: VecDeque::new(),
-            hint: None,
+            picker: None,
             armed: false,
             ticks: 0,
-            leaving: false,
         }
     }
 
     fn greet(&mut self, warnings: &[String]) {
-        let place = format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.short(&self.place.directory));
-        self.page.begin(Part::Note);
-        self.page.line(&[Span::new("cairn", Look::BOLD), Span::new(&place, Look::DIM)], 2);
-        self.page.line(&[Span::new("/help shows commands and keys", Look::DIM)], 2);
+        let place = format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.short(&self.talk.place.directory));
+        self.talk.page.begin(Part::Note);
+        self.talk.page.line(&[Span::new("cairn", Look::BOLD), Span::new(&place, Look::DIM)], 2);
+        self.talk.page.line(&[Span::new("/help shows commands and keys", Look::DIM)], 2);
         for warning in warnings {
-            self.page.warning(warning);
+            self.talk.page.warning(warning);
         }
-        self.replay();
-    }
-
-    /// A path as people write it: from the project, or from their home.
-    fn short(&self, path: &Path) -> String {
-        if let Ok(inside) = path.strip_prefix(&self.place.directory)
-            && inside != Path::new("")
-        {
-            return inside.display().to_string();
-        }
-        let home = self.place.user_home.as_ref().and_then(|home| path.strip_prefix(home).ok());
-        home.map_or_else(|| path.to_owned(), |inside| PathBuf::from("~").join(inside)).display().to_string()
+        self.talk.replay();
     }
 
     /// Ends the turn under way, if there is one, and what the session started; says how to go on.
     async fn close(mut self) {
         let ended = match &mut self.working {
             Some(working) => (&mut working.task).await.ok().map(|(agent, _)| agent),
-            None => self.agent.take(),
+            None => self.talk.agent.take(),
         };
         let Some(agent) = ended else { return };
         let said = agent.session().log().tip().is_some();
@@ -262,7 +196,7 @@ impl Repl {
         // The window may have changed before the terminal's word of it has come.
         self.resize()?;
         let area = self.area();
-        let finished = self.page.take();
+        let finished = self.talk.page.take();
         if finished.is_empty() {
             self.screen.draw(&area)?;
         } else {
@@ -275,7 +209,7 @@ impl Repl {
         let (columns, lines) = terminal::size();
         self.screen.resize(columns, lines)?;
         self.markdown.set_columns(self.screen.columns());
-        self.page.set_columns(self.screen.columns());
+        self.talk.page.set_columns(self.screen.columns());
         Ok(())
     }
 }

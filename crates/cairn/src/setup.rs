@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::agent::{Listener, Parts};
 use engine::permission::Approver;
@@ -14,6 +15,9 @@ use transcript::window::{Window, WindowHints};
 use crate::args::RunArgs;
 use crate::knowledge::Plan;
 use crate::{env, model};
+
+/// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where this program runs.
 #[derive(Debug, Clone)]
@@ -119,6 +123,9 @@ pub(crate) async fn agent(
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
     parts.policy.rules.allow.extend(rules(&plan.prepare())?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);
+    if let Some(offered) = offered(&args.tools, &parts.tools)? {
+        parts.tools.retain(|tool| offered.contains(&tool.name()));
+    }
     warnings.append(&mut plan.warnings);
     for directory in &args.add_dir {
         let directory = place.directory.join(directory);
@@ -143,7 +150,27 @@ pub(crate) async fn agent(
     });
     let mode = parts.policy.mode;
     let agent = plan.give(Agent::new(session, parts)?, selector);
+    if (args.print || args.prompt.is_some())
+        && let Some(knowledge) = agent.knowledge()
+    {
+        // Nobody types meanwhile: without this the first message would find memory still unread.
+        let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
+    }
     Ok(Ready { agent, prices: settings.prices, warnings, mode, window })
+}
+
+/// The tools that `--tools` names; none where it leaves all.
+fn offered<'a>(named: &'a [String], all: &[Arc<dyn tools::Tool>]) -> anyhow::Result<Option<Vec<&'a str>>> {
+    let names: Vec<&str> =
+        named.iter().flat_map(|text| text.split([',', ' '])).filter(|name| !name.is_empty()).collect();
+    if named.is_empty() || names.contains(&"default") {
+        return Ok(None);
+    }
+    let known: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        anyhow::bail!("--tools: there is no tool called {unknown}; there are {}", known.join(", "));
+    }
+    Ok(Some(names))
 }
 
 /// The model a session that is to be resumed talked to, read before it is opened for writing.

@@ -21,6 +21,8 @@ mod edges;
 mod headless;
 #[path = "it/kills.rs"]
 mod kills;
+#[path = "it/recall.rs"]
+mod recall;
 #[path = "it/sdk.rs"]
 mod sdk;
 #[path = "it/sessions.rs"]
@@ -37,6 +39,8 @@ mod terminal_commands;
 mod terminal_editing;
 #[path = "it/terminal_limits.rs"]
 mod terminal_limits;
+#[path = "it/terminal_memory.rs"]
+mod terminal_memory;
 #[path = "it/terminal_plain.rs"]
 mod terminal_plain;
 #[path = "it/terminal_resize.rs"]

@@ -7,12 +7,13 @@ mod parts;
 mod reply;
 mod room;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use memory::rank::Doing;
 use provider::Model;
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Output, Scope, Tool, run_all};
+use tools::{Bash, Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{Ttl, mark};
@@ -20,8 +21,12 @@ use transcript::window::AutoCompact;
 use transcript::{Block, Outcome, Request, Usage};
 
 use crate::error::Error;
+<<<<<<< HEAD
 use crate::event::Event;
 use crate::history::History;
+=======
+use crate::event::{Event, Recalled};
+>>>>>>> work-a
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
 use crate::layers::{Layers, State, rates};
@@ -89,10 +94,15 @@ pub enum End {
 impl Agent {
     /// Puts an agent together. What stands before the messages is written to the log where it is not there yet; a
     /// resumed session remembers the files it has seen and where it worked.
+<<<<<<< HEAD
     pub fn new(mut session: Session, mut parts: Parts) -> Result<Self, Error> {
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
         }
+=======
+    pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
+        let parts = parts.without_forbidden_tools();
+>>>>>>> work-a
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
         let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts;
         policy.rules.allow.extend(parts::kept(&session)?);
@@ -211,7 +221,8 @@ impl Agent {
         (self.listener)(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
         let scope = self.scope.clone().with_cancel(cancel.clone());
         let call = Call { name: tool.clone(), input };
-        let output = run_all(vec![call], &self.tools, &scope, |_, _| {}).await.pop();
+        let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash)]; // what the model may use is no limit to the user
+        let output = run_all(vec![call], &bash, &scope, |_, _| {}).await.pop();
         let output = output.unwrap_or_else(|| Output::failed(NOT_RUN));
         turn.text = output.text();
         let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{}\n</output>", turn.text);
@@ -301,13 +312,17 @@ impl Agent {
 
     /// Puts context beside what was said.
     fn attach(&mut self, attached: Vec<Attached>) -> Result<(), Error> {
-        let paths: Vec<String> =
-            attached.iter().filter_map(|one| Some(one.beside.memory.as_ref()?.path.clone())).collect();
+        let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).unwrap_or(Path::new(""));
+        let recalled = |one: &Attached| {
+            let path = one.beside.memory.as_ref()?.path.clone();
+            Some(Recalled { file: directory.join(&path), path, text: one.block.as_text().unwrap_or_default() })
+        };
+        let memories: Vec<Recalled> = attached.iter().filter_map(recalled).collect();
         for one in attached {
             self.session.append_with(Body::Attachment { blocks: vec![one.block] }, &one.beside)?;
         }
-        if !paths.is_empty() {
-            (self.listener)(Event::Recalled { paths });
+        if !memories.is_empty() {
+            (self.listener)(Event::Recalled { memories });
         }
         Ok(())
     }

@@ -150,8 +150,8 @@ pub enum Event {
     },
     /// Memories joined the next request.
     Recalled {
-        /// Their paths, relative to the memory directory.
-        paths: Vec<String>,
+        /// Which.
+        memories: Vec<Recalled>,
     },
     /// Instruction files were loaded.
     InstructionsLoaded {
@@ -165,4 +165,15 @@ pub enum Event {
     },
     /// Something the user should know, that stops nothing.
     Warning(String),
+}
+
+/// A memory that joined a request.
+#[derive(Debug, Clone)]
+pub struct Recalled {
+    /// Its path, relative to the memory directory; an agent's own by its whole path.
+    pub path: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// What the model sees of it.
+    pub text: String,
 }

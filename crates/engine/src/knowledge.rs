@@ -121,6 +121,11 @@ impl Knowledge {
         &self.instructions
     }
 
+    /// Where memories lie, if memory is on.
+    pub fn memory_directory(&self) -> Option<&Path> {
+        self.memory.as_ref().map(|memory| memory.directory.as_path())
+    }
+
     /// Whether a path lies in the memory directory.
     pub fn is_memory(&self, path: &Path) -> bool {
         self.memory.as_ref().is_some_and(|memory| path.starts_with(&memory.directory))

@@ -249,8 +249,22 @@ impl Session {
         Ok(())
     }
 
+    /// Takes over what another session kept of files, since this one is its copy and names them. What cannot be had is
+    /// said when somebody goes back to it.
+    pub(crate) fn take_kept(&self, from: &Path) {
+        let Ok(theirs) = files::Root::open(history_of(from)) else { return };
+        for Kept { was, .. } in self.log().lines().iter().filter_map(|line| kept(&line.body)) {
+            if let Was::Content(hash) = was
+                && let Ok(snapshot) = theirs.read(&hash, KEPT_LIMIT)
+                && let Ok(ours) = self.history_folder()
+            {
+                let _ = ours.create_new(&hash, &snapshot.bytes, 0o600);
+            }
+        }
+    }
+
     fn history_folder(&self) -> Result<files::Root, files::Error> {
-        files::Root::create(self.path().with_extension("").join("file-history"))
+        files::Root::create(history_of(self.path()))
     }
 
     /// Lines of the user that are visible: not behind a cover.
@@ -260,6 +274,11 @@ impl Session {
         items.dedup();
         items.into_iter().filter_map(|item| view.line_of(item).cloned()).collect()
     }
+}
+
+/// Where the session in a file keeps what files contained.
+fn history_of(session: &Path) -> PathBuf {
+    session.with_extension("").join("file-history")
 }
 
 fn kept(body: &Body) -> Option<Kept> {

@@ -124,6 +124,7 @@ impl Session {
         let mut session = Self::create(home, directory, None, world)?;
         session.copy(path, &record.log)?;
         session.log = record.log;
+        session.take_kept(path);
         let origin = serde_json::json!({"kind": "continued", "session": id, "file": path});
         session.note(&origin)?;
         session.close_open_calls()?;

@@ -122,6 +122,7 @@ impl Settings {
         let mut wrong = |key: &str, expected: &str| {
             warnings.push(format!("{}: {key} should be {expected}; it is left out", path.display()));
         };
+        keys::check_objects(value, &mut wrong);
         self.model = keys::MODEL.read(value, &mut wrong).or(self.model.take());
         self.max_output_tokens = keys::MAX_OUTPUT_TOKENS.read(value, &mut wrong).or(self.max_output_tokens);
         self.cache_ttl = keys::CACHE_TTL.read(value, &mut wrong).or(self.cache_ttl);

@@ -19,6 +19,8 @@ use tokio::time::timeout;
 
 use crate::error::{Error, Failure, Then};
 
+/// Shorter keys are no secrets but words that servers without keys are given, and stand in what they say.
+const SHORTEST_KEY: usize = 8;
 /// The name and version we give ourselves if nobody says otherwise.
 pub(crate) const APP: &str = concat!("cairn/", env!("CARGO_PKG_VERSION"));
 
@@ -180,7 +182,7 @@ impl Server {
     /// A server's words, fit for an error: without the key, without control characters, cut to `limit` characters.
     pub(crate) fn quote(&self, words: &str, limit: usize) -> String {
         let secret = self.secret.expose_secret();
-        let words = if secret.is_empty() { words.to_owned() } else { words.replace(secret, "***") };
+        let words = if secret.len() < SHORTEST_KEY { words.to_owned() } else { words.replace(secret, "***") };
         let mut quoted: String =
             words.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(limit).collect();
         if words.trim().chars().nth(limit).is_some() {
@@ -283,14 +285,11 @@ mod tests {
     use super::*;
 
     fn server(base_url: &str) -> Result<Server, Error> {
-        Server::new(
-            base_url,
-            |path| format!("{path}/api/"),
-            "test",
-            &HeaderMap::new(),
-            "sk-secret".into(),
-            Patience::default(),
-        )
+        server_with_key(base_url, "sk-secret")
+    }
+
+    fn server_with_key(base_url: &str, key: &str) -> Result<Server, Error> {
+        Server::new(base_url, |path| format!("{path}/api/"), "test", &HeaderMap::new(), key.into(), Patience::default())
     }
 
     #[test]
@@ -330,5 +329,13 @@ mod tests {
         assert_eq!(server.quote("bad key\nsk-secret!", 200), "bad key ***!");
         assert_eq!(server.quote("äöü and more", 3), "äöü…");
         assert_eq!(server.quote("äöü", 3), "äöü");
+    }
+
+    #[test]
+    fn a_key_that_is_a_common_word_leaves_the_words_of_others_alone() {
+        for key in ["", "x", "none", "local"] {
+            let server = server_with_key("http://localhost:1", key).unwrap();
+            assert_eq!(server.quote("none of the local models fits", 200), "none of the local models fits", "{key}");
+        }
     }
 }

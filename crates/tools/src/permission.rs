@@ -57,4 +57,9 @@ impl Rules {
         let allow: Vec<&Rule> = self.allow.iter().filter(|rule| rule.covers(tool)).collect();
         if rule::allowed(&allow, subject) { Verdict::Allow } else { Verdict::NoRule }
     }
+
+    /// Whether no call of `tool` may ever run, so that there is no use in offering it.
+    pub fn forbid(&self, tool: &str) -> bool {
+        self.deny.iter().any(|rule| rule.covers(tool) && rule.is_about_every_call())
+    }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
 use crate::id::Id;
-use crate::line::{Body, Line};
+use crate::line::{Body, Line, Writer};
 use crate::log::Log;
 use crate::message::{Prologue, Usage};
 use crate::size::Size;
@@ -56,8 +56,10 @@ pub fn rough(block: &Block) -> u64 {
 #[derive(Debug, Clone)]
 pub struct Tally {
     estimator: Estimator,
-    /// What the newest reply with usage reported: all it read.
+    /// What the newest reply with usage reported: all it read, the prologue included.
     context: Option<u64>,
+    /// Who wrote the newest line. Another program's figures count a prologue that is not ours.
+    writer: Option<Writer>,
     /// What that reply will cost when it is read again.
     reply: u64,
     /// Whether the newest reply has told its usage.
@@ -80,6 +82,7 @@ impl Default for Tally {
         Self {
             estimator: Estimator::default(),
             context: None,
+            writer: None,
             reply: 0,
             told: true,
             since: Size::default(),
@@ -135,7 +138,25 @@ impl Tally {
     }
 
     pub(crate) fn prologue(&mut self, prologue: &Prologue) {
-        self.prologue = self.of_prologue(prologue);
+        let tokens = self.of_prologue(prologue);
+        if self.context.is_some() {
+            // The figure contains the old one.
+            self.shifted += tokens.cast_signed() - self.prologue.cast_signed();
+        }
+        self.prologue = tokens;
+    }
+
+    /// The next line is by this program. What another one's requests weighed says nothing about its own.
+    pub(crate) fn written_by(&mut self, writer: Writer, visible: Size) {
+        if self.writer.replace(writer).is_some_and(|before| before != writer) {
+            self.forget(visible);
+        }
+    }
+
+    /// What was reported counts no more; all that is visible is estimated.
+    pub(crate) fn forget(&mut self, visible: Size) {
+        (self.context, self.reply, self.stretch) = (None, 0, None);
+        (self.since, self.shifted) = (visible, 0);
     }
 
     /// Something was said on the user's side.

@@ -123,6 +123,7 @@ impl View {
                 _ => Change::Grew,
             };
         };
+        self.tally.written_by(line.writer, self.visible);
         match &line.body {
             Body::User { blocks, source: Source::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
             Body::User { blocks, source } => self.push_user(id, blocks, *source),
@@ -166,6 +167,9 @@ impl View {
 
     fn push_prologue(&mut self, prologue: &Prologue) -> Change {
         let changed = self.prologue.as_deref().is_some_and(|old| old != prologue);
+        if self.prologue.as_deref().is_some_and(|old| old.model != prologue.model) {
+            self.tally.forget(self.visible); // another model counts otherwise
+        }
         self.tally.prologue(prologue);
         self.prologue = Some(Arc::new(prologue.clone()));
         if changed { Change::Prologue } else { Change::Grew }

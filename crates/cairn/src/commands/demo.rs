@@ -183,7 +183,10 @@ impl Timeline {
                     about.map(|about| about.rsplit('/').next().filter(|_| about.starts_with('/')).unwrap_or(about));
                 self.line(tool, about.unwrap_or_default());
             }
-            Event::Recalled { paths } => self.line("recall", &paths.join(", ")),
+            Event::Recalled { memories } => {
+                let paths: Vec<&str> = memories.iter().map(|one| one.path.as_str()).collect();
+                self.line("recall", &paths.join(", "));
+            }
             Event::MemorySaved { .. } => self.line("memory", "saved"),
             Event::ToolEnded { output, .. } => {
                 let failed = output.outcome == transcript::Outcome::Failed;

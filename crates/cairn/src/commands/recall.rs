@@ -28,7 +28,7 @@ pub(crate) struct RecallArgs {
     /// The message.
     #[arg(required_unless_present = "stdin")]
     query: Option<String>,
-    /// With scores, what matched, and the manifest.
+    /// Why: scores, what matched, and the manifest.
     #[arg(long)]
     explain: bool,
     /// Any folder of memories, instead of this project's.
@@ -54,41 +54,44 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
     if args.stdin {
         for line in std::io::stdin().lock().lines() {
             let line = line?;
-            if !line.trim().is_empty() {
-                data!("{}", as_json(&line, &rank(&line)))?;
-            }
+            data!("{}", as_json(&line, &rank(&line)))?;
         }
         return Ok(Code::Success);
     }
     let query = args.query.as_deref().unwrap_or_default();
     let hits = rank(query);
-    if args.json {
-        data!("{}", as_json(query, &hits))?;
-        return Ok(Code::Success);
-    }
     let chosen = surfaced(hits.clone());
-    let paths: Vec<String> = chosen.iter().map(|hit| hit.path.clone()).collect();
-    if args.explain {
-        explain(&hits, &paths)?;
-        data!("\n{}", scan::manifest(&scan::headers(&root)?))?;
-        return Ok(Code::Success);
-    }
-    if chosen.is_empty() {
-        talk!("Nothing would be recalled. --explain shows what came near.");
-    }
-    for attachment in recall::surface(&root, &paths, now) {
-        data!("{}\n", attachment.text)?;
+    match (args.json, args.explain) {
+        (true, false) => data!("{}", as_json(query, &hits))?,
+        (true, true) => {
+            let mut explained = as_json(query, &hits);
+            explained["ranked"] = hits.iter().map(explained_hit).collect();
+            explained["manifest"] = scan::headers(&root)?.iter().map(ToString::to_string).collect();
+            data!("{explained}")?;
+        }
+        (false, true) => {
+            explain(&hits, &chosen)?;
+            data!("\n{}", scan::manifest(&scan::headers(&root)?))?;
+        }
+        (false, false) => {
+            if chosen.is_empty() {
+                talk!("Nothing would be recalled. --explain shows what came near.");
+            }
+            for hit in &chosen {
+                data!("{}\n", recall::surface_over(&root, &hit.path, &hit.supersedes, now)?.text)?;
+            }
+        }
     }
     Ok(Code::Success)
 }
 
-fn explain(hits: &[Hit], chosen: &[String]) -> anyhow::Result<()> {
+fn explain(hits: &[Hit], chosen: &[Hit]) -> anyhow::Result<()> {
     let style = Style::stdout();
     data!("{}", style.bold("  sure  route        covers  memory"))?;
     for hit in hits.iter().take(SHOWN) {
-        let mark = if chosen.contains(&hit.path) { style.green("✓") } else { " ".to_owned() };
-        let words: Vec<String> = hit.matched.iter().map(|(word, _)| word.clone()).collect();
-        let route = format!("{:?}", hit.route).to_lowercase();
+        let mark = if chosen.iter().any(|one| one.path == hit.path) { style.green("✓") } else { " ".to_owned() };
+        let words: Vec<&str> = hit.matched.iter().map(|(word, _)| word.as_str()).collect();
+        let route = route(hit);
         data!(
             "{mark} {:.2}  {route:<11}  {:>5.0}%  {}  {}",
             hit.confidence,
@@ -101,6 +104,19 @@ fn explain(hits: &[Hit], chosen: &[String]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+fn route(hit: &Hit) -> String {
+    format!("{:?}", hit.route).to_lowercase()
+}
+
+/// Why a memory stands where it stands.
+fn explained_hit(hit: &Hit) -> Value {
+    let words: Vec<&str> = hit.matched.iter().map(|(word, _)| word.as_str()).collect();
+    json!({
+        "path": hit.path, "score": hit.confidence, "route": route(hit), "coverage": hit.coverage, "matched": words,
+        "supersedes": hit.supersedes,
+    })
 }
 
 fn as_json(query: &str, hits: &[Hit]) -> Value {

@@ -5,17 +5,35 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Id, Role};
 
+use super::conversation::Conversation;
+use super::first_line;
 use super::markdown::Markdown;
 use super::page::Part;
-use super::picker::{Choice, Picker};
+use super::picker::Choice;
 use super::turns::count;
 use super::width::{Colour, Look, Span};
-use super::{Choosing, Repl, first_line};
 
 /// How many messages are shown again when a session is resumed.
 const REPLAYED: usize = 6;
+/// How many lines of what the user said are shown again.
+const SAID_LINES: usize = 12;
 
-impl Repl {
+/// What can go back: how it is called, what that is, and what it means.
+const SCOPES: [(&str, Scope, &str); 3] = [
+    ("both", Scope::Both, "both as they were"),
+    ("conversation", Scope::Conversation, "files stay as they are"),
+    ("files", Scope::Files, "the conversation stays"),
+];
+
+/// What a list that is open is for.
+pub(super) enum Choosing {
+    Resume(Vec<String>),
+    Rewind(Vec<Id>),
+    RewindScope(Id),
+    Memory(Vec<String>),
+}
+
+impl Conversation {
     /// Goes on with another session: the one named, or one that is chosen from a list.
     pub(super) async fn resume(&mut self, id: &str) -> anyhow::Result<()> {
         if !id.is_empty() {
@@ -38,7 +56,7 @@ impl Repl {
             self.hint = Some("there is no other session in this project".into());
             return Ok(());
         }
-        self.choosing = Some((Picker::new("Go on with which session?", choices), Choosing::Resume(ids)));
+        self.choose("Go on with which session?", choices, Choosing::Resume(ids));
         Ok(())
     }
 
@@ -49,13 +67,29 @@ impl Repl {
         Ok(())
     }
 
-    /// Opens the list of messages one can go back to.
-    pub(super) fn rewind(&mut self) {
-        let Some(agent) = &self.agent else { return };
+    /// Goes back: to before the Nth newest message, or one that is chosen from a list; conversation, files or both, or
+    /// what is chosen.
+    pub(super) fn rewind(&mut self, argument: &str) -> anyhow::Result<()> {
+        let Some(agent) = &self.agent else { return Ok(()) };
         let points = agent.session().points();
         if points.is_empty() {
             self.hint = Some("nothing was said yet".into());
-            return;
+            return Ok(());
+        }
+        let mut words = argument.split_whitespace();
+        if let Some(number) = words.next() {
+            let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            let Some(point) = at.and_then(|at| points.get(at)) else {
+                self.hint = Some(format!("there is no message {number}: 1 is the newest, {} the oldest", points.len()));
+                return Ok(());
+            };
+            let scope = words.next().map(|word| SCOPES.iter().find(|(name, _, _)| *name == word));
+            match scope {
+                None => self.choose_scope(point.line.clone()),
+                Some(Some((_, scope, _))) => return self.rewind_to(&point.line, *scope),
+                Some(None) => self.hint = Some("what goes back: both, conversation or files".into()),
+            }
+            return Ok(());
         }
         let choices = points
             .iter()
@@ -65,28 +99,31 @@ impl Repl {
             })
             .collect();
         let lines = points.into_iter().map(|point| point.line).collect();
-        self.choosing = Some((Picker::new("Go back to before which message?", choices), Choosing::Rewind(lines)));
+        self.choose("Go back to before which message?", choices, Choosing::Rewind(lines));
+        Ok(())
+    }
+
+    fn choose_scope(&mut self, line: Id) {
+        let choice = |(name, _, about): &(&str, Scope, &str)| {
+            let label = if *name == "both" { "conversation and files" } else { name };
+            Choice { label: label.into(), about: (*about).into() }
+        };
+        self.choose("What goes back?", SCOPES.iter().map(choice).collect(), Choosing::RewindScope(line));
     }
 
     /// A choice was made in an open list.
     pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
-        let Some((_, choosing)) = self.choosing.take() else { return Ok(()) };
-        match choosing {
+        let Some(choices) = self.choices.take() else { return Ok(()) };
+        match choices.what {
             Choosing::Resume(mut ids) => self.resume_session(ids.swap_remove(at)).await,
             Choosing::Rewind(mut lines) => {
-                let line = lines.swap_remove(at);
-                let choice = |label: &str, about: &str| Choice { label: label.into(), about: about.into() };
-                let choices = vec![
-                    choice("conversation and files", "both as they were"),
-                    choice("conversation", "files stay as they are"),
-                    choice("files", "the conversation stays"),
-                ];
-                self.choosing = Some((Picker::new("What goes back?", choices), Choosing::RewindScope(line)));
+                self.choose_scope(lines.swap_remove(at));
                 Ok(())
             }
-            Choosing::RewindScope(line) => {
-                let scope = [Scope::Both, Scope::Conversation, Scope::Files][at.min(2)];
-                self.rewind_to(&line, scope)
+            Choosing::RewindScope(line) => self.rewind_to(&line, SCOPES[at].1),
+            Choosing::Memory(paths) => {
+                self.memory_at(&paths[at]);
+                Ok(())
             }
         }
     }
@@ -107,7 +144,7 @@ impl Repl {
         );
         if rewound.commit.is_some() {
             self.replay();
-            self.editor.set(&text);
+            self.prompt = Some(text);
         }
         Ok(())
     }
@@ -134,7 +171,7 @@ impl Repl {
         };
         self.say_moved(&format!("forward again: {what}"), &undone);
         if undone.commit.is_some() {
-            self.editor.take();
+            self.prompt = Some(String::new());
             self.replay();
         }
         Ok(())
@@ -145,6 +182,17 @@ impl Repl {
         for (path, why) in &rewound.failed {
             self.page.warning(&format!("{} stays as it is: {why}", self.short(path)));
         }
+    }
+
+    /// What the user said; of a long text only the beginning, since its author knows it.
+    pub(super) fn show_said(&mut self, text: &str) {
+        self.page.begin(Part::Said);
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().take(SAID_LINES).enumerate() {
+            let lead = Span::new(if at == 0 { "› " } else { "  " }, Look::of(Colour::Cyan));
+            self.page.line(&[lead, Span::new(line, Look::BOLD)], 2);
+        }
+        self.say_rest(lines.len(), SAID_LINES);
     }
 
     /// Shows the last messages, as they looked when they were new.
@@ -172,7 +220,7 @@ impl Repl {
             match (role, block.kind()) {
                 (Role::User, Kind::Text) => self.show_said(&text),
                 (Role::Assistant, Kind::Text) => {
-                    let mut markdown = Markdown::new(self.screen.columns());
+                    let mut markdown = Markdown::new(self.page.columns());
                     self.page.begin(Part::Reply);
                     self.page.rows(markdown.push(&text));
                     self.page.rows(markdown.finish());

@@ -27,17 +27,17 @@ impl Repl {
             let wrapped = wrap(&[Span::plain(pending)], columns, 0);
             rows.extend(wrapped[wrapped.len().saturating_sub(half)..].iter().cloned());
         }
-        if !self.page.is_blank() {
+        if !self.talk.page.is_blank() {
             rows.push(Vec::new());
         }
         self.add_doing(&mut rows);
-        for said in self.inbox.peek() {
+        for said in self.talk.inbox.peek() {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
             rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);
         }
         let (lines, cursor) = if let Some(asking) = self.asking.front() {
             asking.rows(columns)
-        } else if let Some((picker, _)) = &self.choosing {
+        } else if let Some(picker) = &self.picker {
             picker.rows(columns)
         } else {
             let (lines, cursor) = self.editor.rows(&Span::new("› ", Look::of(Colour::Cyan)), columns);
@@ -47,12 +47,12 @@ impl Repl {
         rows.extend(lines);
         self.add_menu(&mut rows);
         let work = Work {
-            background: self.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count(),
+            background: self.talk.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count(),
             questions: self.asking.len(),
         };
-        rows.push(match &self.hint {
+        rows.push(match &self.talk.hint {
             Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],
-            None => self.status.row(&work, columns),
+            None => self.talk.status.row(&work, columns),
         });
         Area { rows, cursor }
     }

@@ -4,15 +4,18 @@ use std::path::PathBuf;
 
 use engine::stats::Stats;
 
+use super::conversation::{Conversation, Face};
 use super::page::Part;
 use super::slash::{COMMANDS, KEYS};
 use super::status::mode_name;
 use super::width::{Colour, Look, Span};
-use super::{Repl, Status, put_away};
 use crate::args::{PermissionMode, RunArgs};
-use crate::setup::Ready;
 
-impl Repl {
+/// What `/help` says of a session of plain lines.
+const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
+                          The end of the input leaves; Ctrl-C stops a turn, and leaves where there is none.";
+
+impl Conversation {
     /// A command that begins with a slash.
     pub(super) async fn command(&mut self, line: &str) -> anyhow::Result<()> {
         let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
@@ -21,21 +24,24 @@ impl Repl {
             self.hint = Some(format!("there is no /{name}; /help lists the commands"));
             return Ok(());
         };
-        let waits = !matches!(command.name, "help" | "exit" | "expand");
+        let waits = !matches!(command.name, "help" | "exit" | "expand" | "memory");
         if waits && self.agent.is_none() {
             self.hint = Some(format!("/{name} has to wait for the end of the turn"));
             return Ok(());
         }
-        self.page.begin(Part::Said);
-        self.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
+        if self.face != Face::Lines {
+            self.page.begin(Part::Said);
+            self.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
+        }
         match command.name {
             "help" => self.help(),
-            "exit" => self.leave(),
+            "exit" => self.leaving = true,
             "expand" => self.expand(),
             "clear" => self.clear().await?,
             "resume" => self.resume(argument).await?,
-            "rewind" => self.rewind(),
+            "rewind" => self.rewind(argument)?,
             "undo" => self.undo_rewind()?,
+            "memory" => self.memories(argument),
             "model" => self.model(argument).await?,
             "permissions" => self.permissions(argument),
             "cost" => self.cost(),
@@ -55,6 +61,10 @@ impl Repl {
             .collect();
         self.page.begin(Part::Note);
         self.page.table(&commands, Look::of(Colour::Cyan));
+        if self.face == Face::Lines {
+            self.page.note(LINES_HELP, Look::PLAIN);
+            return;
+        }
         let keys: Vec<(String, String)> = KEYS.iter().map(|(key, about)| ((*key).into(), (*about).into())).collect();
         self.page.begin(Part::Note);
         self.page.table(&keys, Look::BOLD);
@@ -64,45 +74,6 @@ impl Repl {
         self.reopen(|args| (args.resume, args.continue_, args.session_id) = (None, false, None)).await?;
         self.page.note("a new session; the one before is in /resume", Look::DIM);
         Ok(())
-    }
-
-    /// Opens another session, or this one with other arguments, in place of the present one. Says whether it could.
-    pub(super) async fn reopen(&mut self, change: impl FnOnce(&mut RunArgs)) -> anyhow::Result<bool> {
-        let before = self.args.clone();
-        let session = self.status.session.clone();
-        change(&mut self.args);
-        self.args.prompt = None;
-        let unused = self.agent.as_ref().is_some_and(|agent| agent.session().log().tip().is_none());
-        // The session is held by its agent: it has to go before the file can be opened again.
-        if let Some(agent) = self.agent.take() {
-            put_away(agent).await;
-        }
-        if unused && self.args.resume.as_ref() == Some(&session) {
-            self.args.resume = None; // there is nothing to go on with
-        }
-        let (ready, done) = match self.wires.agent(&self.args, &self.place).await {
-            Ok(ready) => (ready, true),
-            Err(error) => {
-                self.page.note(&format!("{error:#}"), Look::of(Colour::Red));
-                self.args = before;
-                let resume = (!unused).then_some(session);
-                (self.args.resume, self.args.continue_, self.args.session_id) = (resume, false, None);
-                (self.wires.agent(&self.args, &self.place).await?, false)
-            }
-        };
-        self.take_over(ready);
-        Ok(done)
-    }
-
-    fn take_over(&mut self, ready: Ready) {
-        self.status = Status::of(&ready);
-        self.inbox = ready.agent.inbox().clone();
-        self.jobs = ready.agent.scope().jobs().clone();
-        for warning in &ready.warnings {
-            self.page.warning(warning);
-        }
-        self.agent = Some(ready.agent);
-        self.calls.clear();
     }
 
     async fn model(&mut self, name: &str) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use transcript::Block;
 use super::Repl;
 use super::complete::complete;
 use super::editor::Done;
-use super::picker::Picked;
+use super::picker::{Picked, Picker};
 use super::question::Answered;
 use crate::said::said;
 
@@ -15,7 +15,7 @@ impl Repl {
     pub(super) async fn input(&mut self, input: Input) -> anyhow::Result<()> {
         match input {
             Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key).await?,
-            Input::Paste(text) if self.asking.is_empty() && self.choosing.is_none() => {
+            Input::Paste(text) if self.asking.is_empty() && self.picker.is_none() => {
                 self.editor.insert(&text);
                 self.look_for_menu();
             }
@@ -26,7 +26,7 @@ impl Repl {
     }
 
     async fn key(&mut self, key: KeyEvent) -> anyhow::Result<()> {
-        self.hint = None;
+        self.talk.hint = None;
         let armed = std::mem::take(&mut self.armed);
         if let Some(asking) = self.asking.front_mut() {
             match asking.key(key) {
@@ -35,15 +35,16 @@ impl Repl {
             }
             return Ok(());
         }
-        if let Some((picker, _)) = &mut self.choosing {
-            return match picker.key(key) {
-                Picked::Open => Ok(()),
-                Picked::Closed => {
-                    self.choosing = None;
-                    Ok(())
+        if let Some(picker) = &mut self.picker {
+            match picker.key(key) {
+                Picked::Open => {}
+                Picked::Closed => (self.picker, self.talk.choices) = (None, None),
+                Picked::Chosen(at) => {
+                    self.talk.chosen(at).await?;
+                    self.follow();
                 }
-                Picked::Chosen(at) => self.chosen(at).await,
-            };
+            }
+            return Ok(());
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -51,12 +52,12 @@ impl Repl {
             KeyCode::Esc if !self.menu.1.is_empty() => self.menu.1.clear(),
             KeyCode::Esc if self.working.is_some() => self.stop(),
             KeyCode::Char('d') if control && self.editor.text().is_empty() => self.leave(),
-            KeyCode::Char('o') if control => self.expand(),
+            KeyCode::Char('o') if control => self.talk.expand(),
             KeyCode::Char('r') if control => {
                 let part = self.editor.text().to_owned();
                 match self.history.search(&part) {
                     Some(entry) => self.editor.set(&entry),
-                    None => self.hint = Some("nothing older in the history contains this".into()),
+                    None => self.talk.hint = Some("nothing older in the history contains this".into()),
                 }
             }
             KeyCode::Tab if !self.menu.1.is_empty() => self.accept_candidate(),
@@ -94,7 +95,7 @@ impl Repl {
     }
 
     fn look_for_menu(&mut self) {
-        self.menu = complete(self.editor.before(), &self.place.directory);
+        self.menu = complete(self.editor.before(), &self.talk.place.directory);
         self.menu_at = 0;
     }
 
@@ -115,7 +116,7 @@ impl Repl {
 
     /// The newest queued message goes back into the editor.
     fn take_back(&mut self) -> bool {
-        let Some(said) = self.inbox.take_back() else { return false };
+        let Some(said) = self.talk.inbox.take_back() else { return false };
         self.editor.set(&said.iter().find_map(Block::as_text).unwrap_or_default());
         true
     }
@@ -130,7 +131,7 @@ impl Repl {
             self.leave();
         } else {
             self.armed = true;
-            self.hint = Some("Ctrl-C again leaves".into());
+            self.talk.hint = Some("Ctrl-C again leaves".into());
         }
     }
 
@@ -140,7 +141,7 @@ impl Repl {
             working.cancel.cancel();
             working.doing = "stopping".into();
             self.armed = true;
-            self.hint = Some("stopping; Ctrl-C again leaves".into());
+            self.talk.hint = Some("stopping; Ctrl-C again leaves".into());
         }
     }
 
@@ -149,7 +150,18 @@ impl Repl {
         if let Some(working) = &self.working {
             working.cancel.cancel();
         }
-        self.leaving = true;
+        self.talk.leaving = true;
+    }
+
+    /// Shows what a command left to show: a list, or something in the prompt.
+    fn follow(&mut self) {
+        self.picker = self.talk.choices.as_ref().map(|open| Picker::new(&open.title, open.list.clone()));
+        if let Some(text) = self.talk.prompt.take() {
+            self.editor.set(&text);
+        }
+        if self.talk.leaving {
+            self.leave();
+        }
     }
 
     /// What was typed: a command, a shell escape, or words for the model.
@@ -158,15 +170,17 @@ impl Repl {
         if trimmed.is_empty() {
             return Ok(());
         }
-        self.history.add(trimmed, &self.status.session, engine::World::real().now());
+        self.history.add(trimmed, &self.talk.status.session, engine::World::real().now());
         if let Some(command) = trimmed.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
-            return self.command(command).await;
+            self.talk.command(command).await?;
+            self.follow();
+            return Ok(());
         }
         match (&self.working, trimmed.strip_prefix('!')) {
-            (Some(_), Some(_)) => self.hint = Some("a command can be run when the turn is over".into()),
+            (Some(_), Some(_)) => self.talk.hint = Some("a command can be run when the turn is over".into()),
             (None, Some(command)) => self.start_shell(command.trim()),
-            (Some(_), None) => self.inbox.push(said(trimmed, &self.place.directory)),
-            (None, None) => self.start(said(trimmed, &self.place.directory)),
+            (Some(_), None) => self.talk.inbox.push(said(trimmed, &self.talk.place.directory)),
+            (None, None) => self.start(said(trimmed, &self.talk.place.directory)),
         }
         Ok(())
     }

@@ -39,6 +39,11 @@ impl Page {
         self.columns = columns;
     }
 
+    /// How wide the screen is.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// Whether nothing was ever printed.
     pub(crate) fn is_blank(&self) -> bool {
         self.part == Part::Nothing

@@ -1,76 +1,58 @@
-//! The session for dumb terminals and screen readers: lines in, lines out, nothing redrawn.
-
-use std::sync::Arc;
+//! The session for dumb terminals, pipes and screen readers: lines in, lines out, nothing redrawn.
+//!
+//! The commands are those of the screen. What opens a list there is a numbered list here, and the next line is the
+//! choice.
 
 use engine::Event;
 use engine::agent::{End, Turn};
-use engine::permission::{Answer, Approver, Question};
-use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex, mpsc};
+use engine::permission::{Answer, Question};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transcript::Outcome;
 
+use super::conversation::{Conversation, Face, Wires};
 use super::first_line;
+use super::turns::{is_shell, trouble};
+use super::width::{clean_lines, paint};
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::said::said;
-use crate::setup::{self, Place};
-
-const HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
-                    /exit or end of input leaves; Ctrl-C stops a turn, and leaves where there is none.";
-
-/// Lines as they are typed. They are read by a thread of its own, which nobody has to wait for in the end.
-type Input = Arc<Mutex<mpsc::UnboundedReceiver<String>>>;
+use crate::setup::Place;
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let input: Input = Arc::new(Mutex::new(lines()));
-    let asker = Arc::new(Asker { input: input.clone() });
-    let mut ready = setup::agent(args, &place, asker, Arc::new(|event| hear(&event))).await?;
+    let (events_in, events) = mpsc::unbounded_channel();
+    let (questions_in, questions) = mpsc::unbounded_channel();
+    let wires = Wires { events: events_in, questions: questions_in };
+    let ready = wires.agent(args, &place).await?;
     for warning in &ready.warnings {
         talk!("warning: {warning}");
     }
+    let talk = Conversation::new(args.clone(), place, wires, ready, Face::Lines);
+    let mut plain = Plain { talk, input: lines(), events, questions };
     let mut next = args.prompt.clone();
-    loop {
+    while !plain.talk.leaving {
         let line = match next.take() {
             Some(line) => line,
             None => {
                 show_part!("> ");
-                match typed(&input).await {
+                match plain.typed().await {
                     Some(line) => line,
                     None => break,
                 }
             }
         };
-        match line.trim() {
-            "" => continue,
-            "/exit" => break,
-            "/help" => show!("{HELP}"),
-            command if command.starts_with('/') => {
-                show!("Here only /help and /exit are commands; the rest needs a terminal that can be redrawn.");
-            }
-            text => {
-                let cancel = CancellationToken::new();
-                let turn = async {
-                    match text.strip_prefix('!') {
-                        Some(command) => {
-                            let turn = ready.agent.shell(command.trim(), &cancel).await;
-                            show!("{}", super::width::clean_lines(turn.text.trim_end()));
-                            turn
-                        }
-                        None => ready.agent.turn(said(text, &place.directory), &cancel).await,
-                    }
-                };
-                tell_end(&stopped_by_ctrl_c(turn, &cancel).await);
-            }
-        }
+        plain.submit(line.trim()).await?;
     }
-    super::put_away(ready.agent).await;
+    if let Some(agent) = plain.talk.agent.take() {
+        super::put_away(agent).await;
+    }
     Ok(Code::Success)
 }
 
+/// Lines as they are typed. They are read by a thread of its own, which nobody has to wait for in the end.
 fn lines() -> mpsc::UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -84,79 +66,161 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
     lines
 }
 
-/// The next line; none at the end of the input, and when Ctrl-C is pressed.
-async fn typed(input: &Input) -> Option<String> {
-    let mut lines = input.lock().await;
-    tokio::select! {
-        line = lines.recv() => line,
-        _ = tokio::signal::ctrl_c() => {
-            show!();
-            None
-        }
-    }
+struct Plain {
+    talk: Conversation,
+    input: mpsc::UnboundedReceiver<String>,
+    events: mpsc::UnboundedReceiver<Event>,
+    questions: mpsc::UnboundedReceiver<(Question, oneshot::Sender<Answer>)>,
 }
 
-async fn stopped_by_ctrl_c(turn: impl Future<Output = Turn>, cancel: &CancellationToken) -> Turn {
-    tokio::pin!(turn);
-    loop {
+impl Plain {
+    /// The next line; none at the end of the input, and when Ctrl-C is pressed.
+    async fn typed(&mut self) -> Option<String> {
         tokio::select! {
-            turn = &mut turn => return turn,
-            _ = tokio::signal::ctrl_c() => cancel.cancel(),
-        }
-    }
-}
-
-fn tell_end(turn: &Turn) {
-    let Some(trouble) = super::turns::trouble(&turn.end) else { return };
-    match turn.end {
-        End::Failed(_) | End::NotWritten(_) => talk!("error: {trouble}"),
-        End::Ended(_) | End::Cancelled => show!("\n{trouble}"),
-    }
-}
-
-fn hear(event: &Event) {
-    match event {
-        Event::Text(text) => show_part!("{}", super::width::clean_lines(text)),
-        Event::Replied { .. } => show!(),
-        Event::ToolStarted { id, tool, input } if !super::turns::is_shell(id) => {
-            let about =
-                ["command", "file_path", "pattern"].iter().find_map(|key| input[*key].as_str()).unwrap_or_default();
-            show!("{tool}: {}", first_line(about, 100));
-        }
-        Event::ToolEnded { id, tool, output } if !super::turns::is_shell(id) => {
-            let ended = if output.outcome == Outcome::Done { "done" } else { "failed" };
-            show!("{tool} {ended}: {}", first_line(&output.summary, 100));
-        }
-        Event::ToolDenied { tool, why, .. } => show!("{tool} denied: {}", first_line(why, 100)),
-        Event::Restarted => show!("\n(the reply broke off and begins again)"),
-        Event::Retrying { attempt, after, why } => {
-            talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
-        }
-        Event::Warning(text) => talk!("warning: {text}"),
-        _ => {}
-    }
-}
-
-/// Asks on the same input that the prompts come from.
-struct Asker {
-    input: Input,
-}
-
-impl Approver for Asker {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        Box::pin(async move {
-            show!("{} wants to run, in {}:", question.tool, question.directory.display());
-            for (key, value) in question.input.as_object().into_iter().flatten() {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                show!("  {key}: {}", super::width::clean_lines(&text).replace('\n', "\n    "));
+            line = self.input.recv() => line,
+            _ = tokio::signal::ctrl_c() => {
+                show!();
+                None
             }
-            show_part!("Allow it once? y or n, or say why not: ");
-            let line = self.input.lock().await.recv().await.unwrap_or_default();
-            match line.trim() {
-                "y" | "yes" => Answer::Allow,
-                "" | "n" | "no" => Answer::Deny { why: super::question::NO.to_owned() },
-                why => Answer::Deny { why: format!("{}{why}", super::question::NO_BECAUSE) },
+        }
+    }
+
+    /// What was typed: a command, a shell escape, or words for the model.
+    async fn submit(&mut self, text: &str) -> anyhow::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
+            self.talk.command(command).await?;
+            self.print();
+            while self.talk.choices.is_some() {
+                self.choose().await?;
             }
-        })
+            return Ok(());
+        }
+        let turn = self.turn(text).await;
+        if let Some(trouble) = turn.as_ref().and_then(|turn| trouble(&turn.end)) {
+            match turn.map(|turn| turn.end) {
+                Some(End::Failed(_) | End::NotWritten(_)) => talk!("error: {trouble}"),
+                _ => show!("\n{trouble}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// One turn, or a command of the user's own. Ctrl-C stops it.
+    async fn turn(&mut self, text: &str) -> Option<Turn> {
+        let mut agent = self.talk.agent.take()?;
+        let (cancel, shell) = (CancellationToken::new(), text.strip_prefix('!').map(str::trim));
+        let blocks = said(text, &self.talk.place.directory);
+        let work = async {
+            let turn = match shell {
+                Some(command) => agent.shell(command, &cancel).await,
+                None => agent.turn(blocks, &cancel).await,
+            };
+            (agent, turn)
+        };
+        tokio::pin!(work);
+        let (agent, turn) = loop {
+            tokio::select! {
+                biased;
+                Some(event) = self.events.recv() => self.hear(&event),
+                Some((question, reply)) = self.questions.recv() => self.ask(&question, reply, &cancel).await,
+                ended = &mut work => break ended,
+                _ = tokio::signal::ctrl_c() => cancel.cancel(),
+            }
+        };
+        self.talk.agent = Some(agent);
+        while let Ok(event) = self.events.try_recv() {
+            self.hear(&event);
+        }
+        if shell.is_some() {
+            show!("{}", clean_lines(turn.text.trim_end()));
+        }
+        Some(turn)
+    }
+
+    /// Asks on the same input that the prompts come from.
+    async fn ask(&mut self, question: &Question, reply: oneshot::Sender<Answer>, cancel: &CancellationToken) {
+        show!("{} wants to run, in {}:", question.tool, question.directory.display());
+        for (key, value) in question.input.as_object().into_iter().flatten() {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            show!("  {key}: {}", clean_lines(&text).replace('\n', "\n    "));
+        }
+        show_part!("Allow it once? y or n, or say why not: ");
+        let line = tokio::select! {
+            line = self.input.recv() => line.unwrap_or_default(),
+            _ = tokio::signal::ctrl_c() => {
+                show!();
+                return cancel.cancel();
+            }
+        };
+        let answer = match line.trim() {
+            "y" | "yes" => Answer::Allow,
+            "" | "n" | "no" => Answer::Deny { why: super::question::NO.to_owned() },
+            why => Answer::Deny { why: format!("{}{why}", super::question::NO_BECAUSE) },
+        };
+        let _ = reply.send(answer); // a turn that is over needs none
+    }
+
+    /// Prints an open list with numbers, and takes the next line as the choice.
+    async fn choose(&mut self) -> anyhow::Result<()> {
+        let Some(open) = &self.talk.choices else { return Ok(()) };
+        show!("{}", open.title);
+        for (at, choice) in open.list.iter().enumerate() {
+            show!("{}. {}  {}", at + 1, clean_lines(&choice.label), clean_lines(&choice.about));
+        }
+        let choices = open.list.len();
+        show_part!("A number, or an empty line for none: ");
+        let line = self.typed().await.unwrap_or_default();
+        match line.trim().parse::<usize>() {
+            Ok(number) if (1..=choices).contains(&number) => self.talk.chosen(number - 1).await?,
+            _ => {
+                self.talk.choices = None;
+                show!("nothing was chosen");
+            }
+        }
+        self.print();
+        Ok(())
+    }
+
+    /// Prints what a command had to say.
+    fn print(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            self.hear(&event);
+        }
+        let rows = self.talk.page.take();
+        for row in rows.iter().skip_while(|row| row.is_empty()) {
+            show!("{}", paint(row, false));
+        }
+        if let Some(hint) = self.talk.hint.take() {
+            show!("{}", clean_lines(&hint));
+        }
+        if let Some(text) = self.talk.prompt.take().filter(|text| !text.is_empty()) {
+            show!("You had said: {}", clean_lines(&text));
+        }
+    }
+
+    fn hear(&mut self, event: &Event) {
+        self.talk.heard(event);
+        match event {
+            Event::Text(text) => show_part!("{}", clean_lines(text)),
+            Event::Replied { .. } => show!(),
+            Event::ToolStarted { id, tool, input } if !is_shell(id) => {
+                show!("{tool}: {}", first_line(&self.talk.about(input), 100));
+            }
+            Event::ToolEnded { id, tool, output } if self.talk.input_of(id).is_some() => {
+                let ended = if output.outcome == Outcome::Done { "done" } else { "failed" };
+                show!("{tool} {ended}: {}", first_line(&output.summary, 100));
+            }
+            Event::ToolDenied { tool, why, .. } => show!("{tool} denied: {}", first_line(why, 100)),
+            Event::Recalled { memories } => show!("{}", clean_lines(&Conversation::recalled(memories))),
+            Event::Restarted => show!("\n(the reply broke off and begins again)"),
+            Event::Retrying { attempt, after, why } => {
+                talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
+            }
+            Event::Warning(text) => talk!("warning: {text}"),
+            _ => {}
+        }
     }
 }

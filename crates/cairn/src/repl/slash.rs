@@ -16,14 +16,19 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "help", argument: "", about: "the commands and keys" },
     Command { name: "clear", argument: "", about: "begin a new session" },
     Command { name: "resume", argument: "[ID]", about: "go on with another session of this project" },
-    Command { name: "rewind", argument: "", about: "go back to before a message: conversation, files or both" },
+    Command {
+        name: "rewind",
+        argument: "[N] [WHAT]",
+        about: "go back to before a message: conversation, files or both",
+    },
     Command { name: "undo", argument: "", about: "undo the last rewind, conversation and files" },
+    Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },
     Command { name: "export", argument: "[FILE]", about: "write the conversation to a Markdown file" },
-    Command { name: "expand", argument: "", about: "show the last tool call whole (Ctrl-O)" },
+    Command { name: "expand", argument: "", about: "show the last tool call or recalled memories whole (Ctrl-O)" },
     Command { name: "exit", argument: "", about: "leave (Ctrl-D)" },
 ];
 
@@ -44,7 +49,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-R", "search the history for what is typed"),
     ("Tab", "complete a command, a file after @, an argument"),
     ("Esc, Ctrl-C", "stop the turn; Ctrl-C twice leaves"),
-    ("Ctrl-O", "show the last tool call whole"),
+    ("Ctrl-O", "show the last tool call or recalled memories whole"),
     ("! command", "run a command yourself; the model sees its output"),
     ("@path", "name a file; pictures are sent along"),
 ];

@@ -8,27 +8,14 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
-use super::page::Part;
+use super::conversation::Conversation;
+use super::page::{Page, Part};
 use super::question::{Answered, Asking, Guard, reason_shown};
 use super::width::{Colour, Look, Span};
 use super::{Repl, Working, first_line};
 
-/// How many calls can be expanded.
-const REMEMBERED_CALLS: usize = 20;
-/// How many lines of a call, a command's output or a message are shown.
-const SHOWN_LINES: usize = 200;
-/// How many lines of what the user said are shown again.
-const SAID_LINES: usize = 12;
 /// How much of the end of a thought is kept for the screen.
 const THOUGHT: usize = 400;
-
-/// A call that was shown in one line and can be shown whole.
-pub(super) struct Shown {
-    id: String,
-    tool: String,
-    input: serde_json::Value,
-    text: Option<String>,
-}
 
 /// Waits for the end of the turn under way; forever, if there is none.
 pub(super) async fn ended(working: &mut Option<Working>) -> Option<(Agent, Turn)> {
@@ -50,8 +37,8 @@ impl Repl {
     /// Runs a command of the user's own; the model sees it with the next message.
     pub(super) fn start_shell(&mut self, command: &str) {
         let command = command.to_owned();
-        self.page.begin(Part::Said);
-        self.page.line(&[Span::new("! ", Look::of(Colour::Yellow)), Span::new(&command, Look::BOLD)], 2);
+        self.talk.page.begin(Part::Said);
+        self.talk.page.line(&[Span::new("! ", Look::of(Colour::Yellow)), Span::new(&command, Look::BOLD)], 2);
         self.work(&format!("$ {}", first_line(&command, 60)), |mut agent, cancel| async move {
             let turn = agent.shell(&command, &cancel).await;
             (agent, turn)
@@ -63,7 +50,7 @@ impl Repl {
         Doing: FnOnce(Agent, CancellationToken) -> Work,
         Work: Future<Output = (Agent, Turn)> + Send + 'static,
     {
-        let Some(agent) = self.agent.take() else { return };
+        let Some(agent) = self.talk.agent.take() else { return };
         let cancel = CancellationToken::new();
         let task = tokio::spawn(work(agent, cancel.clone()));
         self.working = Some(Working { task, cancel, doing: doing.to_owned(), thought: String::new() });
@@ -73,19 +60,19 @@ impl Repl {
     pub(super) fn turn_ended(&mut self, ended: Option<(Agent, Turn)>) -> anyhow::Result<()> {
         self.working = None;
         self.asking.clear();
-        (self.hint, self.armed) = (None, false);
+        (self.talk.hint, self.armed) = (None, false);
         let rows = self.markdown.finish();
-        self.page.rows(rows);
+        self.talk.page.rows(rows);
         let Some((agent, turn)) = ended else {
-            anyhow::bail!("the turn broke down; what was written is safe: cairn --resume {}", self.status.session);
+            anyhow::bail!("the turn broke down; what was written is safe: cairn --resume {}", self.talk.status.session);
         };
-        self.agent = Some(agent);
+        self.talk.agent = Some(agent);
         if let Some(trouble) = trouble(&turn.end) {
-            self.page.note(&trouble, Look::of(Colour::Red));
+            self.talk.page.note(&trouble, Look::of(Colour::Red));
         }
         if matches!(turn.end, End::Ended(_)) {
             // What came too late for the turn's last round begins the next one; the rest joins it.
-            if let Some(said) = self.inbox.next() {
+            if let Some(said) = self.talk.inbox.next() {
                 self.start(said);
             }
         } else {
@@ -97,7 +84,7 @@ impl Repl {
     /// What waits goes back into the prompt, before what is being typed there.
     fn take_all_back(&mut self) {
         let mut texts = Vec::new();
-        while let Some(said) = self.inbox.next() {
+        while let Some(said) = self.talk.inbox.next() {
             texts.extend(said.iter().find_map(Block::as_text));
         }
         if !texts.is_empty() {
@@ -109,15 +96,15 @@ impl Repl {
 
     /// Something happened.
     pub(super) fn heard(&mut self, event: Event) {
-        self.status.heard(&event);
+        self.talk.heard(&event);
         match event {
-            Event::PromptSubmitted { text, .. } => self.show_said(&text),
+            Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
             Event::Text(text) => {
                 self.doing("writing");
-                self.page.begin(Part::Reply);
+                self.talk.page.begin(Part::Reply);
                 let rows = self.markdown.push(&text);
-                self.page.rows(rows);
+                self.talk.page.rows(rows);
             }
             Event::Thinking(text) => {
                 self.doing("thinking");
@@ -126,36 +113,29 @@ impl Repl {
             Event::CallWriting { tool } => self.doing(&format!("writing a call of {tool}")),
             Event::Restarted => {
                 self.markdown.finish();
-                self.page.note("(the reply broke off and begins again)", Look::DIM);
+                self.talk.page.note("(the reply broke off and begins again)", Look::DIM);
             }
             Event::Retrying { attempt, after, why } => {
                 let text = format!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
-                self.page.note(&text, Look::DIM);
+                self.talk.page.note(&text, Look::DIM);
             }
             Event::Replied { .. } => {
                 let rows = self.markdown.finish();
-                self.page.rows(rows);
+                self.talk.page.rows(rows);
             }
             Event::ToolStarted { id, tool, input } => {
                 if !is_shell(&id) {
-                    self.doing(&format!("{tool} {}", self.about(&input)));
-                }
-                self.calls.push_back(Shown { id, tool, input, text: None });
-                if self.calls.len() > REMEMBERED_CALLS {
-                    self.calls.pop_front();
+                    self.doing(&format!("{tool} {}", self.talk.about(&input)));
                 }
             }
             Event::ToolDenied { tool, input, why, .. } => {
-                let (what, why) = (self.about(&input), reason_shown(&why));
-                self.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
+                let (what, why) = (self.talk.about(&input), reason_shown(&why));
+                self.talk.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
-            Event::Recalled { paths } => {
-                let text = format!("{} recalled: {}", count(paths.len(), "memory", "memories"), paths.join(", "));
-                self.remark(&text, Look::DIM);
-            }
+            Event::Recalled { memories } => self.remark(&Conversation::recalled(&memories), Look::DIM),
             Event::InstructionsLoaded { files } => {
-                let names: Vec<String> = files.iter().map(|file| self.short(&file.path)).collect();
+                let names: Vec<String> = files.iter().map(|file| self.talk.short(&file.path)).collect();
                 self.remark(&format!("instructions loaded: {}", names.join(", ")), Look::DIM);
             }
             Event::MemorySaved { path } => {
@@ -166,32 +146,15 @@ impl Repl {
                 let results = count(results, "result", "results");
                 self.remark(&format!("{results} put into files, {freed} tokens kept out of the window"), Look::DIM);
             }
-            Event::Warning(text) => self.page.warning(&text),
+            Event::Warning(text) => self.talk.page.warning(&text),
             Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
         }
     }
 
     /// Something the agent did beside its calls.
     fn remark(&mut self, text: &str, look: Look) {
-        self.page.begin(Part::Calls);
-        self.page.line(&[Span::new(text, look)], 2);
-    }
-
-    /// What the user said; of a long text only the beginning, since its author knows it.
-    pub(super) fn show_said(&mut self, text: &str) {
-        self.page.begin(Part::Said);
-        let lines: Vec<&str> = text.lines().collect();
-        for (at, line) in lines.iter().take(SAID_LINES).enumerate() {
-            let lead = Span::new(if at == 0 { "› " } else { "  " }, Look::of(Colour::Cyan));
-            self.page.line(&[lead, Span::new(line, Look::BOLD)], 2);
-        }
-        self.say_rest(lines.len(), SAID_LINES);
-    }
-
-    fn say_rest(&mut self, lines: usize, shown: usize) {
-        if lines > shown {
-            self.page.line(&[Span::new(&format!("  … {} more lines", lines - shown), Look::DIM)], 2);
-        }
+        self.talk.page.begin(Part::Calls);
+        self.talk.page.line(&[Span::new(text, look)], 2);
     }
 
     fn doing(&mut self, what: &str) {
@@ -219,66 +182,25 @@ impl Repl {
     }
 
     fn tool_ended(&mut self, id: &str, tool: &str, output: &tools::Output) {
-        let Some(shown) = self.calls.iter_mut().find(|shown| shown.id == id) else { return };
-        let text = output.text();
-        shown.text = Some(text.clone());
-        let input = shown.input.clone();
         if is_shell(id) {
-            self.page.begin(Part::Calls);
             // The user's own command: its output is what was wanted.
-            self.calls.pop_back();
-            self.show_lines(&text.lines().collect::<Vec<_>>());
+            self.talk.page.begin(Part::Calls);
+            self.talk.show_lines(&output.text().lines().collect::<Vec<_>>());
             return;
         }
+        // A call that was not allowed has ended without having begun, and was told of already.
+        let Some(what) = self.talk.input_of(id).map(|input| self.talk.about(input)) else { return };
         let (mark, look) = match output.outcome {
             Outcome::Done => ("✓ ", Look::of(Colour::Green)),
             Outcome::Failed => ("✗ ", Look::of(Colour::Red)),
         };
-        let what = self.about(&input);
-        self.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
-    }
-
-    /// What a call is about, in a few words.
-    pub(super) fn about(&self, input: &serde_json::Value) -> String {
-        let keys = ["command", "file_path", "pattern", "path"];
-        let Some((key, text)) = keys.iter().find_map(|key| Some((*key, input[*key].as_str()?))) else {
-            return String::new();
-        };
-        let text = if key.ends_with("path") { self.short(std::path::Path::new(text)) } else { text.to_owned() };
-        first_line(&text, 200)
-    }
-
-    /// Shows the newest call that was not shown whole yet.
-    pub(super) fn expand(&mut self) {
-        let Some(shown) = self.calls.pop_back() else {
-            self.hint = Some("no tool call to expand".into());
-            return;
-        };
-        self.page.begin(Part::Note);
-        self.page.line(&[Span::new(&shown.tool, Look::BOLD), Span::new(" was called with", Look::DIM)], 2);
-        for (key, value) in shown.input.as_object().into_iter().flatten() {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let mut lines = text.lines();
-            let first = lines.next().unwrap_or_default();
-            self.page.line(&[Span::new(&format!("  {key}: "), Look::DIM), Span::plain(first)], 4);
-            self.show_lines(&lines.collect::<Vec<_>>());
-        }
-        self.page.line(&[Span::new("and gave", Look::DIM)], 2);
-        let text = shown.text.unwrap_or_else(|| "(it still runs)".into());
-        self.show_lines(&text.lines().collect::<Vec<_>>());
-    }
-
-    fn show_lines(&mut self, lines: &[&str]) {
-        for line in lines.iter().take(SHOWN_LINES) {
-            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
-        }
-        self.say_rest(lines.len(), SHOWN_LINES);
+        self.talk.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
     }
 
     /// The agent asks for permission.
     pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<Answer>) {
         let guard = if self.editor.text().is_empty() { Guard::Off } else { Guard::On };
-        self.asking.push_back(Asking::new(question, reply, &self.place.directory, guard));
+        self.asking.push_back(Asking::new(question, reply, &self.talk.place.directory, guard));
         if self.asking.len() == 1 {
             self.show_question();
         }
@@ -286,9 +208,9 @@ impl Repl {
 
     fn show_question(&mut self) {
         let Some(asking) = self.asking.pop_front() else { return };
-        let mut page = std::mem::replace(&mut self.page, super::Page::new(self.screen.columns()));
-        asking.show(&mut page, |path| self.short(path));
-        self.page = page;
+        let mut page = std::mem::replace(&mut self.talk.page, Page::new(self.screen.columns()));
+        asking.show(&mut page, |path| self.talk.short(path));
+        self.talk.page = page;
         self.asking.push_front(asking);
     }
 
@@ -297,11 +219,11 @@ impl Repl {
         self.asking.pop_front();
         match answered {
             Answered::Always(rule) => {
-                let said = match crate::rules::allow(&self.place.directory, rule) {
-                    Ok(path) => format!("  {rule} is allowed from now on: {}", self.short(&path)),
+                let said = match crate::rules::allow(&self.talk.place.directory, rule) {
+                    Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.short(&path)),
                     Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
                 };
-                self.page.line(&[Span::new(&said, Look::DIM)], 2);
+                self.talk.page.line(&[Span::new(&said, Look::DIM)], 2);
             }
             Answered::Stop => self.stop(),
             Answered::Once | Answered::No | Answered::Not => {}

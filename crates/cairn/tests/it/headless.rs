@@ -123,7 +123,7 @@ fn permissions_hold_without_a_terminal() {
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(result["permission_denials"][0]["tool_name"].as_str(), Some("Write"));
     assert!(!new.exists());
-    let denied = ["--permission-mode", "bypassPermissions", "--disallowedTools", "Write"];
+    let denied = ["--permission-mode", "bypassPermissions", "--disallowedTools", "Write(new.*)"];
     run(stage.cairn().args(["-p", "write it"]).args(denied));
     assert!(!new.exists());
     run(stage.cairn().args(["-p", "write it", "--permission-mode", "plan", "--allowedTools", "Write"]));
@@ -177,4 +177,41 @@ fn the_demo_reaches_its_end() {
     );
     assert!(!ran.stdout.contains('\x1b'), "no colours in a pipe");
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+/// The tools the model was offered in the last request.
+fn offered(stage: &Stage) -> Vec<String> {
+    let request = stage.simulator.requests().pop().unwrap();
+    let tools = request["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// TOOL-2: a tool of which no call may run is not offered; one of which some may is.
+#[test]
+fn tools_that_may_never_run_are_not_offered() {
+    let stage = Stage::new("[[rule]]\nsay = 'Yes.'");
+    run(stage.cairn().args(["-p", "hello"]));
+    let all = offered(&stage);
+    assert!(all.len() > 5 && all.contains(&"Bash".to_owned()), "{all:?}");
+    run(stage.cairn().args(["-p", "hello", "--disallowedTools", "Bash", "Read(.env)"]));
+    assert_eq!(offered(&stage), all.iter().filter(|name| *name != "Bash").cloned().collect::<Vec<_>>());
+    let settings = r#"{"permissions": {"deny": ["Edit", "Bash(rm *)"]}}"#;
+    run(stage.cairn().args(["-p", "hello", "--settings", settings]));
+    assert_eq!(
+        offered(&stage),
+        all.iter().filter(|name| !["Edit", "Write"].contains(&name.as_str())).cloned().collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn the_offer_can_be_limited_to_some_tools() {
+    let stage = Stage::new("[[rule]]\nsay = 'Yes.'");
+    for (named, offer) in [("Grep,Read", vec!["Read", "Grep"]), ("", vec![])] {
+        let ran = run(stage.cairn().args(["--tools", named, "-p", "hello"]));
+        assert_eq!((ran.code, offered(&stage)), (Some(0), offer.into_iter().map(str::to_owned).collect()), "{named}");
+    }
+    run(stage.cairn().args(["--tools", "default", "-p", "hello"]));
+    assert!(offered(&stage).len() > 5);
+    let ran = run(stage.cairn().args(["--tools", "Reed", "-p", "hello"]));
+    assert!(ran.code != Some(0) && ran.stderr.contains("no tool called Reed; there are Read, Write"), "{}", ran.stderr);
 }

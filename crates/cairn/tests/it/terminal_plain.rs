@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use simulator::Fault;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, run};
 use crate::terminal::{ENTER, Terminal, ctrl};
 
 const WORKER: &str = r#"
@@ -110,14 +110,75 @@ fn without_colours_there_are_none() {
     }
 }
 
+/// What the program prints for lines that come from a pipe.
+fn piped(stage: &Stage, args: &[&str], lines: &str) -> String {
+    let mut command = stage.cairn();
+    let mut child = command.arg("--plain").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn commands_work_in_plain_lines() {
+    let stage = Stage::new(WORKER);
+    let text =
+        piped(&stage, &[], "/help\n/nonsense\n/status\n/cost\n/permissions plan\n/model opus\n/expand\n/exit\nhello\n");
+    for line in [
+        "/rewind [N] [WHAT]   go back to before a message: conversation, files or both",
+        "there is no /nonsense; /help lists the commands",
+        "directory  ~/project",
+        "the mode is plan",
+        "the model is claude-opus",
+        "nothing to expand",
+    ] {
+        assert!(text.lines().any(|row| row.trim_start_matches("> ").starts_with(line)), "{line} in {text}");
+    }
+    assert!(!text.contains("Ctrl-O\u{20}") && !text.contains('\x1b'), "{text}");
+    assert_eq!(stage.simulator.requests().len(), 0, "it left before anything was said");
+}
+
+/// LOG-14: going back needs no screen: by numbers in the command, or by choosing from numbered lists.
+#[test]
+fn plain_lines_go_back_and_forward() {
+    let stage = Stage::new(WORKER);
+    let edits = ["--permission-mode", "acceptEdits"];
+    let text = piped(&stage, &edits, "hello\ncreate it\n/rewind 1 files\n/expand\n/undo\n/rewind\n2\n2\n/rewind 7\n");
+    for line in [
+        "> back to before “create it”: 1 file; /undo takes it forward again",
+        "> Write was called with",
+        "> forward again: 1 file",
+        "> Go back to before which message?",
+        "1. create it  1 file changed since",
+        "A number, or an empty line for none: What goes back?",
+        "2. conversation  files stay as they are",
+        "You had said: hello",
+        "> nothing was said yet",
+    ] {
+        assert!(text.lines().any(|row| row == line), "{line} in {text}");
+    }
+    assert!(stage.project().join("new.txt").exists());
+}
+
+#[test]
+fn plain_lines_choose_another_session_and_a_memory() {
+    let stage = Stage::new(WORKER);
+    run(stage.cairn().args(["memory", "add", "Tabs", "--type", "feedback", "--body", "Indent with *tabs*."]));
+    piped(&stage, &[], "hello\n");
+    let text = piped(&stage, &[], "/resume\n1\n/clear\n/resume\nnone\n/memory\n1\n/memory Tabs\n");
+    for line in
+        ["Go on with which session?", "a new session; the one before is in /resume", "1. Tabs  feedback, today  Tabs"]
+    {
+        assert!(text.lines().any(|row| row.trim_start_matches("> ") == line), "{line} in {text}");
+    }
+    assert!(text.contains("› hello") && text.contains("nothing was chosen"), "{text}");
+    assert_eq!(text.matches("Indent with tabs.").count(), 2, "{text}");
+}
+
 #[test]
 fn pipes_on_both_sides_are_lines_too() {
     let stage = Stage::new(WORKER);
-    let mut command = stage.cairn();
-    let mut child = command.arg("--plain").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"hello\n!echo from the shell\nseen?\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = piped(&stage, &[], "hello\n!echo from the shell\nseen?\n");
     assert_eq!(text, "> **Hello.**\n> from the shell\n> I saw it.\n> ");
 }

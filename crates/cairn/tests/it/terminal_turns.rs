@@ -98,7 +98,7 @@ fn a_reply_is_rendered_and_calls_take_a_line_each() {
     terminal.keys(&ctrl('o'));
     terminal.rests("Read was called with");
     terminal.keys(&ctrl('o'));
-    terminal.shows("no tool call to expand");
+    terminal.shows("nothing to expand");
 }
 
 #[test]

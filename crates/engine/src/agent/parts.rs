@@ -94,6 +94,13 @@ impl Parts {
         self
     }
 
+    /// Without the tools of which no call may ever run: what is not offered is not asked for, and costs no tokens.
+    #[must_use]
+    pub(super) fn without_forbidden_tools(mut self) -> Self {
+        self.tools.retain(|tool| !self.policy.rules.forbid(tool.name()));
+        self
+    }
+
     /// What stands before the messages; of a resumed session, as it was sent before.
     pub(super) fn prologue(&self, session: &Session) -> Prologue {
         let ingredients = Ingredients {

@@ -100,6 +100,17 @@ keys! {
 /// Says that a key should be something else.
 pub(super) type Wrong<'a> = dyn FnMut(&str, &str) + 'a;
 
+/// Reports what should hold keys of ours and is no object: they would be missed without a word.
+pub(super) fn check_objects(settings: &Value, wrong: &mut Wrong<'_>) {
+    let mut checked = Vec::new();
+    for (object, _) in KEYS.iter().filter_map(|key| key.name.split_once('.')) {
+        if !checked.contains(&object) && settings.get(object).is_some_and(|value| !value.is_object()) {
+            wrong(object, "an object");
+        }
+        checked.push(object);
+    }
+}
+
 impl Key {
     fn find<'a>(&self, settings: &'a Value) -> Option<&'a Value> {
         self.name.split('.').try_fold(settings, |value, part| value.get(part))
@@ -278,5 +289,14 @@ mod tests {
         let rules = json!({"allow": ["Read(/a)", 7], "deny": "Bash"});
         let told = warnings("permissions", &rules);
         assert_eq!(told.len(), 2, "{told:?}");
+    }
+
+    /// CONF-1: an ill-typed key gets a warning with its file, also one that holds others.
+    #[test]
+    fn what_should_be_an_object_and_is_none_is_reported_once() {
+        for value in [json!("x"), json!([]), json!(7), json!(null)] {
+            let told = warnings("permissions", &value);
+            assert!(told.len() == 1 && told[0].contains("permissions should be an object"), "{value}: {told:?}");
+        }
     }
 }

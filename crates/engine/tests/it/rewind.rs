@@ -1,4 +1,6 @@
+use engine::World;
 use engine::rewind::Scope;
+use engine::session::{Fork, Session};
 use transcript::Block;
 use transcript::window::Window;
 
@@ -143,4 +145,20 @@ async fn a_file_that_cannot_go_back_is_named() {
     assert_eq!((rewound.files.len(), rewound.failed.len()), (1, 1));
     assert!(rewound.failed[0].0.ends_with("old.txt"));
     assert_eq!(files(&stage), (Some("young\n".to_owned()), None));
+}
+
+/// LOG-14: a copy of a session can bring files back too, also when the original is gone.
+#[tokio::test]
+async fn a_copied_session_brings_files_back() {
+    let (stage, agent) = worked().await;
+    let path = agent.session().path().to_owned();
+    agent.close().await;
+    let (mut copy, _) = Session::resume_file(&stage.home(), &stage.project(), &path, Fork::Yes, World::real()).unwrap();
+    std::fs::remove_dir_all(path.with_extension("")).unwrap();
+    let first = copy.points().pop().unwrap();
+    let rewound = copy.rewind(&first.line, Scope::Both).unwrap();
+    assert_eq!((rewound.files.len(), rewound.failed), (2, vec![]));
+    assert_eq!(files(&stage), before());
+    copy.undo_rewind(&WIDE).unwrap().unwrap();
+    assert_eq!(files(&stage), after());
 }

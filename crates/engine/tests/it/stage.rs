@@ -84,7 +84,7 @@ impl Stage {
     pub fn recalled(&self) -> Vec<String> {
         let events = self.events.lock().unwrap();
         let recalled = events.iter().filter_map(|event| match event {
-            Event::Recalled { paths } => Some(paths.clone()),
+            Event::Recalled { memories } => Some(memories.iter().map(|one| one.path.clone()).collect::<Vec<_>>()),
             _ => None,
         });
         recalled.flatten().collect()

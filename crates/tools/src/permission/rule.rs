@@ -95,6 +95,11 @@ impl Rule {
         }
     }
 
+    /// Whether it has no pattern.
+    pub fn is_about_every_call(&self) -> bool {
+        matches!(self.pattern, Pattern::Any)
+    }
+
     /// Whether any part of a call is what the rule is about: for rules that deny or ask.
     pub fn touches(&self, subject: &Subject) -> bool {
         match (&self.pattern, subject) {

@@ -29,6 +29,8 @@ struct Wire<'a> {
     is_visible_in_transcript_only: Option<bool>,
     is_api_error_message: Option<bool>,
     message: Option<&'a RawValue>,
+    rendered: Option<&'a RawValue>,
+    rendered_role: Option<&'a RawValue>,
     compact_metadata: Option<CompactMetadata>,
     microcompact_metadata: Option<MicrocompactMetadata>,
     snip_metadata: Option<SnipMetadata>,
@@ -60,6 +62,8 @@ impl<'a> Wire<'a> {
                 "isVisibleInTranscriptOnly" => wire.is_visible_in_transcript_only = from_str(value)?,
                 "isApiErrorMessage" => wire.is_api_error_message = from_str(value)?,
                 "message" => wire.message = from_str(value)?,
+                "rendered" => wire.rendered = from_str(value)?,
+                "renderedRole" => wire.rendered_role = from_str(value)?,
                 "compactMetadata" => wire.compact_metadata = from_str(value)?,
                 "microcompactMetadata" => wire.microcompact_metadata = from_str(value)?,
                 "snipMetadata" => wire.snip_metadata = from_str(value)?,
@@ -116,6 +120,13 @@ struct MicrocompactMetadata {
 #[serde(rename_all = "camelCase", default)]
 struct SnipMetadata {
     removed_uuids: Vec<Id>,
+}
+
+/// A part of what an attachment was rendered to.
+#[derive(Deserialize)]
+struct Rendered<'a> {
+    #[serde(borrow)]
+    content: &'a RawValue,
 }
 
 #[derive(Default)]
@@ -213,10 +224,7 @@ impl Wire<'_> {
         match self.kind.0.as_ref() {
             "user" => self.user(),
             "assistant" => self.assistant(),
-            "attachment" => match self.message() {
-                Some(message) => Body::Attachment { blocks: message.blocks() },
-                None => Body::Other,
-            },
+            "attachment" => self.attachment(),
             "system" => match self.subtype.0.as_ref() {
                 "compact_boundary" => self.compact(),
                 "microcompact_boundary" => self.clear(),
@@ -233,6 +241,22 @@ impl Wire<'_> {
 
     fn message(&self) -> Option<WireMessage<'_>> {
         self.message.and_then(|raw| WireMessage::read(raw.get()))
+    }
+
+    /// Ours is a message. Claude Code's is data, and beside it what the model was shown: as the user's side, or as the
+    /// system's, which is about that program's own tools and is left out.
+    fn attachment(&self) -> Body {
+        if let Some(message) = self.message() {
+            return Body::Attachment { blocks: message.blocks() };
+        }
+        let beside_user = self.rendered_role.is_some_and(|role| role.get() == "\"user\"");
+        let rendered: Option<Vec<Rendered<'_>>> = self.rendered.and_then(|raw| from_str(raw.get()).ok());
+        match rendered {
+            Some(parts) if beside_user => {
+                Body::Attachment { blocks: parts.iter().flat_map(|part| blocks_in(part.content.get())).collect() }
+            }
+            _ => Body::Other,
+        }
     }
 
     fn user(&self) -> Body {

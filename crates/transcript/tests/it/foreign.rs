@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use serde_json::json;
 use transcript::Log;
 use transcript::line::Translator;
 
@@ -32,6 +33,25 @@ fn recorded_sessions_of_other_agents_load() {
 fn a_session_of_claude_code_loads_as_it_is() {
     let log = load(include_str!("../data/claude-code.jsonl"));
     insta::assert_snapshot!(shape(&log));
+}
+
+/// LOG-2: what Claude Code put beside the user's words is seen as it was sent; what it told the model about itself (its
+/// tools, its model) is not ours to repeat.
+#[test]
+fn attachments_of_claude_code_are_read_as_they_were_rendered() {
+    let lines = [
+        json!({"type": "user", "uuid": "1", "parentUuid": null, "message": {"role": "user", "content": "see @stone.txt"}}),
+        json!({"type": "attachment", "uuid": "2", "parentUuid": "1", "attachment": {"type": "file"}, "renderedRole": "user",
+               "rendered": [{"content": "called Read"}, {"content": [{"type": "text", "text": "granite"}]}]}),
+        json!({"type": "attachment", "uuid": "3", "parentUuid": "2", "attachment": {"type": "skill_listing"},
+               "renderedRole": "system", "rendered": [{"content": "skills of another program"}]}),
+        json!({"type": "attachment", "uuid": "4", "parentUuid": "3", "attachment": {"type": "session_context"}}),
+        json!({"type": "attachment", "uuid": "5", "parentUuid": "4", "attachment": {"type": "odd"}, "rendered": 7, "renderedRole": []}),
+        json!({"type": "user", "uuid": "6", "parentUuid": "5", "message": {"role": "user", "content": "well?"}}),
+    ];
+    let log = load(&lines.map(|line| line.to_string()).join("\n"));
+    let texts: Vec<String> = log.view().blocks().filter_map(|(_, _, block)| block.as_text()).collect();
+    assert_eq!(texts, ["see @stone.txt", "called Read", "granite", "well?"]);
 }
 
 /// LOG-2: a session of pi loads: its order is the conversation, and its compaction keeps the entries it names.

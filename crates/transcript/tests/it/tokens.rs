@@ -2,9 +2,9 @@ use std::path::Path;
 
 use serde_json::json;
 use transcript::commit::{Act, Commit, Reason, Trigger};
-use transcript::line::{Body, Line, Source, Translator};
+use transcript::line::{Body, Line, Source, Translator, Writer};
 use transcript::tokens::{predictions, rough};
-use transcript::{Block, Id, Log, Outcome, Usage};
+use transcript::{Block, Id, Log, Outcome, Prologue, Usage};
 
 fn said(number: u32, parent: Option<u32>, body: Body) -> Line {
     let id = |number: u32| Id::from(number.to_string());
@@ -55,6 +55,59 @@ fn the_count_starts_from_what_the_api_reported() {
         Body::Commit(Commit { act: Act::Undo { commit: "7".into() }, reason: Reason::default() }),
     ));
     assert_eq!(log.view().tally().count(), full);
+}
+
+/// What stands before the messages, with a system prompt of so many bytes.
+fn prologue(model: &str, bytes: usize) -> Body {
+    let (model, system) = (model.to_owned(), vec![Block::text("x".repeat(bytes))]);
+    Body::Prologue(Prologue { model, max_tokens: 1, system, ..Prologue::default() })
+}
+
+/// A log with a question and an answer to it, of which `writer` reports a context of so many tokens.
+fn answered(writer: Writer, before: Option<Body>, context: u64) -> Log {
+    let usage = Usage { input_tokens: context, output_tokens: 10, ..Usage::default() };
+    let mut log = Log::default();
+    let asked = Body::User { blocks: vec![Block::text("y".repeat(3_300))], source: Source::Said };
+    let told = reply("m1", vec![Block::text("yes")], usage);
+    let bodies = before.into_iter().chain([asked, told]);
+    for (body, number) in bodies.zip(1..) {
+        let parent = log.tip().map(|tip| tip.as_str().parse().unwrap());
+        log.append(Line { writer, ..said(number, parent, body) });
+    }
+    log
+}
+
+/// TOK-1: what another program's request weighed says nothing about ours, which has another prologue: then all is
+/// estimated.
+#[test]
+fn figures_of_another_program_are_no_base_for_our_count() {
+    let mut log = answered(Writer::Other, None, 24_000);
+    assert!(log.view().tally().count() >= 24_000, "its own next request would be as heavy");
+    log.append(said(8, None, prologue("m", 6_600)));
+    let count = log.view().tally().count();
+    assert!((3_000..3_100).contains(&count), "the prologue, the question and the answer: {count}");
+    // And the other way round, and back again.
+    let mut log = answered(Writer::Cairn, Some(prologue("m", 6_600)), 3_004);
+    let parent = log.tip().map(|tip| tip.as_str().parse().unwrap());
+    let usage = Usage { input_tokens: 24_100, output_tokens: 10, ..Usage::default() };
+    log.append(Line { writer: Writer::Other, ..said(8, parent, reply("m2", vec![Block::text("no")], usage)) });
+    assert!(log.view().tally().count() >= 24_100);
+    log.append(said(9, Some(8), Body::User { blocks: vec![Block::text("go on")], source: Source::Said }));
+    let count = log.view().tally().count();
+    assert!((3_000..3_150).contains(&count), "{count}");
+}
+
+/// TOK-1: a figure stays the base when the prologue changes, less the old one and plus the new one; figures of another
+/// model do not.
+#[test]
+fn a_changed_prologue_changes_the_count() {
+    let mut log = answered(Writer::Cairn, Some(prologue("m", 6_600)), 5_000);
+    let before = log.view().tally().count();
+    log.append(said(8, None, prologue("m", 3_300)));
+    assert_eq!(log.view().tally().count(), before - 1_000);
+    log.append(said(9, None, prologue("other", 3_300)));
+    let count = log.view().tally().count();
+    assert!((2_000..2_100).contains(&count), "{count}");
 }
 
 /// TOK-2: 4 bytes a token for text, 2 for JSON, 2,000 flat for a picture or document.

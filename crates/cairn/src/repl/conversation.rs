@@ -1,0 +1,192 @@
+//! What stands behind the prompt, whatever the terminal can do: the agent, its session, and what commands do with them.
+//!
+//! It prints to a page and opens lists; how these reach a person is for the screen or the plain lines to say. It knows
+//! no keys and waits for nobody.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::permission::{Answer, Approver, Question};
+use engine::{Agent, Event, Inbox};
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+
+use super::back::Choosing;
+use super::expand::Shown;
+use super::page::Page;
+use super::picker::Choice;
+use super::status::Status;
+use super::width::{Colour, Look};
+use super::{first_line, put_away};
+use crate::args::RunArgs;
+use crate::setup::{self, Place, Ready};
+
+/// Where the agent's events and questions go.
+#[derive(Clone)]
+pub(super) struct Wires {
+    pub(super) events: mpsc::UnboundedSender<Event>,
+    pub(super) questions: mpsc::UnboundedSender<(Question, oneshot::Sender<Answer>)>,
+}
+
+impl Wires {
+    /// An agent that is heard through these.
+    pub(super) async fn agent(&self, args: &RunArgs, place: &Place) -> anyhow::Result<Ready> {
+        let events = self.events.clone();
+        let listener = Arc::new(move |event| drop(events.send(event)));
+        setup::agent(args, place, Arc::new(self.clone()), listener).await
+    }
+}
+
+impl Approver for Wires {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        let (reply, answer) = oneshot::channel();
+        let gone = Answer::Deny { why: "The user has left.".to_owned() };
+        if self.questions.send((question, reply)).is_err() {
+            return Box::pin(std::future::ready(gone));
+        }
+        Box::pin(async move { answer.await.unwrap_or(gone) })
+    }
+}
+
+/// How a person sees the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Face {
+    /// On a screen of so many columns that is drawn anew.
+    Screen {
+        /// How wide it is.
+        columns: usize,
+    },
+    /// In lines that stay as they were typed and printed, as long as they are.
+    Lines,
+}
+
+/// A list to choose from, and what the choice is for.
+pub(super) struct Choices {
+    pub(super) title: String,
+    pub(super) list: Vec<Choice>,
+    pub(super) what: Choosing,
+}
+
+/// An agent, and what one can do with it.
+pub(super) struct Conversation {
+    pub(super) args: RunArgs,
+    pub(super) place: Place,
+    wires: Wires,
+    pub(super) face: Face,
+    /// What is to be shown.
+    pub(super) page: Page,
+    /// Not here while it works.
+    pub(super) agent: Option<Agent>,
+    pub(super) inbox: Inbox,
+    pub(super) jobs: Arc<tools::Jobs>,
+    pub(super) status: Status,
+    /// Where memories lie, if memory is on.
+    pub(super) memory: Option<PathBuf>,
+    /// What was shown in one line and can be shown whole.
+    pub(super) shown: VecDeque<Shown>,
+    /// Something to tell for a moment.
+    pub(super) hint: Option<String>,
+    /// A list that is open.
+    pub(super) choices: Option<Choices>,
+    /// What the prompt is to hold.
+    pub(super) prompt: Option<String>,
+    pub(super) leaving: bool,
+}
+
+impl Conversation {
+    /// With an agent that was just made.
+    pub(super) fn new(args: RunArgs, place: Place, wires: Wires, ready: Ready, face: Face) -> Self {
+        let columns = match face {
+            Face::Screen { columns } => columns,
+            Face::Lines => usize::MAX,
+        };
+        Self {
+            status: Status::of(&ready),
+            inbox: ready.agent.inbox().clone(),
+            jobs: ready.agent.scope().jobs().clone(),
+            memory: memory_of(&ready.agent),
+            agent: Some(ready.agent),
+            args,
+            place,
+            wires,
+            face,
+            page: Page::new(columns),
+            shown: VecDeque::new(),
+            hint: None,
+            choices: None,
+            prompt: None,
+            leaving: false,
+        }
+    }
+
+    /// Opens another session, or this one with other arguments, in place of the present one. Says whether it could.
+    pub(super) async fn reopen(&mut self, change: impl FnOnce(&mut RunArgs)) -> anyhow::Result<bool> {
+        let before = self.args.clone();
+        let session = self.status.session.clone();
+        change(&mut self.args);
+        self.args.prompt = None;
+        let unused = self.agent.as_ref().is_some_and(|agent| agent.session().log().tip().is_none());
+        // The session is held by its agent: it has to go before the file can be opened again.
+        if let Some(agent) = self.agent.take() {
+            put_away(agent).await;
+        }
+        if unused && self.args.resume.as_ref() == Some(&session) {
+            self.args.resume = None; // there is nothing to go on with
+        }
+        let (ready, done) = match self.wires.agent(&self.args, &self.place).await {
+            Ok(ready) => (ready, true),
+            Err(error) => {
+                self.page.note(&format!("{error:#}"), Look::of(Colour::Red));
+                self.args = before;
+                let resume = (!unused).then_some(session);
+                (self.args.resume, self.args.continue_, self.args.session_id) = (resume, false, None);
+                (self.wires.agent(&self.args, &self.place).await?, false)
+            }
+        };
+        self.take_over(ready);
+        Ok(done)
+    }
+
+    fn take_over(&mut self, ready: Ready) {
+        self.status = Status::of(&ready);
+        self.inbox = ready.agent.inbox().clone();
+        self.jobs = ready.agent.scope().jobs().clone();
+        self.memory = memory_of(&ready.agent);
+        for warning in &ready.warnings {
+            self.page.warning(warning);
+        }
+        self.agent = Some(ready.agent);
+        self.shown.clear();
+    }
+
+    /// Opens a list.
+    pub(super) fn choose(&mut self, title: &str, list: Vec<Choice>, what: Choosing) {
+        self.choices = Some(Choices { title: title.to_owned(), list, what });
+    }
+
+    /// A path as people write it: from the project, or from their home.
+    pub(super) fn short(&self, path: &Path) -> String {
+        if let Ok(inside) = path.strip_prefix(&self.place.directory)
+            && inside != Path::new("")
+        {
+            return inside.display().to_string();
+        }
+        let home = self.place.user_home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        home.map_or_else(|| path.to_owned(), |inside| PathBuf::from("~").join(inside)).display().to_string()
+    }
+
+    /// What a call is about, in a few words.
+    pub(super) fn about(&self, input: &serde_json::Value) -> String {
+        let keys = ["command", "file_path", "pattern", "path"];
+        let Some((key, text)) = keys.iter().find_map(|key| Some((*key, input[*key].as_str()?))) else {
+            return String::new();
+        };
+        let text = if key.ends_with("path") { self.short(Path::new(text)) } else { text.to_owned() };
+        first_line(&text, 200)
+    }
+}
+
+fn memory_of(agent: &Agent) -> Option<PathBuf> {
+    agent.knowledge()?.memory_directory().map(Path::to_owned)
+}

@@ -1,0 +1,128 @@
+//! What was shown in one line, shown whole.
+
+use engine::Event;
+use engine::event::Recalled;
+
+use super::conversation::Conversation;
+use super::page::Part;
+use super::turns::{count, is_shell};
+use super::width::{Look, Span};
+
+/// How many things can be expanded.
+const REMEMBERED: usize = 20;
+/// How many lines of a call, a memory or a command's output are shown.
+const SHOWN_LINES: usize = 200;
+/// What stands around a memory for the model's eyes.
+const TAGS: [&str; 4] = ["<system-reminder>", "</system-reminder>", "<memory>", "</memory>"];
+
+/// Something that was shown in one line and can be shown whole.
+pub(super) enum Shown {
+    /// A call.
+    Call {
+        id: String,
+        tool: String,
+        input: serde_json::Value,
+        /// What it gave, once it has.
+        text: Option<String>,
+    },
+    /// Memories that were recalled.
+    Memories(Vec<Recalled>),
+}
+
+impl Conversation {
+    /// Takes in what an event tells, whoever shows it.
+    pub(super) fn heard(&mut self, event: &Event) {
+        self.status.heard(event);
+        match event {
+            Event::ToolStarted { id, tool, input } if !is_shell(id) => {
+                let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
+                self.remember(Shown::Call { id, tool, input, text: None });
+            }
+            Event::ToolEnded { id: ended, output, .. } => {
+                for shown in &mut self.shown {
+                    if let Shown::Call { id, text, .. } = shown
+                        && id == ended
+                    {
+                        *text = Some(output.text());
+                    }
+                }
+            }
+            Event::Recalled { memories } => self.remember(Shown::Memories(memories.clone())),
+            _ => {}
+        }
+    }
+
+    fn remember(&mut self, shown: Shown) {
+        self.shown.push_back(shown);
+        if self.shown.len() > REMEMBERED {
+            self.shown.pop_front();
+        }
+    }
+
+    /// What a call was called with.
+    pub(super) fn input_of(&self, call: &str) -> Option<&serde_json::Value> {
+        self.shown.iter().find_map(|shown| match shown {
+            Shown::Call { id, input, .. } if id == call => Some(input),
+            _ => None,
+        })
+    }
+
+    /// Shows whole what was shown in one line: the newest that was not yet.
+    pub(super) fn expand(&mut self) {
+        match self.shown.pop_back() {
+            None => self.hint = Some("nothing to expand".into()),
+            Some(Shown::Call { id, tool, input, text }) => {
+                self.expand_call(&tool, &input, text.as_deref());
+                if text.is_none() {
+                    self.remember(Shown::Call { id, tool, input, text }); // its end is still to come
+                }
+            }
+            Some(Shown::Memories(memories)) => self.expand_memories(&memories),
+        }
+    }
+
+    fn expand_call(&mut self, tool: &str, input: &serde_json::Value, text: Option<&str>) {
+        self.page.begin(Part::Note);
+        self.page.line(&[Span::new(tool, Look::BOLD), Span::new(" was called with", Look::DIM)], 2);
+        for (key, value) in input.as_object().into_iter().flatten() {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let mut lines = text.lines();
+            let first = lines.next().unwrap_or_default();
+            self.page.line(&[Span::new(&format!("  {key}: "), Look::DIM), Span::plain(first)], 4);
+            self.show_lines(&lines.collect::<Vec<_>>());
+        }
+        self.page.line(&[Span::new("and gave", Look::DIM)], 2);
+        self.show_lines(&text.unwrap_or("(it still runs)").lines().collect::<Vec<_>>());
+    }
+
+    fn expand_memories(&mut self, memories: &[Recalled]) {
+        for Recalled { path, file, text } in memories {
+            self.page.begin(Part::Note);
+            let from = format!(" from {}", self.short(file));
+            self.page.line(&[Span::new(path, Look::BOLD), Span::new(&from, Look::DIM)], 2);
+            let lines: Vec<&str> = text.lines().filter(|line| !TAGS.contains(line)).collect();
+            self.show_lines(&lines);
+        }
+    }
+
+    /// The line that says memories were recalled.
+    pub(super) fn recalled(memories: &[Recalled]) -> String {
+        let paths: Vec<&str> = memories.iter().map(|one| one.path.as_str()).collect();
+        format!("{} recalled: {}", count(memories.len(), "memory", "memories"), paths.join(", "))
+    }
+
+    /// Lines of a text, up to a limit.
+    pub(super) fn show_lines(&mut self, lines: &[&str]) {
+        for line in lines.iter().take(SHOWN_LINES) {
+            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
+        }
+        self.say_rest(lines.len(), SHOWN_LINES);
+    }
+
+    /// How many lines were not shown.
+    pub(super) fn say_rest(&mut self, lines: usize, shown: usize) {
+        if lines > shown {
+            self.page.line(&[Span::new(&format!("  … {} more lines", lines - shown), Look::DIM)], 2);
+        }
+    }
+}
