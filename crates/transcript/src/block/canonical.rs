@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
 use super::{Block, Kind};
 use crate::size::Size;
@@ -202,7 +201,7 @@ fn is_blank(literal: &str) -> bool {
 
 /// A text as a JSON string literal.
 pub(super) fn literal(text: &str) -> String {
-    Value::from(text).to_string()
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// The text of a JSON string literal.
