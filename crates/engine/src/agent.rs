@@ -21,12 +21,8 @@ use transcript::window::AutoCompact;
 use transcript::{Block, Outcome, Request, Usage};
 
 use crate::error::Error;
-<<<<<<< HEAD
-use crate::event::Event;
-use crate::history::History;
-=======
 use crate::event::{Event, Recalled};
->>>>>>> work-a
+use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
 use crate::layers::{Layers, State, rates};
@@ -94,15 +90,11 @@ pub enum End {
 impl Agent {
     /// Puts an agent together. What stands before the messages is written to the log where it is not there yet; a
     /// resumed session remembers the files it has seen and where it worked.
-<<<<<<< HEAD
     pub fn new(mut session: Session, mut parts: Parts) -> Result<Self, Error> {
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
         }
-=======
-    pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
         let parts = parts.without_forbidden_tools();
->>>>>>> work-a
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
         let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts;
         policy.rules.allow.extend(parts::kept(&session)?);

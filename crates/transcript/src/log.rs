@@ -6,9 +6,8 @@
 //! commit like any other.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use crate::block::Kind;
+use crate::block::{Block, Kind};
 use crate::id::Id;
 use crate::line::{Body, Line, Writer};
 use crate::view::{Change, View};
@@ -105,34 +104,47 @@ fn live(lines: &[Line]) -> Vec<bool> {
         live[here] = true;
         at = lines[here].parent.as_ref().and_then(|parent| place.get(parent)).copied();
     }
+    for (line, live) in lines.iter().zip(&mut live) {
+        *live |= !line.sidechain && matches!(line.body, Body::Commit(_) | Body::Prologue(_) | Body::Meta(_));
+    }
+    mark_branches(lines, &mut live);
+    for at in repeated {
+        live[at] = false; // written twice is said once
+    }
+    live
+}
+
+/// Marks what belongs to a live reply though the chain does not lead through it: its other lines, and the results of its
+/// calls.
+fn mark_branches(lines: &[Line], live: &mut [bool]) {
+    let is_said = |line: &Line| matches!(line.body, Body::Assistant { .. } | Body::User { .. });
+    if lines.iter().zip(&*live).all(|(line, live)| *live || line.sidechain || !is_said(line)) {
+        return;
+    }
     let replies: HashSet<&Id> = lines
         .iter()
-        .zip(&live)
+        .zip(&*live)
         .filter_map(|(line, live)| match &line.body {
             Body::Assistant { id, .. } if *live => Some(id),
             _ => None,
         })
         .collect();
-    let mut calls: HashSet<Arc<str>> = HashSet::new();
-    for (line, live) in lines.iter().zip(&mut live) {
+    let mut calls: HashSet<&str> = HashSet::new();
+    for (line, live) in lines.iter().zip(live).filter(|(line, _)| !line.sidechain) {
         match &line.body {
-            Body::Assistant { id, blocks, .. } if !line.sidechain && replies.contains(id) => {
+            Body::Assistant { id, blocks, .. } if replies.contains(id) => {
                 *live = true;
                 calls.extend(blocks.iter().filter_map(|block| match block.kind() {
-                    Kind::ToolUse { id, .. } => Some(id.clone()),
+                    Kind::ToolUse { id, .. } => Some(&**id),
                     _ => None,
                 }));
             }
-            Body::User { blocks, .. } if !line.sidechain => {
-                let answers = |id: &Arc<str>| calls.contains(id);
-                *live |= blocks.iter().any(|block| matches!(block.kind(), Kind::ToolResult { id, .. } if answers(id)));
+            Body::User { blocks, .. } if !*live => {
+                let answers =
+                    |block: &Block| matches!(block.kind(), Kind::ToolResult { id, .. } if calls.contains(&**id));
+                *live = blocks.iter().any(answers);
             }
-            Body::Commit(_) | Body::Prologue(_) | Body::Meta(_) => *live |= !line.sidechain,
             _ => {}
         }
     }
-    for at in repeated {
-        live[at] = false; // written twice is said once
-    }
-    live
 }

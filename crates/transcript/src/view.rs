@@ -6,10 +6,10 @@
 //! result, or two halves of one reply. A call that has no result gets one that says so; a result whose call is not
 //! there belongs to no item and is not shown.
 //!
-//! Commits act on items. An item remembers every cover that names it; the newest one that is not void owns it, and the
-//! first item a cover owns shows the cover's text in its place. Items behind a cover are still represented by it, so a
-//! later, wider cover may take them over. Since nothing is ever removed, voiding a commit is the same work as applying
-//! it, and the view is what it would be had the commit never been written.
+//! Commits act on items. Of the covers that name an item the newest one that is not void owns it, and the first item a
+//! cover owns shows the cover's text in its place. Items behind a cover are still represented by it, so a later, wider
+//! cover may take them over. Since nothing is ever removed, a commit can be voided at any time, and the view is what it
+//! would be had the commit never been written.
 //!
 //! Every change goes through [`View::refresh`], one item at a time; its count ([`View::visits`]) is the cost of a
 //! change. Appending visits one item, however long the session.
@@ -21,7 +21,7 @@ mod emit;
 mod entry;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::block::{Block, Kind};
 use crate::commit::{Act, Commit};
@@ -62,9 +62,7 @@ struct Item {
     /// The line that began it.
     line: Id,
     content: Content,
-    /// Commits that cover it, in the order of the log.
-    covers: Vec<usize>,
-    /// The one that counts.
+    /// The newest commit that covers it and counts.
     owner: Option<usize>,
     /// What it adds to the view right now.
     size: Size,
@@ -111,7 +109,8 @@ pub enum Change {
 }
 
 /// What a call without a result is answered with.
-const INTERRUPTED: &str = "[No result: the call was interrupted before it finished.]";
+static INTERRUPTED: LazyLock<Block> =
+    LazyLock::new(|| Block::text("[No result: the call was interrupted before it finished.]"));
 
 impl View {
     /// Takes the next live line and says where the view changed.
@@ -194,15 +193,12 @@ impl View {
     }
 
     fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) {
-        let Some(&item) = self.item_of_call.get(call) else { return };
-        if self.last_reply != Some(item) {
-            return;
-        }
+        let Some(item) = self.last_reply else { return };
         let Content::Reply { calls, .. } = &mut self.items[item].content else { return };
         let Some(open) = calls.iter_mut().find(|open| open.id == *call && open.result.is_none()) else { return };
         open.result = Some(block.clone());
-        self.item_of_line.entry(line.clone()).or_insert(item);
         self.tally.said(block.size());
+        self.item_of_line.entry(line.clone()).or_insert(item);
         self.show_result(item, call);
     }
 
@@ -236,7 +232,7 @@ impl View {
                     if calls.iter().any(|call| call.id == *id) {
                         continue;
                     }
-                    let shown = Block::tool_result(id, &[Block::text(INTERRUPTED)], crate::Outcome::Failed);
+                    let shown = Block::tool_result(id, std::slice::from_ref(&INTERRUPTED), crate::Outcome::Failed);
                     calls.push(Call { id: id.clone(), result: None, shown });
                     opened.push(id.clone());
                 }
@@ -295,7 +291,7 @@ impl View {
 
     fn push_item(&mut self, line: &Id, content: Content) -> usize {
         let index = self.items.len();
-        self.items.push(Item { line: line.clone(), content, covers: Vec::new(), owner: None, size: Size::default() });
+        self.items.push(Item { line: line.clone(), content, owner: None, size: Size::default() });
         self.refresh(index);
         index
     }

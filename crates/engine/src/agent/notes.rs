@@ -54,7 +54,8 @@ impl Agent {
 
     /// Begins an update, if one is due and none is under way.
     pub(super) fn keep_notes(&mut self) {
-        let on = self.layers.notes && self.layers.auto_compact == AutoCompact::On;
+        let can_edit = self.tools.iter().any(|tool| tool.name() == "Edit");
+        let on = self.layers.notes && self.layers.auto_compact == AutoCompact::On && can_edit;
         if !on || self.updating.is_some() || !self.session.log().view().open_calls().is_empty() {
             return;
         }

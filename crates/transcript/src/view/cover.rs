@@ -52,6 +52,10 @@ impl CommitState {
     pub(super) fn awaits_text(&self) -> bool {
         self.text.is_none()
     }
+
+    fn covers(&self, item: usize) -> bool {
+        self.extent.iter().any(|range| range.contains(&item))
+    }
 }
 
 /// An effect with its names looked up.
@@ -151,23 +155,27 @@ impl View {
     }
 
     fn cover(&mut self, commit: usize, counts: bool) -> Change {
-        let items: Vec<usize> = self.commits[commit].extent.iter().cloned().flatten().collect();
+        let older: Vec<usize> = if counts { Vec::new() } else { self.covers_before(commit).collect() };
         let mut owners = BTreeSet::from([commit]);
         let mut changed = Vec::new();
-        for item in items {
+        for item in self.commits[commit].extent.clone().into_iter().flatten() {
             self.visits += 1;
-            let covers = &mut self.items[item].covers;
-            match covers.binary_search(&commit) {
-                Err(place) if counts => covers.insert(place, commit),
-                Ok(place) if !counts => _ = covers.remove(place),
-                _ => {}
-            }
-            let owner = covers.iter().rev().copied().find(|&cover| self.commits[cover].counts());
-            let old = std::mem::replace(&mut self.items[item].owner, owner);
+            let old = self.items[item].owner;
+            let owner = if counts {
+                old.max(Some(commit)) // the newest
+            } else if old == Some(commit) {
+                older.iter().copied().find(|&cover| self.commits[cover].covers(item))
+            } else {
+                old
+            };
             if old != owner {
+                self.items[item].owner = owner;
                 owners.extend(old);
                 owners.extend(owner);
-                changed.push(item);
+                // From behind one cover to behind another, it shows no more than before.
+                if old.is_none() || owner.is_none() {
+                    changed.push(item);
+                }
             }
         }
         for owner in owners {
@@ -180,11 +188,16 @@ impl View {
         first.map_or(Change::Grew, Change::From)
     }
 
+    /// The covers older than a commit that count, the newest first.
+    fn covers_before(&self, commit: usize) -> impl Iterator<Item = usize> {
+        (0..commit).rev().filter(|&cover| !self.commits[cover].extent.is_empty() && self.commits[cover].counts())
+    }
+
     /// The first item a cover owns shows its text. Says which items that changes.
     fn find_anchor(&mut self, commit: usize) -> impl Iterator<Item = usize> + use<> {
         let state = &self.commits[commit];
         let owned = |&item: &usize| self.items[item].owner == Some(commit) && self.exists(item);
-        let anchor = state.extent.iter().cloned().flatten().filter(owned).min();
+        let anchor = state.extent.iter().filter_map(|range| range.clone().find(owned)).min();
         let old = std::mem::replace(&mut self.commits[commit].anchor, anchor);
         let both = if old == anchor { [None, None] } else { [old, anchor] };
         both.into_iter().flatten()
