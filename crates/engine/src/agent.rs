@@ -7,6 +7,7 @@ mod parts;
 mod reply;
 mod room;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,10 +19,11 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{Ttl, mark};
 use transcript::window::AutoCompact;
-use transcript::{Block, Outcome, Request, Usage};
+use transcript::{Block, Id, Outcome, Request, Usage};
 
 use crate::error::Error;
 use crate::event::{Event, Recalled};
+use crate::filling::Filling;
 use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
@@ -29,6 +31,7 @@ use crate::layers::{Layers, State, rates};
 use crate::permission::{Approver, Policy};
 use crate::run::{Ending, Limits, Run, Step};
 use crate::session::Session;
+use compact::Part;
 use notes::Updating;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts};
 use reply::Replied;
@@ -153,6 +156,29 @@ impl Agent {
     /// Instruction files and memory.
     pub fn knowledge(&self) -> Option<&Knowledge> {
         self.knowledge.as_ref()
+    }
+
+    /// How it keeps within the window.
+    pub fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
+    /// What fills the window.
+    pub fn filling(&self) -> Filling {
+        let view = self.session.log().view();
+        let said: HashSet<&Id> = view.said().map(|entry| entry.line()).collect();
+        Filling::of(view, &|line| said.contains(line))
+    }
+
+    /// Compacts because the user asks for it, as a turn of its own.
+    pub async fn compaction(&mut self, instructions: Option<String>, part: Part, cancel: &CancellationToken) -> Turn {
+        let end = match self.compact(instructions, part, cancel).await {
+            Ok(Ok(())) => End::Ended(Ending::Answered),
+            Ok(Err(_)) if cancel.is_cancelled() => End::Cancelled,
+            Ok(Err(why)) => End::NoRoom(format!("not compacted: {why}")),
+            Err(error) => End::NotWritten(error),
+        };
+        Turn { end, text: String::new(), rounds: 0, usage: Usage::default() }
     }
 
     /// Where messages wait that come while a turn runs; each joins the next round.

@@ -35,6 +35,7 @@
 pub mod agent;
 mod error;
 pub mod event;
+pub mod filling;
 pub mod fork;
 pub mod history;
 pub mod home;
@@ -52,7 +53,7 @@ pub mod stats;
 pub mod world;
 
 // Those below, so that a program need name only this crate.
-pub use {provider, tools, transcript};
+pub use {context, provider, tools, transcript};
 
 pub use agent::{Agent, Turn};
 pub use error::Error;

@@ -267,6 +267,28 @@ impl Session {
         Ok(())
     }
 
+    /// Drops what was said before a line from the view; a marker stands there. The newest reply and all after it stay.
+    /// Says how many messages were dropped.
+    pub fn snip_before(&mut self, line: &Id) -> Result<usize, Error> {
+        let view = self.log.view();
+        let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());
+        let end = view.item_of(line).unwrap_or(0).min(newest);
+        let dropped: Vec<_> = view.visible().filter(|entry| entry.is_original() && entry.index() < end).collect();
+        let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return Ok(0) };
+        let (count, uuids) = (dropped.len(), dropped.iter().map(|entry| entry.line().clone()).collect());
+        let freed = view.tally().estimate(dropped.iter().map(|entry| entry.size()).sum());
+        let marker = format!(
+            "[{count} messages were dropped here as the user wished. The History tool shows them: {} … {}]",
+            first.line(),
+            last.line()
+        );
+        let changes_from = Some(first.line().clone());
+        let why = Some("the user dropped it".to_owned());
+        let reason = Reason { freed: Some(freed), changes_from, why };
+        self.append(Body::Commit(Commit { act: Act::Snip { uuids, marker }, reason }))?;
+        Ok(count)
+    }
+
     /// The newest commit that counts and can be taken back.
     pub fn newest_commit(&self) -> Option<Id> {
         let commits = self.log.lines().iter().rev().filter(|line| matches!(&line.body, Body::Commit(_)));
