@@ -11,6 +11,7 @@
 //! servers' tools returned.
 
 use jiff::SignedDuration;
+use serde::Deserialize;
 use transcript::Id;
 use transcript::commit::CLEARED;
 use transcript::size::Size;
@@ -30,7 +31,8 @@ pub const KEPT_WHEN_IDLE: usize = 5;
 pub const YOUNG_ROUNDS: usize = 3;
 
 /// When layers make room.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum When {
     /// When the window asks for it.
     #[default]

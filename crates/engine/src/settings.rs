@@ -63,7 +63,7 @@ pub struct LayerSettings {
     /// `autoCompact`.
     pub auto_compact: Option<bool>,
     /// `compactWhen`.
-    pub when: Option<String>,
+    pub when: Option<When>,
     /// `microcompact`.
     pub clear: Option<bool>,
     /// `timeMicrocompact`.
@@ -75,7 +75,7 @@ pub struct LayerSettings {
     /// `notesCompact`.
     pub notes_compact: Option<bool>,
     /// `notesShare`.
-    pub notes_share: Option<f64>,
+    pub notes_share: Option<u64>,
     /// `reactive`.
     pub reactive: Option<bool>,
     /// `restoreFiles`.
@@ -85,7 +85,7 @@ pub struct LayerSettings {
 impl LayerSettings {
     fn take(&mut self, value: &Value, wrong: &mut keys::Wrong<'_>) {
         self.auto_compact = keys::AUTO_COMPACT.read(value, wrong).or(self.auto_compact);
-        self.when = keys::COMPACT_WHEN.read(value, wrong).or(self.when.take());
+        self.when = keys::COMPACT_WHEN.read(value, wrong).or(self.when);
         self.clear = keys::MICROCOMPACT.read(value, wrong).or(self.clear);
         self.clear_when_idle = keys::TIME_MICROCOMPACT.read(value, wrong).or(self.clear_when_idle);
         self.kept_when_idle = keys::MICROCOMPACT_KEEP.read(value, wrong).or(self.kept_when_idle);
@@ -106,12 +106,12 @@ impl LayerSettings {
             clear_when_idle: self.clear_when_idle.unwrap_or(usual.clear_when_idle),
             kept_when_idle: self.kept_when_idle.map_or(usual.kept_when_idle, |kept| kept as usize),
             auto_compact: if self.auto_compact == Some(false) { AutoCompact::Off } else { AutoCompact::On },
-            when: if self.when.as_deref() == Some("economy") { When::Economy } else { When::Window },
+            when: self.when.unwrap_or(usual.when),
             notes: self.notes.unwrap_or(usual.notes),
             notes_compact: self.notes_compact.unwrap_or(usual.notes_compact),
             notes_share: match self.notes_share {
                 None => usual.notes_share,
-                Some(share) => (share > 0.0).then_some(share),
+                Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
             },
             reactive: self.reactive.unwrap_or(usual.reactive),
             restored_files: self.restored_files.map_or(usual.restored_files, |files| files as usize),

@@ -16,6 +16,8 @@ mod forking;
 mod knowing;
 #[path = "it/media.rs"]
 mod media;
+#[path = "it/replaying.rs"]
+mod replaying;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/rewind.rs"]

@@ -96,7 +96,7 @@ keys! {
     MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, "How many of the newest results then stay; at least one does.";
     NOTES = "notes", Kind::Switch, "Whether notes of the session are kept, for compaction.";
     NOTES_COMPACT = "notesCompact", Kind::Switch, "Whether notes take the place of a summary.";
-    NOTES_SHARE = "notesShare", Kind::Amount, "The share of a session's cost that notes may have; 0 is no limit.";
+    NOTES_SHARE = "notesShare", Kind::Count, "The share of a session's cost that notes may have, in percent; 0 is no limit.";
     REACTIVE = "reactive", Kind::Switch, "Whether a request that the provider finds too long is made shorter and sent again.";
     RESTORE_FILES = "restoreFiles", Kind::Count, "How many files that were read last are shown again after a compaction.";
     EXCLUDES = "claudeMdExcludes", Kind::Texts, "Patterns of instruction files that are not loaded.";
