@@ -24,8 +24,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "undo", argument: "", about: "undo the last rewind, conversation and files" },
     Command {
         name: "compact",
-        argument: "[from|up-to] [WISH]",
-        about: "let a summary stand for what was said, all or part of it",
+        argument: "[WISH]",
+        about: "let a summary stand for what was said; `from` or `up-to`: for a part",
     },
     Command { name: "snip", argument: "", about: "drop what precedes a message from the window" },
     Command { name: "context", argument: "", about: "what fills the window" },
