@@ -10,6 +10,7 @@
     reason = "a measuring program reads the clock, and files that are none of a user's"
 )]
 
+mod cost;
 mod count;
 mod load;
 mod log;
@@ -31,11 +32,12 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 5] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 6] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
     ("recall", recall::measure),
+    ("cost", cost::measure),
     ("start", start::measure),
 ];
 

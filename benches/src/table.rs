@@ -28,6 +28,8 @@ pub(crate) enum Unit {
     Percent,
     /// Given as such.
     Milliseconds,
+    /// Tokens of input that is not cached, or what costs as much.
+    Tokens,
 }
 
 impl Unit {
@@ -36,6 +38,7 @@ impl Unit {
             Self::Times => format!("{value:.2} ×"),
             Self::Percent => format!("{:.2} %", value * 100.0),
             Self::Milliseconds => format!("{value:.1} ms"),
+            Self::Tokens => format!("{value:.0}"),
         }
     }
 }

@@ -115,6 +115,11 @@ pub fn decide(view: &View, now: &Situation<'_>) -> Option<Clear> {
     Some(clear(old, cleared, why))
 }
 
+/// Tokens that could be cleared, if it paid.
+pub fn clearable(view: &View) -> u64 {
+    view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(|one| one.size).sum())
+}
+
 /// What was paid so far for carrying old results. To wait until that is as much as the price of clearing them is never
 /// more than twice as dear as to know the future.
 fn paid_for(view: &View, old: &[Old], now: &Situation<'_>) -> f64 {

@@ -62,14 +62,33 @@ impl Purse {
     }
 }
 
-/// Whether the notes should be brought up to date: enough has happened, and it is worth its price. Once it becomes tight
-/// it is always worth it, since a compaction will need them.
-pub fn is_due(count: u64, tight: u64, progress: &Progress, purse: &Purse) -> bool {
+/// How full the window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fullness {
+    /// The conversation's tokens.
+    pub count: u64,
+    /// Of those, what a cheaper layer could still take out.
+    pub clearable: u64,
+    /// Where it becomes tight.
+    pub tight: u64,
+}
+
+impl Fullness {
+    /// Whether only a compaction can make room.
+    pub fn needs_compaction(&self) -> bool {
+        self.count.saturating_sub(self.clearable) >= self.tight
+    }
+}
+
+/// Whether the notes should be brought up to date: enough has happened, and it is worth its price. Once only a compaction
+/// can make room it is always worth it, since that will need them.
+pub fn is_due(now: &Fullness, progress: &Progress, purse: &Purse) -> bool {
+    let count = now.count;
     let enough = match progress.tokens {
         None => count >= FIRST_TOKENS,
         Some(then) => count >= then + MORE_TOKENS && (progress.calls >= MORE_CALLS || !progress.calling),
     };
-    let last_chance = count >= tight && !progress.ready;
+    let last_chance = now.needs_compaction() && !progress.ready;
     enough && (last_chance || purse.allows())
 }
 
@@ -217,7 +236,8 @@ mod tests {
     fn notes_are_due_when_enough_has_happened() {
         let free = Purse { session: 0.0, spent: 0.0, saved: 0.0, next: 1.0, share: None };
         let due = |count, tokens, calls, calling| {
-            is_due(count, u64::MAX, &Progress { tokens, calls, calling, ready: false }, &free)
+            let now = Fullness { count, clearable: 0, tight: u64::MAX };
+            is_due(&now, &Progress { tokens, calls, calling, ready: false }, &free)
         };
         assert!(!due(9_999, None, 9, false) && due(10_000, None, 0, true));
         assert!(!due(14_999, Some(10_000), 9, false), "the tokens are always required");
@@ -231,7 +251,8 @@ mod tests {
     fn notes_wait_until_they_can_be_paid() {
         let purse = Purse { session: 100_000.0, spent: 3_000.0, saved: 9_000.0, next: 4_000.0, share: Some(0.1) };
         let due = |count, ready, purse: &Purse| {
-            is_due(count, 47_000, &Progress { tokens: Some(20_000), calls: 5, calling: true, ready }, purse)
+            let now = Fullness { count, clearable: 0, tight: 47_000 };
+            is_due(&now, &Progress { tokens: Some(20_000), calls: 5, calling: true, ready }, purse)
         };
         assert!(due(30_000, false, &purse), "7,000 of 9,000 and of 10,000");
         assert!(!due(30_000, false, &Purse { saved: 6_000.0, ..purse }), "nothing was saved that could pay for it");
@@ -239,6 +260,7 @@ mod tests {
         let poor = Purse { saved: 0.0, ..purse };
         assert!(due(47_000, false, &poor) && !due(47_000, true, &poor), "once");
         assert!(due(30_000, false, &Purse { share: None, ..poor }), "no limit was asked for");
+        assert!(!Fullness { count: 60_000, clearable: 20_000, tight: 47_000 }.needs_compaction(), "clearing will do");
     }
 
     /// NOTES-4: an edit keeps every heading and every line in italics, in their order, and adds none.

@@ -112,8 +112,9 @@ pub enum Fact {
     },
     /// Notes were brought up to date.
     Notes {
-        /// The last line they cover.
-        covers: Id,
+        /// The last line they cover now; none if nothing was written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        covers: Option<Id>,
         /// The conversation's tokens then.
         tokens: u64,
     },
@@ -238,7 +239,7 @@ impl State {
                 }
             }
             Fact::Notes { covers, tokens } => {
-                self.covered = Some(covers.clone());
+                self.covered = covers.clone().or(self.covered.take());
                 self.progress.tokens = Some(*tokens);
                 self.progress.calls = 0;
             }

@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const SHORTENED: u32 = 3;
 /// Where the provider does not say how much is too much, this part of the rounds goes.
 const DROPPED_PART: usize = 5;
+/// What a summary would have had at least, in tokens, where notes took its place.
+const SUMMARY_OUTPUT: f64 = 1_000.0;
 /// After a refusal, this part of the window is left for the summariser's instructions and answer.
 const SPARE_PART: u64 = 20;
 /// The largest file that is read to be shown again.
@@ -311,7 +313,7 @@ impl Agent {
         self.cover(plan.extent, &plan.covered, trigger, before, why, &text)?;
         if plan.made == Made::Notes {
             let rates = rates(&self.layers, self.ttl);
-            let saved = before as f64 * rates.read + 3_000.0 * rates.output;
+            let saved = before as f64 * rates.read + SUMMARY_OUTPUT * rates.output;
             self.record(Fact::NotesUsed { saved: saved as u64 })?;
         }
         self.bring_back(plan.covered.end)

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use context::notes::{self, Purse};
+use context::micro;
+use context::notes::{self, Fullness, Purse};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -56,7 +57,7 @@ impl Agent {
     pub(super) fn keep_notes(&mut self) {
         let can_edit = self.tools.iter().any(|tool| tool.name() == "Edit");
         let on = self.layers.notes && self.layers.auto_compact == AutoCompact::On && can_edit;
-        if !on || self.updating.is_some() || !self.session.log().view().open_calls().is_empty() {
+        if !on || !self.may_compact() || self.updating.is_some() || !self.session.log().view().open_calls().is_empty() {
             return;
         }
         let view = self.session.log().view();
@@ -70,11 +71,17 @@ impl Agent {
             next: count as f64 * rates.read + USUAL_OUTPUT * rates.output,
             share: self.layers.notes_share,
         };
-        if !notes::is_due(count, tight, &self.state.progress, &purse) {
+        let clearable = if self.layers.clear { micro::clearable(view) } else { 0 };
+        let now = Fullness { count, clearable, tight };
+        if !notes::is_due(&now, &self.state.progress, &purse) {
             return;
         }
-        let covers = view.visible().rev().find(|entry| entry.is_original()).map(|entry| entry.line().clone());
-        let (Some(parent), Some(covers)) = (self.fork_request(usize::MAX), covers) else { return };
+        // What the model has not answered yet is not in the cache: it is left for the next time.
+        let newest = view.visible().rev().find(|entry| entry.is_reply());
+        let end = newest.filter(|entry| entry.calls().next().is_some()).map_or(usize::MAX, |entry| entry.index());
+        let covered = view.visible().rev().find(|entry| entry.is_original() && entry.index() < end);
+        let covers = covered.map(|entry| entry.line().clone());
+        let (Some(parent), Some(covers)) = (self.fork_request(end), covers) else { return };
         let path = self.notes_path();
         let template = self.layers.notes_template.as_deref().unwrap_or(notes::TEMPLATE);
         let Some(text) = open(&path, template) else { return };
@@ -84,7 +91,7 @@ impl Agent {
         let (model, cancel) = (parent.prologue.model.clone(), CancellationToken::new());
         let client = self.model.clone();
         let task = async move { update(client, parent, directive, path, text, cancel).await };
-        self.state.progress.ready |= count >= tight;
+        self.state.progress.ready |= now.needs_compaction();
         self.updating = Some(Updating {
             task: AbortOnDropHandle::new(tokio::spawn(task)),
             since: self.session.world().now(),
@@ -108,9 +115,7 @@ impl Agent {
     fn took_in(&mut self, updated: Updated, covers: Id, tokens: u64, model: String) -> Result<(), Error> {
         self.record(Fact::Side { agent: "notes".to_owned(), model, usage: updated.usage })?;
         let failed = updated.outcome.err().map(|error| error.to_string());
-        if failed.is_none() || updated.changed {
-            self.record(Fact::Notes { covers, tokens })?;
-        }
+        self.record(Fact::Notes { covers: updated.changed.then_some(covers), tokens })?;
         let (path, usage, left_current_state) = (self.notes_path(), updated.usage, updated.left_current_state);
         (self.listener)(Event::NotesUpdated { path, usage, left_current_state, failed });
         Ok(())

@@ -55,7 +55,7 @@ impl Agent {
     }
 
     /// Whether a compaction may still be tried by itself.
-    fn may_compact(&self) -> bool {
+    pub(super) fn may_compact(&self) -> bool {
         self.state.failures < MOST_FAILURES && self.state.attempts < MOST_ATTEMPTS
     }
 
