@@ -3,7 +3,9 @@
 //! A file may hold abandoned branches: other programs rewind by writing a new child of an earlier line. Live is what
 //! leads to the newest message: its ancestors, the other lines of their replies, and the results of their calls
 //! (parallel calls branch, so walking parents alone would lose results). Our own sessions never branch; to go back is a
-//! commit like any other.
+//! commit like any other, and the lines behind it stay live ([`aside`]).
+
+mod aside;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,8 +39,9 @@ impl Log {
                 view.push(line);
             }
         }
-        let tip = newest(&lines).and_then(|tip| lines[tip].id.clone());
-        Self { lines, tip, view }
+        let mut log = Self { lines, tip: None, view };
+        log.tip = log.newest_visible();
+        log
     }
 
     /// Takes one more line and says where the view changed.
@@ -55,11 +58,34 @@ impl Log {
             return Change::From(0);
         }
         let change = self.view.push(&line);
-        if line.in_chain() {
+        let goes_back = matches!(&line.body, Body::Commit(commit) if commit.moves_tip());
+        if line.in_chain() && !line.id.as_ref().is_some_and(|id| self.view.is_taken_back(id)) {
             self.tip.clone_from(&line.id);
         }
         self.lines.push(line);
+        if goes_back {
+            self.tip = self.newest_visible();
+        }
         change
+    }
+
+    /// The newest line of the conversation that was not taken back.
+    fn newest_visible(&self) -> Option<Id> {
+        let chain = self.lines.iter().rev().filter(|line| !line.sidechain && line.in_chain());
+        chain.filter_map(|line| line.id.as_ref()).find(|id| !self.view.is_taken_back(id)).cloned()
+    }
+
+    /// Whether nothing was ever said.
+    pub fn is_empty(&self) -> bool {
+        newest(&self.lines).is_none()
+    }
+
+    /// The lines of messages from one on that a compaction would keep, in order.
+    pub fn kept_from(&self, first: &Id) -> Vec<Id> {
+        let lines = self.lines.iter().skip_while(|line| line.id.as_ref() != Some(first));
+        let said = |body: &Body| matches!(body, Body::User { .. } | Body::Assistant { .. } | Body::Attachment { .. });
+        let names = lines.filter(|line| !line.sidechain && said(&line.body)).filter_map(|line| line.id.as_ref());
+        names.filter(|id| self.view.has(id) && !self.view.is_taken_back(id)).cloned().collect()
     }
 
     /// All lines, live or not.
@@ -100,11 +126,8 @@ fn live(lines: &[Line]) -> Vec<bool> {
         }
     }
     let mut live = vec![false; lines.len()];
-    let mut at = newest(lines);
-    while let Some(here) = at.filter(|&here| !live[here]) {
-        live[here] = true;
-        at = lines[here].parent.as_ref().and_then(|parent| place.get(parent)).copied();
-    }
+    aside::mark_chain(lines, &place, &mut live, newest(lines));
+    aside::mark_summaries(lines, &place, &mut live);
     let replies: HashSet<&Id> = lines
         .iter()
         .zip(&live)

@@ -159,6 +159,18 @@ impl View {
         self.commit_of_line.get(commit).is_some_and(|&commit| self.commits[commit].counts())
     }
 
+    /// Whether a line is part of an item, shown or not.
+    pub(crate) fn has(&self, line: &Id) -> bool {
+        self.item_of_line.contains_key(line)
+    }
+
+    /// Whether a line is out of the view because the user went back to before it.
+    pub(crate) fn is_taken_back(&self, line: &Id) -> bool {
+        let Some(&item) = self.item_of_line.get(line) else { return false };
+        let covers = self.items[item].covers.iter().map(|&cover| &self.commits[cover]);
+        covers.into_iter().any(|cover| cover.counts() && cover.takes_back)
+    }
+
     fn push_prologue(&mut self, prologue: &Prologue) -> Change {
         let changed = self.prologue.as_deref().is_some_and(|old| old != prologue);
         if self.prologue.as_deref().is_some_and(|old| old.model != prologue.model) {

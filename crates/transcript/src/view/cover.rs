@@ -17,6 +17,8 @@ pub(super) struct CommitState {
     pub(super) text: Option<Vec<Block>>,
     /// The item that shows it.
     pub(super) anchor: Option<usize>,
+    /// Whether what it covers was taken back by the user.
+    pub(super) takes_back: bool,
     /// How many undos that count name it.
     voids: usize,
     effect: Effect,
@@ -42,7 +44,8 @@ impl CommitState {
             Act::Compact { .. } => None,
             _ => Some(Vec::new()),
         };
-        Self { extent, text, anchor: None, voids: 0, effect: effect.0, freed: commit.reason.freed }
+        let takes_back = matches!(commit.act, Act::Rewind { .. });
+        Self { extent, text, anchor: None, takes_back, voids: 0, effect: effect.0, freed: commit.reason.freed }
     }
 
     pub(super) fn counts(&self) -> bool {
