@@ -201,3 +201,26 @@ fn claude_code_steps_over_our_other_commits() {
         assert_eq!(sent.theirs, ALL, "{name}");
     }
 }
+
+/// Its own compaction keeps the last message, and it goes on from there: we see what it sends.
+#[test]
+fn we_see_a_compaction_of_claude_code_as_it_sends_it() {
+    let script =
+        "[[rule]]\nwhen = { user = 'detailed summary' }\nsay = '<summary>quartz</summary>'\n[[rule]]\nsay = 'Done.'";
+    let stage = Stage::new(script);
+    let Some(mut claude) = claude_code(&stage) else { return };
+    run(claude.args(["-p", "first: the word is quartz"]));
+    for words in ["second: the stone is granite", "/compact", "go on"] {
+        let ran = run(claude_code(&stage).unwrap().args(["-p", words, "--continue"]));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let told = |body: &Value| {
+        let texts = conversation(body).into_iter().map(|text| text.trim().to_owned());
+        texts.filter(|text| !text.contains("No response requested") && !text.contains("<command-")).collect::<Vec<_>>()
+    };
+    let record = engine::record::read(&stage.session_files()[0]).unwrap();
+    let mut ours = told(&json!({"messages": record.log.view().messages()}));
+    assert_eq!(ours.pop().as_deref(), Some("assistant: Done."));
+    assert_eq!(ours, told(&stage.simulator.requests().pop().unwrap()));
+    assert!(ours.iter().all(|text| !text.contains("first: the word")), "{ours:?}");
+}
