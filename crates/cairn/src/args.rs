@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
-use crate::commands::{completions, demo, instructions, man, memory, recall, reference, session, simulate};
+use crate::commands::{completions, demo, instructions, man, memory, recall, reference, session, simulate, stats};
 use crate::{env, exit};
 
 /// Memory and context for AI agents, in plain files.
@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Memory(memory::MemoryArgs),
     Recall(recall::RecallArgs),
     Instructions(instructions::InstructionsArgs),
+    Stats(stats::StatsArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),

@@ -10,6 +10,7 @@ pub(crate) mod recall;
 pub(crate) mod reference;
 pub(crate) mod session;
 pub(crate) mod simulate;
+pub(crate) mod stats;
 
 use crate::args::{Args, Command};
 use crate::exit::Code;
@@ -24,6 +25,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Recall(args)) => recall::run(&args),
         Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
+        Some(Command::Stats(args)) => stats::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),

@@ -13,6 +13,7 @@ mod rules;
 mod said;
 mod setup;
 mod style;
+mod told;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -91,7 +91,11 @@ impl Output {
                 );
             }
             Event::Warning(text) => talk!("{} {text}", style.cyan("warning:")),
-            _ => {}
+            _ => {
+                if let Some(text) = crate::told::of_layers(event) {
+                    talk!("{}", style.dim(&text));
+                }
+            }
         }
     }
 
@@ -126,6 +130,14 @@ impl Output {
             Event::Retrying { attempt, after, why } => json!({
                 "type": "system", "subtype": "api_retry", "session_id": session,
                 "attempt": attempt, "retry_delay_ms": after.as_millis(), "error": why,
+            }),
+            Event::Compacted { before, after, .. } => json!({
+                "type": "system", "subtype": "compact_boundary", "session_id": session,
+                "compact_metadata": {"trigger": "auto", "pre_tokens": before, "post_tokens": after},
+            }),
+            Event::Cleared { results, freed, .. } => json!({
+                "type": "system", "subtype": "microcompact_boundary", "session_id": session,
+                "microcompact_metadata": {"results": results, "tokens_saved": freed},
             }),
             _ => return None,
         };
@@ -185,6 +197,7 @@ fn verdict(end: &End) -> (&'static str, Code, Option<String>) {
         }
         End::Cancelled => ("error_interrupted", Code::Interrupted, Some("interrupted".to_owned())),
         End::Failed(error) => ("error_during_execution", Code::of_provider(error), Some(error.to_string())),
+        End::NoRoom(why) => ("error_window_full", Code::Limit, Some(why.clone())),
         End::NotWritten(error) => {
             let text = format!("the session could not be written: {error}; what was written before is safe");
             ("error_during_execution", Code::Files, Some(text))

@@ -25,6 +25,7 @@ mod status;
 mod terminal;
 mod turns;
 mod width;
+mod window;
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Stdout};

@@ -10,7 +10,7 @@ use engine::session::Fork;
 use engine::settings::{self, Ground, Settings};
 use engine::{Agent, Home, Session, World};
 use transcript::price::Prices;
-use transcript::window::{Window, WindowHints};
+use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
 use crate::knowledge::Plan;
@@ -18,6 +18,9 @@ use crate::{env, model};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The largest template for notes that is read.
+const NOTES_BYTES: u64 = 100_000;
 
 /// Where this program runs.
 #[derive(Debug, Clone)]
@@ -148,6 +151,15 @@ pub(crate) async fn agent(
         max_output: parts.max_tokens,
         ..WindowHints::default()
     });
+    parts.layers = settings.layers.layers(window, settings.prices.of(&parts.name));
+    if env::NO_COMPACT.flag() == Some(true) {
+        parts.layers.auto_compact = AutoCompact::Off;
+    }
+    let notes = place.home.path().join("session-memory/config");
+    let own = |name: &str| {
+        files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
+    };
+    (parts.layers.notes_template, parts.layers.notes_prompt) = (own("template.md"), own("prompt.md"));
     let mode = parts.policy.mode;
     let agent = plan.give(Agent::new(session, parts)?, selector);
     if (args.print || args.prompt.is_some())

@@ -142,6 +142,16 @@ impl Spill {
     }
 }
 
+/// What stays in view of a prompt that would not fit, when all of it is in a file.
+pub fn long_prompt(text: &str, path: &str) -> String {
+    format!(
+        "[This message is {} bytes long, too long for the window. All of it is in {path}: use Read with offset and limit, \
+         or Grep. Its beginning and its end:]\n\n{}",
+        text.len(),
+        head_and_tail(text)
+    )
+}
+
 /// The beginning of a text, cut at a line's end, or at a character where the first line is too long.
 fn head(text: &str, most: usize) -> &str {
     if text.len() <= most {

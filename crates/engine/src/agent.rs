@@ -1,9 +1,13 @@
 //! The driver: takes the steps the machine names, until the turn is over.
 
 mod calls;
+pub mod compact;
+mod notes;
 mod parts;
 mod reply;
+mod room;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,15 +18,21 @@ use tools::{Bash, Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{Ttl, mark};
-use transcript::{Block, Outcome, Request, Usage};
+use transcript::window::AutoCompact;
+use transcript::{Block, Id, Outcome, Request, Usage};
 
 use crate::error::Error;
 use crate::event::{Event, Recalled};
+use crate::filling::Filling;
+use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
+use crate::layers::{Layers, State, rates};
 use crate::permission::{Approver, Policy};
 use crate::run::{Ending, Limits, Run, Step};
 use crate::session::Session;
+use compact::Part;
+use notes::Updating;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts};
 use reply::Replied;
 
@@ -47,6 +57,9 @@ pub struct Agent {
     knowledge: Option<Knowledge>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
+    layers: Layers,
+    state: State,
+    updating: Option<Updating>,
 }
 
 /// A turn that is over.
@@ -71,6 +84,8 @@ pub enum End {
     Cancelled,
     /// The model could not be reached, or refused.
     Failed(provider::Error),
+    /// There is no room for the request, and nothing that could make any.
+    NoRoom(String),
     /// The log could not be written. What was acknowledged before is there.
     NotWritten(Error),
 }
@@ -78,10 +93,13 @@ pub enum End {
 impl Agent {
     /// Puts an agent together. What stands before the messages is written to the log where it is not there yet; a
     /// resumed session remembers the files it has seen and where it worked.
-    pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
+    pub fn new(mut session: Session, mut parts: Parts) -> Result<Self, Error> {
+        if !parts.tools.is_empty() {
+            parts.tools.push(Arc::new(History::new(session.path())));
+        }
         let parts = parts.without_forbidden_tools();
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
-        let Parts { model, tools, mut policy, approver, limits, ttl, listener, .. } = parts;
+        let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts;
         policy.rules.allow.extend(parts::kept(&session)?);
         for beside in session.beside() {
             if let Some(seen) = beside.seen
@@ -103,6 +121,7 @@ impl Agent {
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: policy.mode,
         });
+        let state = State::of(session.log(), rates(&layers, ttl));
         Ok(Self {
             session,
             model,
@@ -116,6 +135,9 @@ impl Agent {
             inbox: Inbox::default(),
             knowledge: None,
             doing: Doing::default(),
+            state,
+            layers,
+            updating: None,
         })
     }
 
@@ -134,6 +156,29 @@ impl Agent {
     /// Instruction files and memory.
     pub fn knowledge(&self) -> Option<&Knowledge> {
         self.knowledge.as_ref()
+    }
+
+    /// How it keeps within the window.
+    pub fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
+    /// What fills the window.
+    pub fn filling(&self) -> Filling {
+        let view = self.session.log().view();
+        let said: HashSet<&Id> = view.said().map(|entry| entry.line()).collect();
+        Filling::of(view, &|line| said.contains(line))
+    }
+
+    /// Compacts because the user asks for it, as a turn of its own.
+    pub async fn compaction(&mut self, instructions: Option<String>, part: Part, cancel: &CancellationToken) -> Turn {
+        let end = match self.compact(instructions, part, cancel).await {
+            Ok(Ok(())) => End::Ended(Ending::Answered),
+            Ok(Err(_)) if cancel.is_cancelled() => End::Cancelled,
+            Ok(Err(why)) => End::NoRoom(format!("not compacted: {why}")),
+            Err(error) => End::NotWritten(error),
+        };
+        Turn { end, text: String::new(), rounds: 0, usage: Usage::default() }
     }
 
     /// Where messages wait that come while a turn runs; each joins the next round.
@@ -161,7 +206,7 @@ impl Agent {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages();
-        let marks = mark(&prologue, &messages, view.answered(), self.ttl);
+        let marks = mark(&prologue, &messages, &view.seams(), self.ttl);
         Some(Request { prologue, messages, marks })
     }
 
@@ -232,7 +277,8 @@ impl Agent {
                 }
             }
             match step {
-                Step::CallModel => match self.call_model(run.rounds() + 1, cancel).await? {
+                Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {
+                    Replied::NoRoom(why) => return Ok(End::NoRoom(why)),
                     Replied::Whole(reply) => {
                         add(&mut turn.usage, &reply.usage);
                         turn.text = text_of(&reply.blocks);
@@ -243,8 +289,11 @@ impl Agent {
                     Replied::Failed(error) => return Ok(End::Failed(error)),
                 },
                 Step::CallTools(calls) => self.call_tools(calls, run.repeats(), cancel).await?,
+                Step::Done(Ending::WindowFull) if self.overflowed(cancel).await? => run.goes_on(),
                 Step::Done(ending) => {
                     self.answer_open_calls(NOT_RUN)?;
+                    self.take_in_notes().await?;
+                    self.keep_notes();
                     return Ok(End::Ended(ending));
                 }
             }
@@ -253,6 +302,8 @@ impl Agent {
 
     fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
         let text = text_of(&said);
+        let said = self.bounded(said);
+        self.state.turn();
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }
@@ -260,6 +311,21 @@ impl Agent {
         (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned(), text: text.clone() });
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.scope));
         self.attach(recalled.unwrap_or_default())
+    }
+
+    /// What the user said, where it would not fit the window: it goes to a file, and its beginning and end stay.
+    fn bounded(&self, said: Vec<Block>) -> Vec<Block> {
+        let view = self.session.log().view();
+        let before = view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue));
+        let tokens = view.tally().estimate(said.iter().map(Block::size).sum());
+        if !self.layers.spill || before + tokens <= self.layers.window.threshold(AutoCompact::On) {
+            return said;
+        }
+        let (text, id) = (text_of(&said), format!("prompt-{}", self.session.world().fresh_id()));
+        let Ok(path) = self.session.keep_result(&id, "txt", &text) else { return said };
+        let kept = context::spill::long_prompt(&text, &path.display().to_string());
+        let others = said.into_iter().filter(|block| *block.kind() != Kind::Text);
+        std::iter::once(Block::text(kept)).chain(others).collect()
     }
 
     /// Puts context beside what was said.
@@ -300,7 +366,7 @@ fn text_of(blocks: &[Block]) -> String {
     texts.join("\n")
 }
 
-fn add(sum: &mut Usage, usage: &Usage) {
+pub(crate) fn add(sum: &mut Usage, usage: &Usage) {
     sum.input_tokens += usage.input_tokens;
     sum.output_tokens += usage.output_tokens;
     sum.cache_read_input_tokens += usage.cache_read_input_tokens;

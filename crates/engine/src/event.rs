@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use context::breaks::Break;
+use context::compact::Made;
 use memory::instructions::Loaded;
 use serde_json::Value;
 use tools::Output;
@@ -100,6 +102,47 @@ pub enum Event {
         /// Tokens that stay out of the view, by estimate.
         freed: u64,
     },
+    /// Old results were cleared.
+    Cleared {
+        /// How many.
+        results: usize,
+        /// Tokens that left the view, by estimate.
+        freed: u64,
+        /// Why it was worth it.
+        why: String,
+    },
+    /// A compaction begins. It may take a while.
+    Compacting {
+        /// The conversation's tokens.
+        tokens: u64,
+    },
+    /// What was said gave way to what matters of it.
+    Compacted {
+        /// What history is made of now.
+        made: Made,
+        /// Tokens before.
+        before: u64,
+        /// Tokens after.
+        after: u64,
+    },
+    /// A compaction came to nothing, or not to enough.
+    CompactionFailed {
+        /// Why.
+        why: String,
+    },
+    /// Notes were brought up to date, or should have been.
+    NotesUpdated {
+        /// The file.
+        path: PathBuf,
+        /// What it used.
+        usage: Usage,
+        /// Whether the section was left alone that has to be rewritten.
+        left_current_state: bool,
+        /// Why it came to nothing.
+        failed: Option<String>,
+    },
+    /// The provider's cache did not hold.
+    CacheBroke(Break),
     /// The turn is over.
     TurnEnded {
         /// What all its requests used.

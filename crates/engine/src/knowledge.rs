@@ -131,6 +131,18 @@ impl Knowledge {
         self.memory.as_ref().is_some_and(|memory| path.starts_with(&memory.directory))
     }
 
+    /// Whether a path is an instruction file that was loaded.
+    pub fn is_instruction(&self, path: &Path) -> bool {
+        self.attached.contains(path) || self.instructions.files.iter().any(|file| file.path == path)
+    }
+
+    /// What was attached is behind a summary: instructions are read again, and memories may come up again.
+    pub(crate) fn compacted(&mut self) {
+        self.instructions.reload(Reason::Compact);
+        self.attached.clear();
+        self.state = State::default();
+    }
+
     /// What comes before the user's first words; nothing if it was said already.
     pub(crate) fn beginning(&mut self) -> Option<Attached> {
         if !self.attached.is_empty() {

@@ -35,21 +35,27 @@
 pub mod agent;
 mod error;
 pub mod event;
+pub mod filling;
+pub mod fork;
+pub mod history;
 pub mod home;
 mod inbox;
 pub mod knowledge;
+pub mod layers;
 pub mod permission;
 pub mod prompt;
 pub mod record;
+pub mod replay;
 pub mod rewind;
 pub mod run;
+pub mod savings;
 pub mod session;
 pub mod settings;
 pub mod stats;
 pub mod world;
 
 // Those below, so that a program need name only this crate.
-pub use {provider, tools, transcript};
+pub use {context, provider, tools, transcript};
 
 pub use agent::{Agent, Turn};
 pub use error::Error;

@@ -114,6 +114,11 @@ impl Run {
         self.last_calls = calls;
     }
 
+    /// What ended the turn was mended: it goes on.
+    pub fn goes_on(&mut self) {
+        self.stop = None;
+    }
+
     /// How many requests the turn has made.
     pub fn rounds(&self) -> u32 {
         self.rounds

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use transcript::commit::{Act, Commit, Extent, Reason};
+use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Context, Kept, Line, Source};
 use transcript::view::Change;
 use transcript::window::Window;
@@ -148,15 +148,16 @@ impl Session {
 
     /// Appends with facts beside.
     pub fn append_with(&mut self, body: Body, beside: &Beside) -> Result<Change, Error> {
-        let id = match (&body, self.summary.take()) {
-            (Body::User { source: Source::Summary, .. }, Some(id)) => id,
-            _ => self.world.fresh_id(),
+        let promised = match &body {
+            Body::User { source: Source::Summary, .. } => self.summary.take(),
+            _ => None,
         };
+        let id = promised.unwrap_or_else(|| self.world.fresh_id());
         let mut line = Line::new(id, self.log.tip().cloned(), self.world.now(), body);
-        if let Body::Commit(Commit { act: Act::Compact { extent: Extent::Before(first), .. }, .. }) = &line.body {
+        if let Body::Commit(Commit { act: Act::Compact { extent, .. }, .. }) = &line.body {
             // The summary that follows is named before it is there, so that others find what is kept after it.
             let anchor = self.world.fresh_id();
-            line.kept = Some(Box::new(Kept { anchor: anchor.clone(), lines: self.log.kept_from(first) }));
+            line.kept = Some(Box::new(Kept { anchor: anchor.clone(), lines: self.log.kept_by(extent) }));
             self.summary = Some(anchor);
         }
         if !beside.is_empty() {
@@ -277,6 +278,28 @@ impl Session {
         }
         self.append(body)?;
         Ok(())
+    }
+
+    /// Drops what was said before a line from the view; a marker stands there. The newest reply and all after it stay.
+    /// Says how many messages were dropped.
+    pub fn snip_before(&mut self, line: &Id) -> Result<usize, Error> {
+        let view = self.log.view();
+        let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());
+        let end = view.item_of(line).unwrap_or(0).min(newest);
+        let dropped: Vec<_> = view.visible().filter(|entry| entry.is_original() && entry.index() < end).collect();
+        let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return Ok(0) };
+        let (count, uuids) = (dropped.len(), dropped.iter().map(|entry| entry.line().clone()).collect());
+        let freed = view.tally().estimate(dropped.iter().map(|entry| entry.size()).sum());
+        let marker = format!(
+            "[{count} messages were dropped here as the user wished. The History tool shows them: {} … {}]",
+            first.line(),
+            last.line()
+        );
+        let changes_from = Some(first.line().clone());
+        let why = Some("the user dropped it".to_owned());
+        let reason = Reason { freed: Some(freed), changes_from, why };
+        self.append(Body::Commit(Commit { act: Act::Snip { uuids, marker }, reason }))?;
+        Ok(count)
     }
 
     /// The newest commit that counts and can be taken back.

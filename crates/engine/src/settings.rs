@@ -8,13 +8,16 @@ pub mod keys;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use context::micro::When;
 use serde::Deserialize;
 use serde_json::Value;
 use tools::permission::{BadRule, Mode, Places, Rule, Rules};
 use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
+use transcript::window::{AutoCompact, Window};
 
 use crate::error::Error;
+use crate::layers::Layers;
 
 /// The largest settings file that is read.
 const SETTINGS_LIMIT: u64 = 1_000_000;
@@ -48,8 +51,73 @@ pub struct Settings {
     pub recall: Option<bool>,
     /// `smallModel`: the model for side questions.
     pub small_model: Option<String>,
+    /// How the layers work, as far as the settings say.
+    pub layers: LayerSettings,
     /// What was wrong in the files.
     pub warnings: Vec<String>,
+}
+
+/// What the settings say of the layers.
+#[derive(Debug, Clone, Default)]
+pub struct LayerSettings {
+    /// `autoCompact`.
+    pub auto_compact: Option<bool>,
+    /// `compactWhen`.
+    pub when: Option<When>,
+    /// `microcompact`.
+    pub clear: Option<bool>,
+    /// `timeMicrocompact`.
+    pub clear_when_idle: Option<bool>,
+    /// `microcompactKeep`.
+    pub kept_when_idle: Option<u64>,
+    /// `notes`.
+    pub notes: Option<bool>,
+    /// `notesCompact`.
+    pub notes_compact: Option<bool>,
+    /// `notesShare`.
+    pub notes_share: Option<u64>,
+    /// `reactive`.
+    pub reactive: Option<bool>,
+    /// `restoreFiles`.
+    pub restored_files: Option<u64>,
+}
+
+impl LayerSettings {
+    fn take(&mut self, value: &Value, wrong: &mut keys::Wrong<'_>) {
+        self.auto_compact = keys::AUTO_COMPACT.read(value, wrong).or(self.auto_compact);
+        self.when = keys::COMPACT_WHEN.read(value, wrong).or(self.when);
+        self.clear = keys::MICROCOMPACT.read(value, wrong).or(self.clear);
+        self.clear_when_idle = keys::TIME_MICROCOMPACT.read(value, wrong).or(self.clear_when_idle);
+        self.kept_when_idle = keys::MICROCOMPACT_KEEP.read(value, wrong).or(self.kept_when_idle);
+        self.notes = keys::NOTES.read(value, wrong).or(self.notes);
+        self.notes_compact = keys::NOTES_COMPACT.read(value, wrong).or(self.notes_compact);
+        self.notes_share = keys::NOTES_SHARE.read(value, wrong).or(self.notes_share);
+        self.reactive = keys::REACTIVE.read(value, wrong).or(self.reactive);
+        self.restored_files = keys::RESTORE_FILES.read(value, wrong).or(self.restored_files);
+    }
+
+    /// The layers as they say, in a window, at a price.
+    pub fn layers(&self, window: Window, price: Option<Price>) -> Layers {
+        let usual = Layers::default();
+        Layers {
+            window,
+            price,
+            clear: self.clear.unwrap_or(usual.clear),
+            clear_when_idle: self.clear_when_idle.unwrap_or(usual.clear_when_idle),
+            kept_when_idle: self.kept_when_idle.map_or(usual.kept_when_idle, |kept| kept as usize),
+            auto_compact: if self.auto_compact == Some(false) { AutoCompact::Off } else { AutoCompact::On },
+            when: self.when.unwrap_or(usual.when),
+            notes: self.notes.unwrap_or(usual.notes),
+            notes_compact: self.notes_compact.unwrap_or(usual.notes_compact),
+            notes_share: match self.notes_share {
+                None => usual.notes_share,
+                Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
+            },
+            reactive: self.reactive.unwrap_or(usual.reactive),
+            restored_files: self.restored_files.map_or(usual.restored_files, |files| files as usize),
+            ..usual
+        }
+    }
 }
 
 /// A server to talk to, as the settings have it.
@@ -139,6 +207,7 @@ impl Settings {
         self.small_model = keys::SMALL_MODEL.read(value, &mut wrong).or(self.small_model.take());
         let memory_directory = keys::MEMORY_DIRECTORY.read(value, &mut wrong);
         self.memory_directories.extend(memory_directory.map(|directory| (path.to_owned(), directory)));
+        self.layers.take(value, &mut wrong);
         self.claude_md_excludes.extend(keys::EXCLUDES.texts(value, &mut wrong));
         for directory in keys::DIRECTORIES.texts(value, &mut wrong) {
             self.directories.push(ground.directory.join(expand(&directory, ground)));

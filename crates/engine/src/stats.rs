@@ -2,9 +2,13 @@
 
 use serde::Serialize;
 use transcript::block::Kind;
+use transcript::commit::Act;
 use transcript::line::Body;
 use transcript::price::Prices;
 use transcript::{Id, Log, Usage};
+
+use crate::layers::Fact;
+use crate::savings;
 
 /// The figures.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -34,8 +38,41 @@ pub struct Stats {
     pub hit_ratio: f64,
     /// Cache writes divided by the largest context; 1 when everything was written once.
     pub rewrite_factor: f64,
-    /// In dollars; none when a model has no known price.
+    /// The same for each window that was filled, the worst of them: a window ends where a layer changes what was sent.
+    pub rewrite_factor_per_window: f64,
+    /// In dollars, forks included; none when a model has no known price.
     pub cost_usd: Option<f64>,
+    /// Questions beside the conversation: notes and summaries.
+    pub forks: usize,
+    /// What they cost of it, in dollars.
+    pub fork_cost_usd: f64,
+    /// Where the cache did not hold.
+    pub breaks: Vec<Break>,
+}
+
+/// Where the cache did not hold.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Break {
+    /// What should have been read from it.
+    pub expected_tokens: u64,
+    /// What was.
+    pub read_tokens: u64,
+    /// The layer or event it belongs to.
+    pub cause: String,
+    /// Whether it was meant.
+    pub declared: bool,
+}
+
+impl Break {
+    fn of(fact: Fact) -> Option<Self> {
+        match fact {
+            Fact::CacheBreak { expected, read, cause, declared } => {
+                Some(Self { expected_tokens: expected, read_tokens: read, cause, declared })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Stats {
@@ -44,6 +81,8 @@ impl Stats {
         let mut stats =
             Self { lines: log.lines().len(), context_tokens: log.view().tally().count(), ..Self::default() };
         let mut replies: Vec<(&Id, &str, Usage)> = Vec::new();
+        // The number of replies before each change of what was sent.
+        let mut windows = vec![0];
         for line in log.lines() {
             match &line.body {
                 Body::Assistant { id, model, usage, blocks, .. } => {
@@ -55,7 +94,12 @@ impl Stats {
                         _ => replies.push((id, model, usage)),
                     }
                 }
-                Body::Commit(_) => stats.commits += 1,
+                Body::Commit(commit) => {
+                    stats.commits += 1;
+                    if matches!(commit.act, Act::Compact { .. } | Act::Clear { .. } | Act::Snip { .. }) {
+                        windows.push(replies.len());
+                    }
+                }
                 _ => {}
             }
         }
@@ -67,13 +111,25 @@ impl Stats {
             stats.cache_read_tokens += usage.cache_read_input_tokens;
             stats.output_tokens += usage.output_tokens;
         }
+        for (_, model, usage) in savings::of_forks(log) {
+            stats.forks += 1;
+            stats.fork_cost_usd += prices.of(&model).map_or(0.0, |price| price.cost(&usage));
+        }
+        stats.breaks = log.lines().iter().filter_map(Fact::of).filter_map(Break::of).collect();
         let largest = replies.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
+        windows.push(replies.len());
+        for ends in windows.windows(2) {
+            let filled = &replies[ends[0].min(ends[1])..ends[1]];
+            let written = filled.iter().map(|(_, _, usage)| usage.cache_creation_input_tokens).sum();
+            let largest = filled.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
+            stats.rewrite_factor_per_window = stats.rewrite_factor_per_window.max(share(written, largest));
+        }
         let input = stats.uncached_tokens + stats.cache_write_tokens + stats.cache_read_tokens;
         stats.hit_ratio = share(stats.cache_read_tokens, input);
         stats.rewrite_factor = share(stats.cache_write_tokens, largest);
         // The sum of nothing is a negative zero.
         let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
-        stats.cost_usd = cost.map(|cost| cost + 0.0);
+        stats.cost_usd = cost.map(|cost| cost + 0.0 + stats.fork_cost_usd);
         stats
     }
 }

@@ -1,18 +1,32 @@
 //! Turns through the real engine, against the simulated model.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, unreachable_pub, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, unreachable_pub, reason = "tests")]
 
 #[path = "it/stage.rs"]
 mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/crash.rs"]
+mod crash;
 #[path = "it/embed.rs"]
 mod embed;
+#[path = "it/forking.rs"]
+mod forking;
 #[path = "it/knowing.rs"]
 mod knowing;
+#[path = "it/media.rs"]
+mod media;
+#[path = "it/replaying.rs"]
+mod replaying;
+#[path = "it/retention.rs"]
+mod retention;
 #[path = "it/rewind.rs"]
 mod rewind;
+#[path = "it/scenario.rs"]
+mod scenario;
 #[path = "it/shape.rs"]
 mod shape;
 #[path = "it/spilling.rs"]
 mod spilling;
+#[path = "it/worker.rs"]
+mod worker;

@@ -16,8 +16,11 @@
 //! ```
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Error;
 
@@ -25,8 +28,8 @@ use crate::error::Error;
 /// and documents in base64: 32 MB on the wire.
 pub const OVERSIZED: usize = 64 * 1024 * 1024;
 
-/// How much is read at once.
-const BLOCK: usize = 1024 * 1024;
+/// How much is read at once: little enough to be still in the processor's cache when it is looked at.
+const BLOCK: usize = 256 * 1024;
 
 /// How much of an oversized line is shown.
 const HEAD: usize = 8 * 1024;
@@ -34,7 +37,7 @@ const HEAD: usize = 8 * 1024;
 /// A file, being read line by line.
 #[derive(Debug)]
 pub struct Lines {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     cap: usize,
     block: Vec<u8>,
@@ -43,6 +46,8 @@ pub struct Lines {
     end: usize,
     /// Where `start` lies in the file.
     offset: u64,
+    /// Lines that begin here or later are not handed out.
+    limit: u64,
     head: Vec<u8>,
     at_end: bool,
 }
@@ -90,21 +95,38 @@ impl Lines {
     /// From `offset` on, which should be where a line starts.
     pub fn open_at(path: impl AsRef<Path>, offset: u64) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
-        let mut file = crate::named::open(&path)?;
-        if offset > 0 {
-            file.seek(SeekFrom::Start(offset)).map_err(|error| Error::of(&path, error))?;
-        }
-        Ok(Self {
+        let file = crate::named::open(&path)?;
+        Ok(Self::new(Arc::new(file), path, offset..u64::MAX, OVERSIZED))
+    }
+
+    fn new(file: Arc<File>, path: PathBuf, range: Range<u64>, cap: usize) -> Self {
+        Self {
             file,
             path,
-            cap: OVERSIZED,
-            block: vec![0; BLOCK],
+            cap,
+            block: Vec::new(),
             start: 0,
             end: 0,
-            offset,
+            offset: range.start,
+            limit: range.end,
             head: Vec::new(),
             at_end: false,
-        })
+        }
+    }
+
+    /// The lines of the same file that begin in a part of it, wherever the parts are cut: each line is in one.
+    pub fn part(&self, range: Range<u64>) -> Result<Self, Error> {
+        let before = range.start.saturating_sub(1);
+        let mut part = Self::new(self.file.clone(), self.path.clone(), before..range.end, self.cap);
+        if range.start > 0 {
+            part.pass_newline(range.end)?;
+        }
+        Ok(part)
+    }
+
+    /// How long the file is now.
+    pub fn file_len(&self) -> Result<u64, Error> {
+        Ok(self.file.metadata().map_err(|error| Error::of(&self.path, error))?.len())
     }
 
     /// Loads lines of at most `cap` bytes.
@@ -117,6 +139,9 @@ impl Lines {
     /// The next line, or `None` at the end. An empty file has no lines; a last newline starts none.
     #[allow(clippy::should_implement_trait, reason = "a line borrows the block, which an iterator cannot express")]
     pub fn next(&mut self) -> Result<Option<Line<'_>>, Error> {
+        if self.offset >= self.limit {
+            return Ok(None);
+        }
         let mut searched = 0;
         loop {
             if let Some(found) = memchr::memchr(b'\n', &self.block[self.start + searched..self.end]) {
@@ -152,22 +177,25 @@ impl Lines {
         let shown = (self.end - self.start).min(HEAD);
         self.head.clear();
         self.head.extend_from_slice(&self.block[self.start..self.start + shown]);
-        let mut len = 0;
-        let ending = loop {
+        let ending = self.pass_newline(u64::MAX)?;
+        let len = self.offset - offset - u64::from(ending == Ending::Newline);
+        Ok(Line { offset, text: Text::Oversized { head: &self.head, len }, ending })
+    }
+
+    /// Passes over everything up to the next newline, or at least to `until`.
+    fn pass_newline(&mut self, until: u64) -> Result<Ending, Error> {
+        loop {
             let filled = &self.block[self.start..self.end];
             if let Some(found) = memchr::memchr(b'\n', filled) {
-                len += found as u64;
                 self.consume(found + 1);
-                break Ending::Newline;
+                return Ok(Ending::Newline);
             }
-            len += filled.len() as u64;
             self.consume(filled.len());
-            if self.at_end {
-                break Ending::EndOfFile;
+            if self.at_end || self.offset >= until {
+                return Ok(Ending::EndOfFile);
             }
             self.fill()?;
-        };
-        Ok(Line { offset, text: Text::Oversized { head: &self.head, len }, ending })
+        }
     }
 
     fn consume(&mut self, len: usize) {
@@ -187,8 +215,9 @@ impl Lines {
             let longer = (self.block.len() * 2).min(self.cap + BLOCK).max(self.block.len() + BLOCK);
             self.block.resize(longer, 0);
         }
+        let behind = self.offset + (self.end - self.start) as u64;
         loop {
-            match self.file.read(&mut self.block[self.end..]) {
+            match self.file.read_at(&mut self.block[self.end..], behind) {
                 Ok(0) => self.at_end = true,
                 Ok(n) => self.end += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

@@ -95,6 +95,11 @@ struct Asked<'a> {
 }
 
 impl Instructions {
+    /// Loads everything again, from where it was loaded.
+    pub fn reload(&mut self, reason: Reason) {
+        *self = Self::load(self.sources.clone(), reason);
+    }
+
     /// Loads everything a session starts with. `reason` is [`Reason::SessionStart`] or [`Reason::Compact`].
     pub fn load(sources: Sources, reason: Reason) -> Self {
         let mut notes = Vec::new();

@@ -18,6 +18,16 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
+    /// A picture or document is too large, or there are too many: leave it out and send again.
+    #[error("{host} finds a picture or document too large: {message}")]
+    MediaTooLarge {
+        /// The server.
+        host: String,
+        /// Which message, and which block of it, where the server says so.
+        place: Option<(usize, usize)>,
+        /// The server's words.
+        message: String,
+    },
     /// The key is missing, wrong, or may not do this: the user has to act.
     #[error("{host} refused the credentials ({status}): {message}")]
     Auth {
@@ -119,6 +129,7 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Overflow { .. } => Some("shorten the conversation, for example by compacting it"),
+            Self::MediaTooLarge { .. } => Some("use a smaller picture, or fewer pages"),
             Self::Auth { .. } => Some("check the API key or token, and that it belongs to this server"),
             Self::Billing { .. } => Some("check the plan and the credit balance of the account"),
             Self::Refused { status: 404, .. } => Some("check the model's name and the base URL"),

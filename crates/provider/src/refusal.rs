@@ -153,6 +153,7 @@ fn judge(host: &str, status: u16, details: &Details, message: String, headers: &
             let (tokens, limit) = overflow::numbers(&message);
             Error::Overflow { tokens: details.tokens.or(tokens), limit: details.limit.or(limit), message }
         }
+        400 if is_media(&lower) => Error::MediaTooLarge { host, place: place_in(&message), message },
         400..=501 if says(&NO_TOOLS) => Error::NoTools { host, message },
         500 if says(&WRONG_ALL_THE_SAME) => Error::Refused { host, status, message },
         408 | 409 | 429 | 500.. => Error::Busy { host, status, after: asked_wait(headers), message },
@@ -160,12 +161,30 @@ fn judge(host: &str, status: u16, details: &Details, message: String, headers: &
     };
     let then = match &error {
         // A status that is worth it in general, but not with these words.
-        Error::Billing { .. } | Error::Overflow { .. } | Error::NoTools { .. } => Then::GiveUp,
+        Error::Billing { .. } | Error::Overflow { .. } | Error::NoTools { .. } | Error::MediaTooLarge { .. } => {
+            Then::GiveUp
+        }
         Error::Refused { status: 500, .. } => Then::GiveUp,
         _ if is_worth_retrying(status, headers) => Then::Retry(asked_wait(headers)),
         _ => Then::GiveUp,
     };
     Failure { error, then }
+}
+
+/// Whether a message says that a picture or document is too large, or that there are too many.
+fn is_media(message: &str) -> bool {
+    let names = ["image", "pdf", "document"].iter().any(|word| message.contains(word));
+    let limits = ["exceed", "maximum", "too large", "too many", "at most"].iter().any(|word| message.contains(word));
+    names && limits
+}
+
+/// The block that `messages.3.content.1…` names.
+fn place_in(message: &str) -> Option<(usize, usize)> {
+    let mut parts = message.split_once("messages.")?.1.split('.');
+    let said = parts.next()?.parse().ok()?;
+    let block = (parts.next()? == "content").then(|| parts.next())??;
+    let digits = block.find(|c: char| !c.is_ascii_digit()).unwrap_or(block.len());
+    Some((said, block[..digits].parse().ok()?))
 }
 
 #[cfg(test)]
@@ -210,6 +229,19 @@ mod tests {
         assert!(matches!(read(400, &named).error, Error::Overflow { tokens: None, limit: None, .. }));
         let failure = read(500, &json!({"error": "input length exceeds maximum context length"}));
         assert!(matches!(failure, Failure { error: Error::Overflow { .. }, then: Then::GiveUp }));
+    }
+
+    /// REACT-1: a picture that is too large is told from a request that is, with its place where the server names one.
+    #[test]
+    fn a_picture_that_is_too_large_is_named_by_its_place() {
+        let message =
+            "messages.2.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes";
+        let failure = judged(400, message);
+        assert!(matches!(failure.error, Error::MediaTooLarge { place: Some((2, 1)), .. }), "{failure:?}");
+        assert_eq!(failure.then, Then::GiveUp);
+        let pages = judged(400, "A maximum of 100 PDF pages may be provided.");
+        assert!(matches!(pages.error, Error::MediaTooLarge { place: None, .. }));
+        assert!(matches!(judged(400, "messages.0.content.1.image: field required").error, Error::Refused { .. }));
     }
 
     #[test]

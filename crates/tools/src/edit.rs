@@ -121,6 +121,14 @@ fn edit(path: &Path, input: &EditInput, scope: &Scope) -> Result<Output, Error> 
     Ok(Output::done(format!("Edited {shown} in {times}.\n{snippet}"), format!("Edited {times}")).with_changed(path))
 }
 
+/// A text with one exact piece of it replaced, as an edit asks for; or why it cannot be.
+pub fn edited(text: &str, input: &EditInput) -> Result<String, String> {
+    if input.old_string.is_empty() || input.old_string == input.new_string {
+        return Err("old_string has to name the text to replace, and new_string has to differ from it.".to_owned());
+    }
+    Ok(Change::find(text, input)?.apply(text).0)
+}
+
 /// What will be replaced, where, and by what: in the line endings of the file.
 struct Change {
     old: String,

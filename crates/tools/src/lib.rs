@@ -32,7 +32,7 @@ mod write;
 use std::sync::Arc;
 
 pub use bash::{Bash, BashInput};
-pub use edit::{Edit, EditInput};
+pub use edit::{Edit, EditInput, edited};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};
 pub use jobs::{Job, JobState, Jobs, NoSuchJob};

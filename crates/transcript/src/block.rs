@@ -21,8 +21,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::size::Size;
-use crate::text::elements;
-use canonical::{decode, decoded_len, literal};
+use crate::text::{Broken, Cursor, decoded_len};
+use canonical::{decode, literal};
 
 /// One content block, frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Block {
         Self {
             json: [r#"{"type":"text","text":"#, &literal, "}"].concat().into(),
             kind: Kind::Text,
-            size: Size::text(decoded_len(&literal)),
+            size: Size::text(decoded_len(&literal).unwrap_or_default()),
             sendable: !text.as_ref().trim().is_empty(),
         }
     }
@@ -130,6 +130,11 @@ impl Block {
     /// The bytes that are sent.
     pub fn json(&self) -> &str {
         &self.json
+    }
+
+    /// Whether the same is sent for both; at once where they are one and the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.json, &other.json) || self.json == other.json
     }
 
     /// What it is.
@@ -195,17 +200,24 @@ pub enum Outcome {
 
 /// The blocks of a message's `content`, which may be a string or an array.
 pub fn blocks_of(content: &RawValue) -> Vec<Block> {
-    blocks_in(content.get())
+    read_blocks(&mut Cursor::new(content.get())).unwrap_or_default()
 }
 
-/// The blocks of a message's `content`, which is known to be valid JSON.
-pub(crate) fn blocks_in(content: &str) -> Vec<Block> {
-    match elements(content) {
-        Some(parts) => parts.into_iter().map(Block::canonical).collect(),
-        None if content == "null" => Vec::new(),
-        None if content.starts_with('"') => vec![Block::text(decode(content))],
-        None => vec![Block::canonical(content)],
+/// Reads the blocks of a message's `content` where it stands.
+pub(crate) fn read_blocks(cursor: &mut Cursor<'_>) -> Result<Vec<Block>, Broken> {
+    let mut blocks = Vec::new();
+    match cursor.peek() {
+        Some(b'[') => cursor.elements(|cursor| Block::read(cursor).map(|block| blocks.push(block)))?,
+        Some(b'"') => {
+            let text = cursor.value()?;
+            decoded_len(text).ok_or(Broken::Shape)?;
+            blocks.push(Block::text(decode(text)));
+        }
+        Some(b'n') if cursor.value()? == "null" => {}
+        Some(b'n') => return Err(Broken::Shape),
+        _ => blocks.push(Block::read(cursor)?),
     }
+    Ok(blocks)
 }
 
 impl Serialize for Block {

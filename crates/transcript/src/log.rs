@@ -8,11 +8,11 @@
 mod aside;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use crate::block::Kind;
+use crate::block::{Block, Kind};
+use crate::commit::Extent;
 use crate::id::Id;
-use crate::line::{Body, Line, Writer};
+use crate::line::{Body, Line, Source, Writer};
 use crate::view::{Change, View};
 
 /// A session's lines and the view they project to.
@@ -80,12 +80,25 @@ impl Log {
         newest(&self.lines).is_none()
     }
 
-    /// The lines of messages from one on that a compaction would keep, in order.
-    pub fn kept_from(&self, first: &Id) -> Vec<Id> {
-        let lines = self.lines.iter().skip_while(|line| line.id.as_ref() != Some(first));
-        let said = |body: &Body| matches!(body, Body::User { .. } | Body::Assistant { .. } | Body::Attachment { .. });
-        let names = lines.filter(|line| !line.sidechain && said(&line.body)).filter_map(|line| line.id.as_ref());
-        names.filter(|id| self.view.has(id) && !self.view.is_taken_back(id)).cloned().collect()
+    /// The lines of messages that a compaction leaves standing, in order.
+    pub fn kept_by(&self, extent: &Extent) -> Vec<Id> {
+        let at = |id: &Id| self.lines.iter().position(|line| line.id.as_ref() == Some(id));
+        let covered = match extent {
+            Extent::Before(kept) => at(kept).map(|kept| 0..kept),
+            Extent::Span { first, last } => at(first).zip(at(last)).map(|(first, last)| first..last + 1),
+            Extent::Everything => None,
+        };
+        let Some(covered) = covered else { return Vec::new() };
+        let stands = |line: &Line| match &line.body {
+            // An earlier summary, before what is covered now.
+            Body::User { source: Source::Summary, .. } => line.parent.as_ref().is_some_and(|id| self.view.counts(id)),
+            Body::User { .. } | Body::Assistant { .. } | Body::Attachment { .. } => {
+                line.id.as_ref().is_some_and(|id| self.view.has(id) && !self.view.is_hidden(id))
+            }
+            _ => false,
+        };
+        let lines = self.lines.iter().enumerate().filter(|(at, line)| !covered.contains(at) && !line.sidechain);
+        lines.filter(|(_, line)| stands(line)).filter_map(|(_, line)| line.id.clone()).collect()
     }
 
     /// All lines, live or not.
@@ -128,34 +141,47 @@ fn live(lines: &[Line]) -> Vec<bool> {
     let mut live = vec![false; lines.len()];
     aside::mark_chain(lines, &place, &mut live, newest(lines));
     aside::mark_summaries(lines, &place, &mut live);
+    for (line, live) in lines.iter().zip(&mut live) {
+        *live |= !line.sidechain && matches!(line.body, Body::Commit(_) | Body::Prologue(_) | Body::Meta(_));
+    }
+    mark_branches(lines, &mut live);
+    for at in repeated {
+        live[at] = false; // written twice is said once
+    }
+    live
+}
+
+/// Marks what belongs to a live reply though the chain does not lead through it: its other lines, and the results of its
+/// calls.
+fn mark_branches(lines: &[Line], live: &mut [bool]) {
+    let is_said = |line: &Line| matches!(line.body, Body::Assistant { .. } | Body::User { .. });
+    if lines.iter().zip(&*live).all(|(line, live)| *live || line.sidechain || !is_said(line)) {
+        return;
+    }
     let replies: HashSet<&Id> = lines
         .iter()
-        .zip(&live)
+        .zip(&*live)
         .filter_map(|(line, live)| match &line.body {
             Body::Assistant { id, .. } if *live => Some(id),
             _ => None,
         })
         .collect();
-    let mut calls: HashSet<Arc<str>> = HashSet::new();
-    for (line, live) in lines.iter().zip(&mut live) {
+    let mut calls: HashSet<&str> = HashSet::new();
+    for (line, live) in lines.iter().zip(live).filter(|(line, _)| !line.sidechain) {
         match &line.body {
-            Body::Assistant { id, blocks, .. } if !line.sidechain && replies.contains(id) => {
+            Body::Assistant { id, blocks, .. } if replies.contains(id) => {
                 *live = true;
                 calls.extend(blocks.iter().filter_map(|block| match block.kind() {
-                    Kind::ToolUse { id, .. } => Some(id.clone()),
+                    Kind::ToolUse { id, .. } => Some(&**id),
                     _ => None,
                 }));
             }
-            Body::User { blocks, .. } if !line.sidechain => {
-                let answers = |id: &Arc<str>| calls.contains(id);
-                *live |= blocks.iter().any(|block| matches!(block.kind(), Kind::ToolResult { id, .. } if answers(id)));
+            Body::User { blocks, .. } if !*live => {
+                let answers =
+                    |block: &Block| matches!(block.kind(), Kind::ToolResult { id, .. } if calls.contains(&**id));
+                *live = blocks.iter().any(answers);
             }
-            Body::Commit(_) | Body::Prologue(_) | Body::Meta(_) => *live |= !line.sidechain,
             _ => {}
         }
     }
-    for at in repeated {
-        live[at] = false; // written twice is said once
-    }
-    live
 }

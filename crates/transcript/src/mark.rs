@@ -4,6 +4,8 @@
 //! cache looks at. The rules are the provider's (API.md): at most four, a look-back of twenty blocks from each, a
 //! minimum size, none on thinking or empty text.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, Kind};
@@ -41,12 +43,29 @@ pub struct Marks {
     pub ttl: Ttl,
 }
 
+/// Where a view meets the requests before it, in blocks from its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seams {
+    /// So many blocks did the newest reply answer: there the tail of the request before this one stood.
+    pub answered: usize,
+    /// What was rewritten since, from the first to behind the last.
+    pub rewritten: Option<Range<usize>>,
+}
+
+impl Seams {
+    /// Only where the previous tail stood.
+    pub fn answered(answered: usize) -> Self {
+        Self { answered, rewritten: None }
+    }
+}
+
 /// Places the breakpoints of a request: at the end of the static system blocks, the end of the system blocks, the tail,
-/// and where the previous request's tail stood. That one is given as a number of blocks ([`View::answered`]): with ten
-/// parallel calls the new tail is further away from it than the provider looks back.
+/// and where the previous request's tail stood: with ten parallel calls the new tail is further away from it than the
+/// provider looks back.
 ///
-/// [`View::answered`]: crate::view::View::answered
-pub fn mark(prologue: &Prologue, messages: &[Message], answered: usize, ttl: Ttl) -> Marks {
+/// Where old results were rewritten, the previous tail is gone from the cache. Then one breakpoint stands before the
+/// first of them, where the last such rewriting ended and was cached, and one behind the last, for the next.
+pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) -> Marks {
     let markable = |block: &Block| block.is_sendable() && *block.kind() != Kind::Thinking;
     let mut places = Vec::new();
     for (message, said) in messages.iter().enumerate() {
@@ -56,13 +75,29 @@ pub fn mark(prologue: &Prologue, messages: &[Message], answered: usize, ttl: Ttl
     let last_markable =
         |end: usize| places[..end.min(places.len())].iter().rposition(|place| markable(block_at(place)));
 
-    let tail = last_markable(places.len());
-    let before = last_markable(answered).filter(|&at| Some(at) != tail);
-    Marks {
-        system: system_marks(prologue),
-        messages: before.into_iter().chain(tail).map(|at| places[at]).collect(),
-        ttl,
+    let mut system = system_marks(prologue);
+    let mut ends = vec![seams.answered];
+    if let Some(rewritten) = &seams.rewritten {
+        ends = vec![rewritten.start, rewritten.end];
+        system.drain(..system.len().saturating_sub(1)); // the provider looks back that far
     }
+    ends.push(places.len());
+    let mut marked: Vec<usize> = ends.into_iter().filter_map(last_markable).collect();
+    marked.dedup();
+    Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl }
+}
+
+/// The breakpoints of a question beside the conversation: where the newest request's tail stood, and none behind it, since
+/// nothing will be read from there.
+pub fn mark_answered(prologue: &Prologue, messages: &[Message], answered: usize, ttl: Ttl) -> Marks {
+    let mut left = answered;
+    let mut sent = Vec::new();
+    for message in messages {
+        let count = message.blocks.len().min(left);
+        sent.push(Message { role: message.role, blocks: message.blocks[..count].to_vec() });
+        left -= count;
+    }
+    mark(prologue, &sent, &Seams::default(), ttl)
 }
 
 fn system_marks(prologue: &Prologue) -> Vec<usize> {
@@ -102,10 +137,10 @@ mod tests {
     /// request's tail stood; never more than four.
     #[test]
     fn breakpoints_stand_where_the_cache_will_be_read_next() {
-        let first = mark(&prologue(3, 1), &messages(&[2]), 0, Ttl::FiveMinutes);
+        let first = mark(&prologue(3, 1), &messages(&[2]), &Seams::answered(0), Ttl::FiveMinutes);
         assert_eq!(first.system, [0, 2]);
         assert_eq!(first.messages, [Place { message: 0, block: 1 }]);
-        let second = mark(&prologue(3, 1), &messages(&[2, 25, 25]), 2, Ttl::OneHour);
+        let second = mark(&prologue(3, 1), &messages(&[2, 25, 25]), &Seams::answered(2), Ttl::OneHour);
         assert_eq!(second.messages, [Place { message: 0, block: 1 }, Place { message: 2, block: 24 }]);
         assert_eq!(second.system.len() + second.messages.len(), 4);
     }
@@ -113,11 +148,21 @@ mod tests {
     /// CACHE-2: a prompt with one kind of system block gets one breakpoint for it, an empty one none.
     #[test]
     fn no_breakpoint_stands_twice_or_on_nothing() {
-        assert_eq!(mark(&prologue(2, 2), &[], 0, Ttl::FiveMinutes).system, [1]);
-        assert_eq!(mark(&prologue(2, 0), &[], 0, Ttl::FiveMinutes).system, [1]);
-        assert_eq!(mark(&prologue(0, 0), &[], 0, Ttl::FiveMinutes), Marks::default());
-        let same = mark(&prologue(0, 0), &messages(&[1]), 0, Ttl::FiveMinutes);
-        assert_eq!(mark(&prologue(0, 0), &messages(&[1]), 1, Ttl::FiveMinutes), same);
+        assert_eq!(mark(&prologue(2, 2), &[], &Seams::answered(0), Ttl::FiveMinutes).system, [1]);
+        assert_eq!(mark(&prologue(2, 0), &[], &Seams::answered(0), Ttl::FiveMinutes).system, [1]);
+        assert_eq!(mark(&prologue(0, 0), &[], &Seams::answered(0), Ttl::FiveMinutes), Marks::default());
+        let same = mark(&prologue(0, 0), &messages(&[1]), &Seams::answered(0), Ttl::FiveMinutes);
+        assert_eq!(mark(&prologue(0, 0), &messages(&[1]), &Seams::answered(1), Ttl::FiveMinutes), same);
+    }
+
+    /// CACHE-2: where old results were rewritten, breakpoints stand before the first and behind the last of them.
+    #[test]
+    fn what_was_rewritten_is_cached_at_both_ends() {
+        let seams = Seams { answered: 9, rewritten: Some(3..7) };
+        let marks = mark(&prologue(3, 1), &messages(&[1, 2, 4, 2, 4]), &seams, Ttl::FiveMinutes);
+        assert_eq!(marks.system, [2], "the provider looks back to the static part from there");
+        let places: Vec<(usize, usize)> = marks.messages.iter().map(|place| (place.message, place.block)).collect();
+        assert_eq!(places, [(1, 1), (2, 3), (4, 3)]);
     }
 
     /// CACHE-2: thinking cannot carry a breakpoint; the block before it does.
@@ -125,7 +170,7 @@ mod tests {
     fn thinking_carries_no_breakpoint() {
         let thinking = Block::parse(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
         let said = Message { role: Role::Assistant, blocks: vec![Block::text("x"), thinking] };
-        let marks = mark(&prologue(0, 0), &[said], 0, Ttl::FiveMinutes);
+        let marks = mark(&prologue(0, 0), &[said], &Seams::answered(0), Ttl::FiveMinutes);
         assert_eq!(marks.messages, [Place { message: 0, block: 0 }]);
     }
 }

@@ -1,8 +1,8 @@
 //! JSON read no further than it has to be.
 //!
 //! Most of a session file is never looked at, and to step over a value it is enough to know where its strings end and
-//! how deep its brackets are. So [`members`] and [`elements`] find the parts of a JSON text by their ends, as slices of
-//! it. They check its shape only: whoever keeps a part has to read it, or know that it is valid.
+//! how deep its brackets are. So a [`Cursor`] walks through a JSON text once and hands out its parts as slices of it.
+//! It checks the text's shape only: whoever keeps a part has to check it, or know that it is valid.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -55,25 +55,121 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// The members of an object in order, values as they were written. None if it is no object, or cut off.
-pub(crate) fn members(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
-    parts(json, (b'{', b'}'), 16, |cursor| {
-        let key = cursor.value().filter(|key| key.starts_with('"'))?;
-        cursor.take(b':')?;
-        Some((Text::read(key).ok()?.0, cursor.value()?))
-    })
+/// Why a text could not be read.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// It is cut off or no JSON; reading all of it strictly says where.
+    Shape,
+    /// A part of it is not what it should be.
+    Part(serde_json::Error),
 }
 
-/// The elements of an array as they were written. None if it is no array, or cut off.
-pub(crate) fn elements(json: &str) -> Option<Vec<&str>> {
-    parts(json, (b'[', b']'), 1, Cursor::value)
+impl From<serde_json::Error> for Broken {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Part(error)
+    }
+}
+
+/// A place in a JSON text.
+pub(crate) struct Cursor<'a> {
+    json: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the beginning.
+    pub(crate) fn new(json: &'a str) -> Self {
+        Self { json, at: 0 }
+    }
+
+    /// The next byte that is no white space.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.json.as_bytes().get(self.at).copied() {
+                Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
+                byte => return byte,
+            }
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Nothing may follow but white space.
+    pub(crate) fn end(&mut self) -> Result<(), Broken> {
+        if self.peek().is_none() { Ok(()) } else { Err(Broken::Shape) }
+    }
+
+    /// Passes over a value.
+    pub(crate) fn value(&mut self) -> Result<&'a str, Broken> {
+        let bytes = self.json.as_bytes();
+        let end = match self.peek() {
+            Some(b'"') => end_of_string(bytes, self.at).ok_or(Broken::Shape)?,
+            Some(b'{' | b'[') => end_of_nested(bytes, self.at).ok_or(Broken::Shape)?,
+            _ => {
+                let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\t' | b'\r');
+                bytes[self.at..].iter().position(is_end).map_or(bytes.len(), |len| self.at + len)
+            }
+        };
+        let value = self.json.get(self.at..end).filter(|value| !value.is_empty()).ok_or(Broken::Shape)?;
+        self.at = end;
+        Ok(value)
+    }
+
+    /// Walks through an object: `each` is given a key and passes over its value.
+    pub(crate) fn members(
+        &mut self,
+        mut each: impl FnMut(Cow<'a, str>, &mut Self) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        self.parts(b'{', b'}', |cursor| {
+            let key = cursor.value()?;
+            if !key.starts_with('"') || !cursor.take(b':') {
+                return Err(Broken::Shape);
+            }
+            each(Text::read(key)?.0, cursor)
+        })
+    }
+
+    /// Walks through an array: `each` passes over an element.
+    pub(crate) fn elements(&mut self, each: impl FnMut(&mut Self) -> Result<(), Broken>) -> Result<(), Broken> {
+        self.parts(b'[', b']', each)
+    }
+
+    fn parts(
+        &mut self,
+        open: u8,
+        close: u8,
+        mut each: impl FnMut(&mut Self) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        if !self.take(open) {
+            return Err(Broken::Shape);
+        }
+        if self.take(close) {
+            return Ok(());
+        }
+        loop {
+            each(self)?;
+            if !self.take(b',') {
+                return if self.take(close) { Ok(()) } else { Err(Broken::Shape) };
+            }
+        }
+    }
+
+    /// Passes over a byte if it is the next one.
+    fn take(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
 }
 
 /// The position just behind the string literal that starts at `open`.
 pub(crate) fn end_of_string(bytes: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     loop {
-        let found = at + memchr::memchr(b'"', bytes.get(at..)?)?;
+        let found = quote(bytes, at)?;
         // A quote is part of the text if it is escaped, and it is if the backslashes before it are odd in number.
         let backslashes = bytes[at..found].iter().rev().take_while(|&&byte| byte == b'\\').count();
         at = found + 1;
@@ -83,64 +179,44 @@ pub(crate) fn end_of_string(bytes: &[u8], open: usize) -> Option<usize> {
     }
 }
 
-fn parts<'a, T>(
-    json: &'a str,
-    (open, close): (u8, u8),
-    usual: usize,
-    read: impl Fn(&mut Cursor<'a>) -> Option<T>,
-) -> Option<Vec<T>> {
-    let mut cursor = Cursor { json, at: 0 };
-    let mut parts = Vec::with_capacity(usual);
-    cursor.take(open)?;
-    if cursor.take(close).is_none() {
-        loop {
-            parts.push(read(&mut cursor)?);
-            if cursor.take(b',').is_none() {
-                cursor.take(close)?;
-                break;
-            }
+/// How many times eight bytes are looked at before a search is worth its start: most strings are names and ids.
+const SHORT: usize = 5;
+
+/// The position of the next quote.
+fn quote(bytes: &[u8], mut at: usize) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    for _ in 0..SHORT {
+        let Some(eight) = bytes[at..].first_chunk() else { break };
+        // A byte that is a quote becomes zero, and only the lowest zero byte surely borrows from its high bit.
+        let other = u64::from_le_bytes(*eight) ^ (LOW * u64::from(b'"'));
+        let found = other.wrapping_sub(LOW) & !other & (LOW << 7);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
         }
+        at += 8;
     }
-    cursor.peek().is_none().then_some(parts)
+    memchr::memchr(b'"', &bytes[at..]).map(|found| at + found)
 }
 
-/// A place in a JSON text.
-struct Cursor<'a> {
-    json: &'a str,
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    /// The next byte that is no white space.
-    fn peek(&mut self) -> Option<u8> {
-        loop {
-            match self.json.as_bytes().get(self.at).copied() {
-                Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
-                byte => return byte,
-            }
-        }
+/// How many bytes the text of a string literal has, without decoding it. None if the literal is not valid.
+pub(crate) fn decoded_len(literal: &str) -> Option<usize> {
+    let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?.as_bytes();
+    // No early way out: so it is done many bytes at a time.
+    if rest.iter().fold(false, |control, byte| control | (*byte < b' ')) {
+        return None;
     }
-
-    /// Passes over a byte if it is the next one.
-    fn take(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
-    }
-
-    /// Passes over a value.
-    fn value(&mut self) -> Option<&'a str> {
-        let bytes = self.json.as_bytes();
-        let end = match self.peek()? {
-            b'"' => end_of_string(bytes, self.at)?,
-            b'{' | b'[' => end_of_nested(bytes, self.at)?,
-            _ => {
-                let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\t' | b'\r');
-                bytes[self.at..].iter().position(is_end).map_or(bytes.len(), |len| self.at + len)
-            }
+    let mut len = rest.len();
+    while let Some(found) = memchr::memchr(b'\\', rest) {
+        // `\n` is one byte; `\uXXXX` stands for two or three, a surrogate half for two.
+        let (written, meant) = match rest.get(found + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => (2, 1),
+            b'u' if rest.get(found + 2..found + 6)?.iter().all(u8::is_ascii_hexdigit) => (6, 2),
+            _ => return None,
         };
-        let value = self.json.get(self.at..end).filter(|value| !value.is_empty())?;
-        self.at = end;
-        Some(value)
+        len -= written - meant;
+        rest = &rest[found + written..];
     }
+    Some(len)
 }
 
 /// The position just behind the object or array that starts at `at`.
@@ -165,7 +241,40 @@ fn end_of_nested(bytes: &[u8], mut at: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn members(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+        let (mut cursor, mut all) = (Cursor::new(json), Vec::new());
+        let read = cursor.members(|key, cursor| cursor.value().map(|value| all.push((key, value))));
+        read.and_then(|()| cursor.end()).ok().map(|()| all)
+    }
+
+    fn elements(json: &str) -> Option<Vec<&str>> {
+        let (mut cursor, mut all) = (Cursor::new(json), Vec::new());
+        let read = cursor.elements(|cursor| cursor.value().map(|value| all.push(value)));
+        read.and_then(|()| cursor.end()).ok().map(|()| all)
+    }
+
+    proptest! {
+        /// What is kept of a string is what a strict reader would take.
+        #[test]
+        fn a_literal_is_valid_if_a_strict_reader_says_so(inside in r#"([a-z"/é\x01\n]|\\["\\/bfnrtux]|\\u[0-9a-fA-Fx]{4}){0,40}"#) {
+            let literal = format!("\"{inside}\"");
+            if end_of_string(literal.as_bytes(), 0) == Some(literal.len()) {
+                let strict = serde_json::from_str::<serde::de::IgnoredAny>(&literal);
+                prop_assert_eq!(decoded_len(&literal).is_some(), strict.is_ok(), "{}", literal);
+            }
+        }
+
+        /// Wherever the quotes are, they are found.
+        #[test]
+        fn a_string_ends_at_its_first_quote_that_is_not_escaped(inside in r#"([a-z\x01\u{80}-\u{ff}]|\\["\\]|!|#){0,99}"#) {
+            let text = format!("\"{inside}\",\"");
+            prop_assert_eq!(end_of_string(text.as_bytes(), 0), Some(inside.len() + 2));
+        }
+    }
 
     #[test]
     fn parts_are_found_by_their_ends() {

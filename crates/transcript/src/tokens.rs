@@ -126,14 +126,19 @@ impl Tally {
         self.estimator = estimator;
     }
 
-    pub(crate) fn prologue(&mut self, prologue: &Prologue) {
+    /// The estimate of what stands before the messages.
+    pub fn of_prologue(&self, prologue: &Prologue) -> u64 {
         let system: Size = prologue.system.iter().map(Block::size).sum();
         let tools: usize = prologue
             .tools
             .iter()
             .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
             .sum();
-        let tokens = self.estimate(system) + (tools as f64 / TEXT_BYTES) as u64;
+        self.estimate(system) + (tools as f64 / TEXT_BYTES) as u64
+    }
+
+    pub(crate) fn prologue(&mut self, prologue: &Prologue) {
+        let tokens = self.of_prologue(prologue);
         if self.context.is_some() {
             // The figure contains the old one.
             self.shifted += tokens.cast_signed() - self.prologue.cast_signed();

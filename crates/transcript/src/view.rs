@@ -6,10 +6,10 @@
 //! result, or two halves of one reply. A call that has no result gets one that says so; a result whose call is not
 //! there belongs to no item and is not shown.
 //!
-//! Commits act on items. An item remembers every cover that names it; the newest one that is not void owns it, and the
-//! first item a cover owns shows the cover's text in its place. Items behind a cover are still represented by it, so a
-//! later, wider cover may take them over. Since nothing is ever removed, voiding a commit is the same work as applying
-//! it, and the view is what it would be had the commit never been written.
+//! Commits act on items. Of the covers that name an item the newest one that is not void owns it, and the first item a
+//! cover owns shows the cover's text in its place. Items behind a cover are still represented by it, so a later, wider
+//! cover may take them over. Since nothing is ever removed, a commit can be voided at any time, and the view is what it
+//! would be had the commit never been written.
 //!
 //! Every change goes through [`View::refresh`], one item at a time; its count ([`View::visits`]) is the cost of a
 //! change. Appending visits one item, however long the session.
@@ -18,9 +18,10 @@
 
 mod cover;
 mod emit;
+mod entry;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::block::{Block, Kind};
 use crate::commit::{Act, Commit};
@@ -30,7 +31,8 @@ use crate::message::{Prologue, Usage};
 use crate::size::Size;
 use crate::tokens::Tally;
 
-use cover::CommitState;
+use cover::{CommitState, CoverKind};
+pub use entry::{Answered, Entry};
 
 /// What the model sees, kept up to date line by line.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +51,10 @@ pub struct View {
     commit_of_line: HashMap<Id, usize>,
     rewrites: HashMap<Arc<str>, Vec<Rewrite>>,
     last_reply: Option<usize>,
+    /// Prompts that are the user's own words.
+    said: Vec<usize>,
+    /// The first and the last reply whose results were rewritten since the newest reply came.
+    rewritten: Option<(usize, usize)>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,9 +62,7 @@ struct Item {
     /// The line that began it.
     line: Id,
     content: Content,
-    /// Commits that cover it, in the order of the log.
-    covers: Vec<usize>,
-    /// The one that counts.
+    /// The newest commit that covers it and counts.
     owner: Option<usize>,
     /// What it adds to the view right now.
     size: Size,
@@ -105,7 +109,8 @@ pub enum Change {
 }
 
 /// What a call without a result is answered with.
-const INTERRUPTED: &str = "[No result: the call was interrupted before it finished.]";
+static INTERRUPTED: LazyLock<Block> =
+    LazyLock::new(|| Block::text("[No result: the call was interrupted before it finished.]"));
 
 impl View {
     /// Takes the next live line and says where the view changed.
@@ -120,7 +125,7 @@ impl View {
         self.tally.written_by(line.writer, self.visible);
         match &line.body {
             Body::User { blocks, source: Source::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
-            Body::User { blocks, .. } => self.push_user(id, blocks),
+            Body::User { blocks, source } => self.push_user(id, blocks, *source),
             Body::Attachment { blocks } => self.push_prompt(id, blocks.clone()),
             Body::Assistant { id: reply, blocks, usage, .. } => self.push_assistant(id, reply, blocks, *usage),
             Body::Commit(commit) => self.push_commit(Some(id), commit),
@@ -166,9 +171,18 @@ impl View {
 
     /// Whether a line is out of the view because the user went back to before it.
     pub(crate) fn is_taken_back(&self, line: &Id) -> bool {
+        self.is_behind(line, &[CoverKind::Rewind])
+    }
+
+    /// Whether a line is out of the view for other programs as well: taken back, or behind a summary.
+    pub(crate) fn is_hidden(&self, line: &Id) -> bool {
+        self.is_behind(line, &[CoverKind::Rewind, CoverKind::Compact])
+    }
+
+    fn is_behind(&self, line: &Id, kinds: &[CoverKind]) -> bool {
         let Some(&item) = self.item_of_line.get(line) else { return false };
-        let covers = self.items[item].covers.iter().map(|&cover| &self.commits[cover]);
-        covers.into_iter().any(|cover| cover.counts() && cover.takes_back)
+        let mut covers = self.commits.iter().filter(|cover| kinds.contains(&cover.kind));
+        self.items[item].owner.is_some() && covers.any(|cover| cover.counts() && cover.covers(item))
     }
 
     fn push_prologue(&mut self, prologue: &Prologue) -> Change {
@@ -182,7 +196,7 @@ impl View {
     }
 
     /// Results go to the reply that called for them; the rest is a prompt of its own.
-    fn push_user(&mut self, line: &Id, blocks: &[Block]) -> Change {
+    fn push_user(&mut self, line: &Id, blocks: &[Block], source: Source) -> Change {
         let mut rest = Vec::new();
         for block in blocks {
             match block.kind() {
@@ -190,19 +204,22 @@ impl View {
                 _ => rest.push(block.clone()),
             }
         }
-        if rest.is_empty() { Change::Grew } else { self.push_prompt(line, rest) }
+        if rest.is_empty() {
+            return Change::Grew;
+        }
+        if source == Source::Said {
+            self.said.push(self.items.len());
+        }
+        self.push_prompt(line, rest)
     }
 
     fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) {
-        let Some(&item) = self.item_of_call.get(call) else { return };
-        if self.last_reply != Some(item) {
-            return;
-        }
+        let Some(item) = self.last_reply else { return };
         let Content::Reply { calls, .. } = &mut self.items[item].content else { return };
         let Some(open) = calls.iter_mut().find(|open| open.id == *call && open.result.is_none()) else { return };
         open.result = Some(block.clone());
-        self.item_of_line.entry(line.clone()).or_insert(item);
         self.tally.said(block.size());
+        self.item_of_line.entry(line.clone()).or_insert(item);
         self.show_result(item, call);
     }
 
@@ -222,6 +239,7 @@ impl View {
                 let item = self.push_item(line, Content::Reply { blocks: Vec::new(), calls: Vec::new() });
                 self.item_of_reply.insert(reply.clone(), item);
                 self.last_reply = Some(item);
+                self.rewritten = None;
                 self.tally.replied();
                 (item, Change::Grew)
             }
@@ -235,7 +253,7 @@ impl View {
                     if calls.iter().any(|call| call.id == *id) {
                         continue;
                     }
-                    let shown = Block::tool_result(id, &[Block::text(INTERRUPTED)], crate::Outcome::Failed);
+                    let shown = Block::tool_result(id, std::slice::from_ref(&INTERRUPTED), crate::Outcome::Failed);
                     calls.push(Call { id: id.clone(), result: None, shown });
                     opened.push(id.clone());
                 }
@@ -294,7 +312,7 @@ impl View {
 
     fn push_item(&mut self, line: &Id, content: Content) -> usize {
         let index = self.items.len();
-        self.items.push(Item { line: line.clone(), content, covers: Vec::new(), owner: None, size: Size::default() });
+        self.items.push(Item { line: line.clone(), content, owner: None, size: Size::default() });
         self.refresh(index);
         index
     }

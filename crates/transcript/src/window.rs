@@ -24,6 +24,10 @@ const WARNING_ROOM: u64 = 20_000;
 /// Room kept below the effective window so that a summary still fits.
 const BLOCKING_ROOM: u64 = 3_000;
 
+/// In a small window none of these rooms is more than this part of what it is taken from: of 32,000 tokens the fixed
+/// figures would leave nothing.
+const SMALL_SHARE: u64 = 3;
+
 /// What may say how large the window is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WindowHints<'a> {
@@ -95,22 +99,28 @@ impl Window {
             None => hints.max_context_tokens.unwrap_or(DEFAULT_WINDOW),
         };
         let size = hints.auto_compact_window.map_or(size, |cap| size.min(cap));
-        Self { size, effective: size.saturating_sub(hints.max_output.min(REPLY_ROOM)) }
+        Self { size, effective: size - hints.max_output.min(REPLY_ROOM).min(size / SMALL_SHARE) }
     }
 
     /// Where compaction is due.
     pub fn threshold(&self, auto: AutoCompact) -> u64 {
         match auto {
-            AutoCompact::On => self.effective.saturating_sub(COMPACT_ROOM),
+            AutoCompact::On => self.effective - COMPACT_ROOM.min(self.effective / SMALL_SHARE),
             AutoCompact::Off => self.effective,
         }
+    }
+
+    /// Where it becomes tight: warnings show, and the cheaper layers begin to work.
+    pub fn warning(&self, auto: AutoCompact) -> u64 {
+        let threshold = self.threshold(auto);
+        threshold - WARNING_ROOM.min(threshold / SMALL_SHARE)
     }
 
     /// How full it is with so many tokens in use.
     pub fn fill(&self, used: u64, auto: AutoCompact) -> Fill {
         let threshold = self.threshold(auto);
         let left = threshold.saturating_sub(used);
-        let warning = threshold.saturating_sub(WARNING_ROOM);
+        let warning = self.warning(auto);
         Fill {
             used,
             threshold,
@@ -161,6 +171,21 @@ mod tests {
         assert_eq!(window.threshold(AutoCompact::Off), 180_000);
         let small = Window::of(&WindowHints { configured: Some(200_000), max_output: 4_096, ..WindowHints::default() });
         assert_eq!(small.effective, 195_904);
+    }
+
+    /// TOK-5: in a small window every room shrinks, so that there is always a threshold to work below; from 100K on the
+    /// figures are the fixed ones.
+    #[test]
+    fn a_small_window_has_a_threshold_too() {
+        let limits = |size| {
+            let window =
+                Window::of(&WindowHints { configured: Some(size), max_output: 32_000, ..WindowHints::default() });
+            (window.effective, window.threshold(AutoCompact::On), window.warning(AutoCompact::On))
+        };
+        assert_eq!(limits(100_000), (80_000, 67_000, 47_000));
+        assert_eq!(limits(64_000), (44_000, 31_000, 20_667));
+        assert_eq!(limits(32_000), (21_334, 14_223, 9_482));
+        assert_eq!(limits(4_096), (2_731, 1_821, 1_214));
     }
 
     /// TOK-6: percent left is against the threshold; warning and error 20,000 below it; blocking 3,000 below the

@@ -1,5 +1,7 @@
 //! `cairn session`: looking at sessions, whoever wrote them.
 
+mod layers;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +73,36 @@ enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Bring back what a compaction, a snip or a collapse covers: the newest one, or the one named.
+    Expand {
+        /// Which session.
+        file: String,
+        /// The commit's uuid.
+        commit: Option<String>,
+        /// Only list what is covered by what, and change nothing.
+        #[arg(long)]
+        list: bool,
+        /// JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Play a session through the layers again, without a model: what each would do, and whether all holds.
+    Replay {
+        /// Which.
+        file: String,
+        /// The window, in tokens, instead of the model's.
+        #[arg(long, value_name = "TOKENS")]
+        window: Option<u64>,
+        /// Settings for the layers, as a file or as JSON.
+        #[arg(long, value_name = "FILE_OR_JSON")]
+        settings: Option<String>,
+        /// The size of summaries that are made up.
+        #[arg(long, value_name = "TOKENS", default_value_t = engine::replay::SUMMARY_TOKENS)]
+        summary_tokens: u64,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Copy a session under a new id; both can go on.
     Fork {
         /// Which.
@@ -122,6 +154,14 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
         SessionCommand::Show { file, json, at: Some(round) } => show(&at_round(&find(&place, file)?, *round)?, *json)?,
         SessionCommand::Export { file, jsonl } => export(&place, file, *jsonl)?,
         SessionCommand::Undo { file, commit, json } => undo(&place, file, commit.as_deref(), *json)?,
+        SessionCommand::Expand { file, commit, list, json } => {
+            layers::expand(&place, &find(&place, file)?, commit.as_deref(), *list, *json)?;
+        }
+        SessionCommand::Replay { file, window, settings, summary_tokens, json } => {
+            let asked =
+                layers::Asked { window: *window, settings: settings.as_deref(), summary_tokens: *summary_tokens };
+            return layers::replay(&place, &find(&place, file)?, &asked, *json);
+        }
         SessionCommand::Fork { file, json } => fork(&place, file, *json)?,
         SessionCommand::Rm { file, yes } => remove(&find(&place, file)?, *yes)?,
         SessionCommand::View { file, json } => view(&read(&place, file)?.log, *json)?,
@@ -132,7 +172,7 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
 }
 
 /// A file, or a session of this project by id.
-fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
     let path = place.directory.join(name);
     if path.is_file() || name.contains('/') || name.ends_with(".jsonl") {
         return Ok(path);
@@ -374,7 +414,7 @@ fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {
         Prologue { model, max_tokens: 1, ..Prologue::default() }.into()
     });
     let messages = view.messages();
-    let marks = mark(&prologue, &messages, view.answered(), Ttl::default());
+    let marks = mark(&prologue, &messages, &view.seams(), Ttl::default());
     let body = envelope::messages(&Request { prologue, messages, marks });
     if as_json {
         data!("{}", String::from_utf8_lossy(&body))?;

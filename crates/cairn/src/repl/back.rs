@@ -1,5 +1,6 @@
 //! Other places in time: another session, an earlier message of this one, and forward again.
 
+use engine::agent::compact::Part as Covered;
 use engine::rewind::{Rewound, Scope};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
@@ -31,6 +32,9 @@ pub(super) enum Choosing {
     Rewind(Vec<Id>),
     RewindScope(Id),
     Memory(Vec<String>),
+    CompactFrom(Vec<Id>, Option<String>),
+    CompactUpTo(Vec<Id>, Option<String>),
+    Snip(Vec<Id>),
 }
 
 impl Conversation {
@@ -121,6 +125,15 @@ impl Conversation {
                 Ok(())
             }
             Choosing::RewindScope(line) => self.rewind_to(&line, SCOPES[at].1),
+            Choosing::CompactFrom(mut lines, wish) => {
+                self.compacting = Some((wish, Covered::From(lines.swap_remove(at))));
+                Ok(())
+            }
+            Choosing::CompactUpTo(mut lines, wish) => {
+                self.compacting = Some((wish, Covered::UpTo(lines.swap_remove(at))));
+                Ok(())
+            }
+            Choosing::Snip(mut lines) => self.snip_before(&lines.swap_remove(at)),
             Choosing::Memory(paths) => {
                 self.memory_at(&paths[at]);
                 Ok(())

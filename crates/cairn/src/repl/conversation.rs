@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::agent::compact::Part as Covered;
 use engine::permission::{Answer, Approver, Question};
 use engine::{Agent, Event, Inbox};
 use futures_util::future::BoxFuture;
@@ -92,6 +93,8 @@ pub(super) struct Conversation {
     /// What the prompt is to hold.
     pub(super) prompt: Option<String>,
     pub(super) leaving: bool,
+    /// A compaction that was asked for: what is wished of it, and what it covers.
+    pub(super) compacting: Option<(Option<String>, Covered)>,
 }
 
 impl Conversation {
@@ -117,6 +120,7 @@ impl Conversation {
             choices: None,
             prompt: None,
             leaving: false,
+            compacting: None,
         }
     }
 

@@ -159,6 +159,7 @@ impl Repl {
         if let Some(text) = self.talk.prompt.take() {
             self.editor.set(&text);
         }
+        self.start_compaction();
         if self.talk.leaving {
             self.leave();
         }

@@ -4,6 +4,7 @@
 //! choice.
 
 use engine::Event;
+use engine::agent::compact::Part as Covered;
 use engine::agent::{End, Turn};
 use engine::permission::{Answer, Question};
 use tokio::sync::{mpsc, oneshot};
@@ -66,6 +67,13 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
     lines
 }
 
+/// What the agent is to do.
+enum Work<'a> {
+    Say(&'a str),
+    Shell(&'a str),
+    Compact(Option<String>, Covered),
+}
+
 struct Plain {
     talk: Conversation,
     input: mpsc::UnboundedReceiver<String>,
@@ -96,27 +104,41 @@ impl Plain {
             while self.talk.choices.is_some() {
                 self.choose().await?;
             }
+            if let Some((wish, part)) = self.talk.compacting.take() {
+                let turn = self.turn(Work::Compact(wish, part)).await;
+                self.tell(turn);
+            }
             return Ok(());
         }
-        let turn = self.turn(text).await;
+        let work = match text.strip_prefix('!') {
+            Some(command) => Work::Shell(command.trim()),
+            None => Work::Say(text),
+        };
+        let turn = self.turn(work).await;
+        self.tell(turn);
+        Ok(())
+    }
+
+    /// What the user should know about the end of a turn.
+    fn tell(&self, turn: Option<Turn>) {
         if let Some(trouble) = turn.as_ref().and_then(|turn| trouble(&turn.end)) {
             match turn.map(|turn| turn.end) {
                 Some(End::Failed(_) | End::NotWritten(_)) => talk!("error: {trouble}"),
                 _ => show!("\n{trouble}"),
             }
         }
-        Ok(())
     }
 
-    /// One turn, or a command of the user's own. Ctrl-C stops it.
-    async fn turn(&mut self, text: &str) -> Option<Turn> {
+    /// One turn, a command of the user's own, or a compaction. Ctrl-C stops it.
+    async fn turn(&mut self, work: Work<'_>) -> Option<Turn> {
         let mut agent = self.talk.agent.take()?;
-        let (cancel, shell) = (CancellationToken::new(), text.strip_prefix('!').map(str::trim));
-        let blocks = said(text, &self.talk.place.directory);
+        let (cancel, is_shell) = (CancellationToken::new(), matches!(work, Work::Shell(_)));
+        let directory = self.talk.place.directory.clone();
         let work = async {
-            let turn = match shell {
-                Some(command) => agent.shell(command, &cancel).await,
-                None => agent.turn(blocks, &cancel).await,
+            let turn = match work {
+                Work::Shell(command) => agent.shell(command, &cancel).await,
+                Work::Say(text) => agent.turn(said(text, &directory), &cancel).await,
+                Work::Compact(wish, part) => agent.compaction(wish, part, &cancel).await,
             };
             (agent, turn)
         };
@@ -134,7 +156,7 @@ impl Plain {
         while let Ok(event) = self.events.try_recv() {
             self.hear(&event);
         }
-        if shell.is_some() {
+        if is_shell {
             show!("{}", clean_lines(turn.text.trim_end()));
         }
         Some(turn)
@@ -220,7 +242,11 @@ impl Plain {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
             Event::Warning(text) => talk!("warning: {text}"),
-            _ => {}
+            _ => {
+                if let Some(text) = crate::told::of_layers(event) {
+                    show!("{}", clean_lines(&text));
+                }
+            }
         }
     }
 }

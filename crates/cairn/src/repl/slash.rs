@@ -22,6 +22,13 @@ pub(crate) const COMMANDS: &[Command] = &[
         about: "go back to before a message: conversation, files or both",
     },
     Command { name: "undo", argument: "", about: "undo the last rewind, conversation and files" },
+    Command {
+        name: "compact",
+        argument: "[WISH]",
+        about: "let a summary stand for what was said; `from` or `up-to`: for a part",
+    },
+    Command { name: "snip", argument: "", about: "drop what precedes a message from the window" },
+    Command { name: "context", argument: "", about: "what fills the window" },
     Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
@@ -37,6 +44,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
     match command {
         "permissions" => &["default", "acceptEdits", "plan", "bypassPermissions"],
         "model" => &["opus", "sonnet", "haiku"],
+        "compact" => &["from", "up-to"],
         _ => &[],
     }
 }

@@ -45,6 +45,15 @@ impl Repl {
         });
     }
 
+    /// Compacts, if that was asked for.
+    pub(super) fn start_compaction(&mut self) {
+        let Some((wish, part)) = self.talk.compacting.take() else { return };
+        self.work("compacting", |mut agent, cancel| async move {
+            let turn = agent.compaction(wish, part, &cancel).await;
+            (agent, turn)
+        });
+    }
+
     fn work<Work, Doing>(&mut self, doing: &str, work: Doing)
     where
         Doing: FnOnce(Agent, CancellationToken) -> Work,
@@ -142,12 +151,19 @@ impl Repl {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 self.remark(&format!("memory saved: {name}"), Look::of(Colour::Green));
             }
-            Event::Spilled { results, freed } => {
-                let results = count(results, "result", "results");
-                self.remark(&format!("{results} put into files, {freed} tokens kept out of the window"), Look::DIM);
-            }
             Event::Warning(text) => self.talk.page.warning(&text),
+            Event::Compacting { .. } => self.doing("compacting"),
             Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
+            Event::Spilled { .. }
+            | Event::Cleared { .. }
+            | Event::Compacted { .. }
+            | Event::CompactionFailed { .. }
+            | Event::NotesUpdated { .. }
+            | Event::CacheBroke(_) => {
+                if let Some(text) = crate::told::of_layers(&event) {
+                    self.remark(&text, Look::DIM);
+                }
+            }
         }
     }
 
@@ -250,6 +266,7 @@ pub(super) fn trouble(end: &End) -> Option<String> {
         End::Failed(error) => {
             format!("{error}{}", error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default())
         }
+        End::NoRoom(why) => why.clone(),
         End::NotWritten(error) => format!("the session could not be written: {error}"),
         End::Ended(Ending::OutputLimit) => "the answer was cut at the output limit".to_owned(),
         End::Ended(Ending::Refused) => "the model declined to answer".to_owned(),

@@ -206,7 +206,7 @@ fn tools_that_may_never_run_are_not_offered() {
 #[test]
 fn the_offer_can_be_limited_to_some_tools() {
     let stage = Stage::new("[[rule]]\nsay = 'Yes.'");
-    for (named, offer) in [("Grep,Read", vec!["Read", "Grep"]), ("", vec![])] {
+    for (named, offer) in [("Grep,Read", vec!["Read", "Grep", "History"]), ("", vec![])] {
         let ran = run(stage.cairn().args(["--tools", named, "-p", "hello"]));
         assert_eq!((ran.code, offered(&stage)), (Some(0), offer.into_iter().map(str::to_owned).collect()), "{named}");
     }

@@ -55,12 +55,14 @@ impl Agent {
             .await;
             written?;
         }
-        self.spill()?;
         self.touched(&calls, &scope)
     }
 
     /// Puts oversized results into files, before the model has seen them; previews stay in the view.
-    fn spill(&mut self) -> Result<(), Error> {
+    pub(super) fn spill(&mut self) -> Result<(), Error> {
+        if !self.layers.spill {
+            return Ok(());
+        }
         let limit = |tool: &str| match self.tools.iter().find(|known| known.name() == tool)?.limit() {
             Limit::Characters(characters) => Some(characters),
             Limit::Unlimited => None,

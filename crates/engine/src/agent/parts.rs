@@ -12,6 +12,7 @@ use transcript::{Prologue, Thinking};
 use super::Listener;
 use crate::error::Error;
 use crate::home::git_branch;
+use crate::layers::Layers;
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, prologue};
 use crate::run::Limits;
@@ -54,6 +55,8 @@ pub struct Parts {
     pub limits: Limits,
     /// How long the provider keeps the cached prefix.
     pub ttl: Ttl,
+    /// How it keeps within the window.
+    pub layers: Layers,
     /// Who hears of what happens.
     pub listener: Listener,
 }
@@ -76,6 +79,7 @@ impl Parts {
             approver: Arc::new(Nobody),
             limits: Limits::default(),
             ttl: Ttl::default(),
+            layers: Layers::default(),
             listener: Arc::new(|_| {}),
         }
     }

@@ -6,6 +6,7 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Block, Id, Reply, StopReason};
 
+use super::room::Room;
 use super::{Agent, NOT_RUN};
 use crate::error::Error;
 use crate::event::Event;
@@ -18,6 +19,7 @@ pub(super) enum Replied {
     Whole(Reply),
     Cancelled,
     Failed(provider::Error),
+    NoRoom(String),
 }
 
 /// What was heard of a reply so far.
@@ -35,8 +37,32 @@ impl Heard {
 }
 
 impl Agent {
+    /// Makes room and asks the model; where the provider finds the request too long, makes more room and asks again.
+    pub(super) async fn ask(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
+        match self.make_room(cancel).await? {
+            Room::Enough => {}
+            Room::None(why) => return Ok(Replied::NoRoom(why)),
+            Room::Cancelled => {
+                self.interrupt(Vec::new())?;
+                return Ok(Replied::Cancelled);
+            }
+        }
+        loop {
+            match self.call_model(round, cancel).await? {
+                Replied::Failed(error) if self.react(&error, cancel).await? => {}
+                replied => return Ok(replied),
+            }
+        }
+    }
+
+    /// The reply ended because the window is full: says whether room was made.
+    pub(super) async fn overflowed(&mut self, cancel: &CancellationToken) -> Result<bool, Error> {
+        let message = "the reply did not fit the window".to_owned();
+        self.react(&provider::Error::Overflow { tokens: None, limit: None, message }, cancel).await
+    }
+
     /// Sends the view and passes on what comes back.
-    pub(super) async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
+    async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
         if let Some(knowledge) = &mut self.knowledge {
             let chosen = knowledge.chosen().await;
             self.attach(chosen)?;
@@ -47,7 +73,7 @@ impl Agent {
         };
         let tokens = self.session.log().view().tally().count();
         (self.listener)(Event::RequestSent { round, tokens });
-        let mut events = self.model.stream(request);
+        let mut events = self.model.stream(request.clone());
         let mut heard = Heard::default();
         loop {
             let event = tokio::select! {
@@ -66,6 +92,7 @@ impl Agent {
                 }
                 Some(provider::Event::Done(reply)) => {
                     self.write_reply(&reply)?;
+                    self.account(&request, &reply)?;
                     (self.listener)(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));
                 }

@@ -89,6 +89,16 @@ keys! {
     RECALL = "recall", Kind::Switch, "Whether memories are brought up by themselves.";
     AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, "Whether there is memory.";
     MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, "Where memory lies. The project's committed settings have no say in it.";
+    AUTO_COMPACT = "autoCompact", Kind::Switch, "Whether a full window is compacted by itself.";
+    COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
+    MICROCOMPACT = "microcompact", Kind::Switch, "Whether old tool results are cleared to make room.";
+    TIME_MICROCOMPACT = "timeMicrocompact", Kind::Switch, "Whether old tool results are cleared when a session wakes up after an hour.";
+    MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, "How many of the newest results then stay; at least one does.";
+    NOTES = "notes", Kind::Switch, "Whether notes of the session are kept, for compaction.";
+    NOTES_COMPACT = "notesCompact", Kind::Switch, "Whether notes take the place of a summary.";
+    NOTES_SHARE = "notesShare", Kind::Count, "The share of a session's cost that notes may have, in percent; 0 is no limit.";
+    REACTIVE = "reactive", Kind::Switch, "Whether a request that the provider finds too long is made shorter and sent again.";
+    RESTORE_FILES = "restoreFiles", Kind::Count, "How many files that were read last are shown again after a compaction.";
     EXCLUDES = "claudeMdExcludes", Kind::Texts, "Patterns of instruction files that are not loaded.";
     MODE = "permissions.defaultMode", Kind::OneOf(&["default", "acceptEdits", "plan", "bypassPermissions"]), "How much may happen without asking.";
     ALLOW = "permissions.allow", Kind::Texts, "Rules for calls that run without asking.";

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::agent::{Parts, Turn};
 use engine::knowledge::{Knowledge, Selector};
+use engine::layers::Layers;
 use engine::permission::{Approver, Nobody};
 use engine::session::Fork;
 use engine::{Agent, Event, Home, Session, World};
@@ -15,6 +16,7 @@ use simulator::{Options, Script, Simulator};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
+use transcript::window::{Window, WindowHints};
 use transcript::{Block, Id};
 
 pub struct Stage {
@@ -23,17 +25,24 @@ pub struct Stage {
     pub events: Arc<Mutex<Vec<Event>>>,
     pub mode: Mode,
     pub approver: Arc<dyn Approver>,
+    pub layers: Layers,
+    /// What the clock has been moved by, in seconds.
+    pub moved: Arc<AtomicI64>,
 }
 
 impl Stage {
     pub async fn new(script: &str) -> Self {
-        let root = tempfile::tempdir().unwrap();
+        // In memory, where there is such a place: every line of a session is brought to the disk.
+        let shared = std::path::Path::new("/dev/shm");
+        let root = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let mut script = Script::parse(script).unwrap();
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
         script.vars.insert("project".into(), project.display().to_string());
         let simulator = Simulator::start(script, Options::default()).await.unwrap();
-        Self { simulator, root, events: Arc::default(), mode: Mode::BypassPermissions, approver: Arc::new(Nobody) }
+        let approver = Arc::new(Nobody);
+        let (events, moved, layers) = (Arc::default(), Arc::default(), Layers::default());
+        Self { simulator, root, events, mode: Mode::BypassPermissions, approver, layers, moved }
     }
 
     pub fn project(&self) -> PathBuf {
@@ -84,8 +93,8 @@ impl Stage {
     pub fn agent(&self, resume: Option<&str>) -> Agent {
         let project = self.project();
         let session = match resume {
-            Some(id) => Session::resume(&self.home(), &project, id, Fork::No, world(1_000)).unwrap().0,
-            None => Session::create(&self.home(), &project, None, world(0)).unwrap(),
+            Some(id) => Session::resume(&self.home(), &project, id, Fork::No, self.world(1_000)).unwrap().0,
+            None => Session::create(&self.home(), &project, None, self.world(0)).unwrap(),
         };
         let events = self.events.clone();
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
@@ -93,8 +102,28 @@ impl Stage {
         parts.max_tokens = 4_000;
         parts.policy.mode = self.mode;
         parts.approver = self.approver.clone();
+        parts.layers = self.layers.clone();
         parts.listener = Arc::new(move |event| events.lock().unwrap().push(event));
         Agent::new(session, parts).unwrap()
+    }
+
+    /// A clock that ticks a millisecond at every look, and ids that count.
+    fn world(&self, offset: i64) -> World {
+        let (ticks, moved, names) = (AtomicI64::new(0), self.moved.clone(), AtomicI64::new(offset));
+        World::new(
+            move || {
+                let moved = moved.load(Ordering::Relaxed) * 1_000;
+                jiff::Timestamp::from_millisecond(1_800_000_000_000 + moved + ticks.fetch_add(1, Ordering::Relaxed))
+                    .unwrap()
+            },
+            move |_| Id::from(format!("id-{}", names.fetch_add(1, Ordering::Relaxed))),
+        )
+    }
+
+    /// Time goes by, for the session and for the provider.
+    pub fn wait(&self, seconds: i64) {
+        self.moved.fetch_add(seconds, Ordering::Relaxed);
+        self.simulator.advance(std::time::Duration::from_secs(seconds.unsigned_abs()));
     }
 
     /// The shape of what the model saw last: one line a block, breakpoints as `*`.
@@ -135,16 +164,11 @@ fn number_calls(text: &str) -> String {
     ids.iter().enumerate().fold(text.to_owned(), number)
 }
 
-pub async fn say(agent: &mut Agent, text: &str) -> Turn {
-    agent.turn(vec![Block::text(text)], &CancellationToken::new()).await
+/// A model's window of so many tokens.
+pub fn window(size: u64) -> Window {
+    Window::of(&WindowHints { configured: Some(size), max_output: 32_000, ..WindowHints::default() })
 }
 
-/// A clock that ticks a second at every look, and ids that count.
-fn world(offset: i64) -> World {
-    let ticks = Arc::new(AtomicI64::new(0));
-    let names = AtomicI64::new(offset);
-    World::new(
-        move || jiff::Timestamp::from_second(1_800_000_000 + ticks.fetch_add(1, Ordering::Relaxed)).unwrap(),
-        move |_| Id::from(format!("id-{}", names.fetch_add(1, Ordering::Relaxed))),
-    )
+pub async fn say(agent: &mut Agent, text: &str) -> Turn {
+    agent.turn(vec![Block::text(text)], &CancellationToken::new()).await
 }

@@ -4,7 +4,10 @@ use files::{Ending, Lines, Text};
 use proptest::prelude::*;
 
 fn all(path: &std::path::Path, cap: usize) -> Vec<(u64, Vec<u8>, Option<u64>, Ending)> {
-    let mut lines = Lines::open(path).unwrap().with_cap(cap);
+    collect(Lines::open(path).unwrap().with_cap(cap))
+}
+
+fn collect(mut lines: Lines) -> Vec<(u64, Vec<u8>, Option<u64>, Ending)> {
     let mut all = Vec::new();
     while let Some(line) = lines.next().unwrap() {
         all.push(match line.text {
@@ -33,6 +36,22 @@ proptest! {
             }
         }
         prop_assert_eq!(rebuilt, bytes);
+    }
+
+    /// However a file is cut into parts, each line is read in one of them.
+    #[test]
+    fn parts_have_the_lines_of_the_whole(
+        bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..400),
+        cuts in proptest::collection::btree_set(1_u64..420, 0..6),
+        cap in 1_usize..50,
+    ) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let whole = Lines::open(file.path()).unwrap().with_cap(cap);
+        let ends: Vec<u64> = cuts.iter().copied().chain([u64::MAX]).collect();
+        let starts = [0].into_iter().chain(cuts.iter().copied());
+        let parts = starts.zip(ends).flat_map(|(start, end)| collect(whole.part(start..end).unwrap()));
+        prop_assert_eq!(parts.collect::<Vec<_>>(), all(file.path(), cap));
     }
 }
 

@@ -12,6 +12,8 @@ const MOST_MESSAGES: usize = 100_000;
 /// Longest name in a `tool_use` block.
 const LONGEST_NAME: usize = 200;
 
+/// The largest picture.
+const IMAGE_BYTES: usize = 5 * 1024 * 1024;
 const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// Block types whose fields are checked here, with the fields.
@@ -275,10 +277,14 @@ fn image(path: &str, block: &Value) -> Checked {
             if data.is_empty() {
                 return Err(invalid(&path, "image cannot be empty"));
             }
-            if STANDARD.decode(data).is_err() {
-                return Err(invalid(&format!("{path}.data"), "Input should be valid base64 data"));
+            match STANDARD.decode(data) {
+                Err(_) => Err(invalid(&format!("{path}.data"), "Input should be valid base64 data")),
+                Ok(bytes) if bytes.len() > IMAGE_BYTES => {
+                    let problem = format!("image exceeds 5 MB maximum: {} bytes > {IMAGE_BYTES} bytes", bytes.len());
+                    Err(invalid(&path, problem))
+                }
+                Ok(_) => Ok(()),
             }
-            Ok(())
         }
         "url" => required_text(&format!("{path}.source.url"), source, "url").map(|_| ()),
         "file" => required_text(&format!("{path}.source.file"), source, "file_id").map(|_| ()),

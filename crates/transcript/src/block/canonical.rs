@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::{Block, Kind};
 use crate::size::Size;
-use crate::text::{Text, elements, end_of_string, members};
+use crate::text::{Broken, Cursor, Text, decoded_len, end_of_string};
 
 /// Keys that come first, in this order; the rest follow in the order they arrived.
 const KEY_ORDER: [&str; 12] = [
@@ -29,17 +29,29 @@ const KEY_ORDER: [&str; 12] = [
 const ANNOTATIONS: [&str; 2] = ["cache_control", "cache_reference"];
 
 impl Block {
-    /// As [`Block::parse`], of what is known to be valid JSON and without building a tree: known keys first and in
-    /// order, values as they were written, annotations dropped.
+    /// As [`Block::parse`], of what is known to be valid JSON.
     pub(super) fn canonical(json: &str) -> Self {
-        let Some(members) = members(json) else { return Self::text(json) };
-        let mut entries: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(members.len());
-        for (key, value) in members {
+        Self::read(&mut Cursor::new(json)).unwrap_or_else(|_| Self::text(json))
+    }
+
+    /// Reads a block where it stands, without building a tree: known keys first and in order, values as they were
+    /// written, annotations dropped. What is kept is checked.
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Broken> {
+        if cursor.peek() != Some(b'{') {
+            let other = cursor.value()?;
+            check(other)?;
+            return Ok(Self::text(other));
+        }
+        let start = cursor.at();
+        let mut entries: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(4);
+        cursor.members(|key, cursor| {
+            let value = cursor.value()?;
             match entries.iter_mut().find(|(name, _)| *name == key) {
                 Some(entry) => entry.1 = value, // as every JSON reader: the last one counts
                 None => entries.push((key, value)),
             }
-        }
+            Ok(())
+        })?;
         let raw = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
         let text = |key: &str| -> Arc<str> { raw(key).map(decode).unwrap_or_default().into() };
         let kind = match raw("type").map(decode).as_deref() {
@@ -53,44 +65,58 @@ impl Block {
             Some("document") => Kind::Document,
             _ => Kind::Other,
         };
-        let mut out = String::with_capacity(json.len() + 32);
+        let written = cursor.at() - start;
+        let mut out = String::with_capacity(written + 32);
         let mut size = Size::default();
+        let mut lengths = [0; KEY_ORDER.len()];
         let is_result = matches!(kind, Kind::ToolResult { .. });
-        for key in KEY_ORDER {
+        for (key, length) in KEY_ORDER.into_iter().zip(&mut lengths) {
             match raw(key) {
                 Some("false") if is_result && key == "is_error" => {}
-                Some(value) if is_result && key == "content" => push_content(&mut out, value, &mut size),
-                None if is_result && key == "content" => push_content(&mut out, "null", &mut size),
-                Some(value) => push_entry(&mut out, key, value),
+                Some(value) if is_result && key == "content" => push_content(&mut out, value, &mut size)?,
+                None if is_result && key == "content" => push_content(&mut out, "null", &mut size)?,
+                Some(value) => *length = push_entry(&mut out, key, value)?,
                 None => {}
             }
         }
         for (key, value) in &entries {
             if !KEY_ORDER.contains(&key.as_ref()) && !ANNOTATIONS.contains(&key.as_ref()) {
-                push_entry(&mut out, key, value);
+                push_entry(&mut out, key, value)?;
             }
         }
         out.push_str(if out.is_empty() { "{}" } else { "}" });
+        let length = |key: &str| KEY_ORDER.iter().position(|name| *name == key).map_or(0, |at| lengths[at]);
         size += match &kind {
-            Kind::Text => Size::text(raw("text").map_or(0, decoded_len)),
-            Kind::Thinking => Size::text(raw("thinking").or(raw("data")).map_or(0, decoded_len)),
-            Kind::ToolUse { .. } => Size::call(raw("input").map_or(0, str::len)),
+            Kind::Text => Size::text(length("text")),
+            Kind::Thinking => Size::text(length(if raw("thinking").is_some() { "thinking" } else { "data" })),
+            Kind::ToolUse { .. } => Size::call(length("input")),
             Kind::ToolResult { .. } => Size::default(),
             Kind::Image | Kind::Document => Size::media(),
-            Kind::Other => Size::text(json.len()),
+            Kind::Other => Size::text(written),
         };
         let sendable = match &kind {
             Kind::Text => raw("text").is_some_and(|text| !is_blank(text)),
-            Kind::Thinking => ["signature", "data"].into_iter().filter_map(raw).any(|proof| decoded_len(proof) > 0),
+            Kind::Thinking => length("signature") + length("data") > 0,
             _ => true,
         };
-        Self { json: out.into(), kind, size, sendable }
+        Ok(Self { json: out.into(), kind, size, sendable })
     }
 }
 
-fn push_entry(out: &mut String, key: &str, value: &str) {
+/// Checks a value that is kept, and says how long it is: a string by its text, anything else as it was written.
+fn check(value: &str) -> Result<usize, Broken> {
+    if value.starts_with('"') {
+        return decoded_len(value).ok_or(Broken::Shape);
+    }
+    serde_json::from_str::<IgnoredAny>(value)?;
+    Ok(value.len())
+}
+
+fn push_entry(out: &mut String, key: &str, value: &str) -> Result<usize, Broken> {
     push_key(out, key);
+    let length = check(value)?;
     push_compact(out, value);
+    Ok(length)
 }
 
 fn push_key(out: &mut String, key: &str) {
@@ -106,30 +132,43 @@ fn push_key(out: &mut String, key: &str) {
 }
 
 /// A result's `content` may be a string, null or an array; here it is always an array of canonical blocks.
-fn push_content(out: &mut String, content: &str, size: &mut Size) {
+fn push_content(out: &mut String, content: &str, size: &mut Size) -> Result<(), Broken> {
     push_key(out, "content");
     out.push('[');
-    if let Some(parts) = elements(content) {
-        for (index, part) in parts.into_iter().enumerate() {
-            let part = if part.starts_with('"') { Block::text(decode(part)) } else { Block::canonical(part) };
-            if index > 0 {
-                out.push(',');
+    match content.as_bytes().first() {
+        Some(b'[') => {
+            let mut is_first = true;
+            Cursor::new(content).elements(|cursor| {
+                let part = if cursor.peek() == Some(b'"') {
+                    let text = cursor.value()?;
+                    check(text)?;
+                    Block::text(decode(text))
+                } else {
+                    Block::read(cursor)?
+                };
+                out.push_str(if std::mem::take(&mut is_first) { "" } else { "," });
+                out.push_str(&part.json);
+                *size += part.size.in_result();
+                Ok(())
+            })?;
+        }
+        Some(b'"') => {
+            let length = check(content)?;
+            if length > 0 {
+                *size += Size { result_bytes: length, ..Size::default() };
+                out.push_str(r#"{"type":"text","text":"#);
+                out.push_str(content);
+                out.push('}');
             }
-            out.push_str(&part.json);
-            *size += part.size.in_result();
         }
-    } else if content.starts_with('"') {
-        if content.len() > 2 {
-            *size += Size { result_bytes: decoded_len(content), ..Size::default() };
-            out.push_str(r#"{"type":"text","text":"#);
-            out.push_str(content);
-            out.push('}');
+        _ if content == "null" => {}
+        _ => {
+            *size += Size { result_bytes: check(content)?, ..Size::default() };
+            out.push_str(Block::text(content).json());
         }
-    } else if content != "null" {
-        *size += Size { result_bytes: content.len(), ..Size::default() };
-        out.push_str(Block::text(content).json());
     }
     out.push(']');
+    Ok(())
 }
 
 /// Copies a JSON value without the white space between its tokens.
@@ -162,24 +201,10 @@ fn is_blank(literal: &str) -> bool {
 
 /// A text as a JSON string literal.
 pub(super) fn literal(text: &str) -> String {
-    Value::from(text).to_string()
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// The text of a JSON string literal.
 pub(super) fn decode(literal: &str) -> Cow<'_, str> {
     Text::read(literal).unwrap_or_default().0
-}
-
-/// How many bytes the text of a JSON string literal has, without decoding it.
-pub(super) fn decoded_len(literal: &str) -> usize {
-    let bytes = literal.as_bytes();
-    let mut len = literal.len().saturating_sub(2);
-    let mut at = 0;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
-        // `\n` is one byte; `\uXXXX` stands for two or three, a surrogate half for two.
-        let (written, meant) = if bytes.get(at + found + 1) == Some(&b'u') { (6, 2) } else { (2, 1) };
-        len = len.saturating_sub(written - meant);
-        at += found + written;
-    }
-    len
 }

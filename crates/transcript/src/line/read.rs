@@ -7,11 +7,11 @@ use serde_json::from_str;
 use serde_json::value::RawValue;
 
 use super::{Body, Line, Malformed, SYNTHETIC_MODEL, Source, VERSION_PREFIX, Writer};
-use crate::block::blocks_in;
+use crate::block::{Block, blocks_of, read_blocks};
 use crate::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
 use crate::id::Id;
 use crate::message::{Prologue, StopReason, Usage};
-use crate::text::{Text, members};
+use crate::text::{Broken, Cursor, Text};
 
 /// The fields the view needs; all others are stepped over without being looked at.
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Wire<'a> {
     is_compact_summary: Option<bool>,
     is_visible_in_transcript_only: Option<bool>,
     is_api_error_message: Option<bool>,
-    message: Option<&'a RawValue>,
+    message: Option<WireMessage<'a>>,
     rendered: Option<&'a RawValue>,
     rendered_role: Option<&'a RawValue>,
     compact_metadata: Option<CompactMetadata>,
@@ -47,37 +47,49 @@ struct Wire<'a> {
 impl<'a> Wire<'a> {
     fn read(json: &'a str) -> Result<Self, serde_json::Error> {
         let mut wire = Self::default();
-        for (key, value) in members(json).ok_or_else(|| what_is_wrong(json))? {
-            match key.as_ref() {
-                "type" => wire.kind = Text::read(value)?,
-                "uuid" => wire.uuid = Text::read(value)?,
-                "parentUuid" => wire.parent_uuid = Text::read(value)?,
-                "logicalParentUuid" => wire.logical_parent_uuid = Text::read(value)?,
-                "timestamp" => wire.timestamp = Text::read(value)?,
-                "version" => wire.version = Text::read(value)?,
-                "subtype" => wire.subtype = Text::read(value)?,
-                "isSidechain" => wire.is_sidechain = from_str(value)?,
-                "isMeta" => wire.is_meta = from_str(value)?,
-                "isCompactSummary" => wire.is_compact_summary = from_str(value)?,
-                "isVisibleInTranscriptOnly" => wire.is_visible_in_transcript_only = from_str(value)?,
-                "isApiErrorMessage" => wire.is_api_error_message = from_str(value)?,
-                "message" => wire.message = from_str(value)?,
-                "rendered" => wire.rendered = from_str(value)?,
-                "renderedRole" => wire.rendered_role = from_str(value)?,
-                "compactMetadata" => wire.compact_metadata = from_str(value)?,
-                "microcompactMetadata" => wire.microcompact_metadata = from_str(value)?,
-                "snipMetadata" => wire.snip_metadata = from_str(value)?,
-                "replacements" => wire.replacements = from_str(value)?,
-                "commit" => wire.commit = from_str(value)?,
-                "meta" => wire.meta = from_str(value)?,
-                "cairn" => wire.cairn = from_str(value)?,
-                "firstArchivedUuid" => wire.first_archived_uuid = from_str(value)?,
-                "lastArchivedUuid" => wire.last_archived_uuid = from_str(value)?,
-                "summaryContent" => wire.summary_content = from_str(value)?,
-                _ => {}
-            }
+        let mut cursor = Cursor::new(json);
+        let read = cursor.members(|key, cursor| wire.read_member(&key, cursor));
+        match read.and_then(|()| cursor.end()) {
+            Ok(()) => Ok(wire),
+            Err(Broken::Shape) => Err(what_is_wrong(json)),
+            Err(Broken::Part(error)) => Err(error),
         }
-        Ok(wire)
+    }
+
+    fn read_member(&mut self, key: &str, cursor: &mut Cursor<'a>) -> Result<(), Broken> {
+        if key == "message" {
+            self.message = WireMessage::read(cursor)?;
+            return Ok(());
+        }
+        let value = cursor.value()?;
+        match key {
+            "type" => self.kind = Text::read(value)?,
+            "uuid" => self.uuid = Text::read(value)?,
+            "parentUuid" => self.parent_uuid = Text::read(value)?,
+            "logicalParentUuid" => self.logical_parent_uuid = Text::read(value)?,
+            "timestamp" => self.timestamp = Text::read(value)?,
+            "version" => self.version = Text::read(value)?,
+            "subtype" => self.subtype = Text::read(value)?,
+            "isSidechain" => self.is_sidechain = from_str(value)?,
+            "isMeta" => self.is_meta = from_str(value)?,
+            "isCompactSummary" => self.is_compact_summary = from_str(value)?,
+            "isVisibleInTranscriptOnly" => self.is_visible_in_transcript_only = from_str(value)?,
+            "isApiErrorMessage" => self.is_api_error_message = from_str(value)?,
+            "rendered" => self.rendered = from_str(value)?,
+            "renderedRole" => self.rendered_role = from_str(value)?,
+            "compactMetadata" => self.compact_metadata = from_str(value)?,
+            "microcompactMetadata" => self.microcompact_metadata = from_str(value)?,
+            "snipMetadata" => self.snip_metadata = from_str(value)?,
+            "replacements" => self.replacements = from_str(value)?,
+            "commit" => self.commit = from_str(value)?,
+            "meta" => self.meta = from_str(value)?,
+            "cairn" => self.cairn = from_str(value)?,
+            "firstArchivedUuid" => self.first_archived_uuid = from_str(value)?,
+            "lastArchivedUuid" => self.last_archived_uuid = from_str(value)?,
+            "summaryContent" => self.summary_content = from_str(value)?,
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -129,30 +141,45 @@ struct Rendered<'a> {
     content: &'a RawValue,
 }
 
+/// What a message says, as far as the view needs it.
 #[derive(Default)]
 struct WireMessage<'a> {
     id: Text<'a>,
     model: Text<'a>,
-    content: Option<&'a str>,
+    blocks: Vec<Block>,
     usage: Option<LenientUsage>,
     stop_reason: Option<StopReason>,
 }
 
 impl<'a> WireMessage<'a> {
-    /// Reads a message that is known to be valid JSON. What is in it may still be of another kind than it should.
-    fn read(json: &'a str) -> Option<Self> {
-        let mut message = Self::default();
-        for (key, value) in members(json)? {
-            match key.as_ref() {
-                "id" => message.id = Text::read(value).ok()?,
-                "model" => message.model = Text::read(value).ok()?,
-                "content" => message.content = Some(value).filter(|value| *value != "null"),
-                "usage" => message.usage = from_str(value).ok()?,
-                "stop_reason" => message.stop_reason = from_str(value).ok()?,
-                _ => {}
-            }
+    /// Reads a message where it stands. None if something in it is of another kind than it should be.
+    fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, Broken> {
+        if cursor.peek() != Some(b'{') {
+            cursor.value()?;
+            return Ok(None);
         }
-        Some(message)
+        let mut message = Self::default();
+        let mut is_other = false;
+        cursor.members(|key, cursor| {
+            if key == "content" {
+                message.blocks = read_blocks(cursor)?;
+                return Ok(());
+            }
+            let value = cursor.value()?;
+            let read = match key.as_ref() {
+                "id" => Text::read(value).map(|id| message.id = id),
+                "model" => Text::read(value).map(|model| message.model = model),
+                "usage" => from_str(value).map(|usage| message.usage = usage),
+                "stop_reason" => from_str(value).map(|stop| message.stop_reason = stop),
+                _ => Ok(()),
+            };
+            match read {
+                Err(error) if error.is_data() => is_other = true,
+                read => read?,
+            }
+            Ok(())
+        })?;
+        Ok((!is_other).then_some(message))
     }
 }
 
@@ -221,11 +248,12 @@ impl Wire<'_> {
         }
     }
 
-    fn body(&self) -> Body {
+    fn body(mut self) -> Body {
+        let message = self.message.take();
         match self.kind.0.as_ref() {
-            "user" => self.user(),
-            "assistant" => self.assistant(),
-            "attachment" => self.attachment(),
+            "user" => message.map_or(Body::Other, |message| self.user(message)),
+            "assistant" => message.map_or(Body::Other, |message| self.assistant(message)),
+            "attachment" => self.attachment(message),
             "system" => match self.subtype.0.as_ref() {
                 "compact_boundary" => self.compact(),
                 "microcompact_boundary" => self.clear(),
@@ -240,29 +268,24 @@ impl Wire<'_> {
         }
     }
 
-    fn message(&self) -> Option<WireMessage<'_>> {
-        self.message.and_then(|raw| WireMessage::read(raw.get()))
-    }
-
     /// Ours is a message. Claude Code's is data, and beside it what the model was shown: as the user's side, or as the
     /// system's, which is about that program's own tools and is left out.
-    fn attachment(&self) -> Body {
-        if let Some(message) = self.message() {
-            return Body::Attachment { blocks: message.blocks() };
+    fn attachment(&self, message: Option<WireMessage<'_>>) -> Body {
+        if let Some(message) = message {
+            return Body::Attachment { blocks: message.blocks };
         }
         let beside_user = self.rendered_role.is_some_and(|role| role.get() == "\"user\"");
         let rendered: Option<Vec<Rendered<'_>>> = self.rendered.and_then(|raw| from_str(raw.get()).ok());
         match rendered {
             Some(parts) if beside_user => {
-                Body::Attachment { blocks: parts.iter().flat_map(|part| blocks_in(part.content.get())).collect() }
+                Body::Attachment { blocks: parts.iter().flat_map(|part| blocks_of(part.content)).collect() }
             }
             _ => Body::Other,
         }
     }
 
-    fn user(&self) -> Body {
+    fn user(&self, message: WireMessage<'_>) -> Body {
         let summary = self.is_compact_summary.unwrap_or(false);
-        let Some(message) = self.message() else { return Body::Other };
         if self.is_visible_in_transcript_only.unwrap_or(false) && !summary {
             return Body::Other;
         }
@@ -271,11 +294,10 @@ impl Wire<'_> {
             (false, true) => Source::Injected,
             (false, false) => Source::Said,
         };
-        Body::User { blocks: message.blocks(), source }
+        Body::User { blocks: message.blocks, source }
     }
 
-    fn assistant(&self) -> Body {
-        let Some(message) = self.message() else { return Body::Other };
+    fn assistant(&self, message: WireMessage<'_>) -> Body {
         if message.model.0 == SYNTHETIC_MODEL || self.is_api_error_message.unwrap_or(false) {
             return Body::Other;
         }
@@ -283,9 +305,9 @@ impl Wire<'_> {
         let id = message.id.get().or(self.uuid.get()).map_or_else(|| Id::from(""), Id::from);
         Body::Assistant {
             id,
-            model: message.model.0.clone().into_owned(),
-            blocks: message.blocks(),
-            stop: message.stop_reason.clone(),
+            model: message.model.0.into_owned(),
+            blocks: message.blocks,
+            stop: message.stop_reason,
             usage: message.usage.map(Usage::from),
         }
     }
@@ -361,12 +383,6 @@ impl Wire<'_> {
     }
 }
 
-impl WireMessage<'_> {
-    fn blocks(&self) -> Vec<crate::block::Block> {
-        self.content.map(blocks_in).unwrap_or_default()
-    }
-}
-
 /// The text with escapes of lone surrogates replaced, or none if there are none.
 fn without_lone_surrogates(text: &str) -> Option<String> {
     let escape = |at: usize| -> Option<u16> {
@@ -389,4 +405,34 @@ fn without_lone_surrogates(text: &str) -> Option<String> {
         }
     }
     (copied > 0).then(|| out + &text[copied..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(content: &str) -> String {
+        format!(r#"{{"type":"user","uuid":"u","message":{{"role":"user","content":{content}}},"toolUseResult":[tru]}}"#)
+    }
+
+    /// LOG-2: what the view keeps is checked as a strict reader would; what it does not keep may be anything.
+    #[test]
+    fn a_message_that_is_no_json_is_malformed() {
+        for content in [r#""a\nb""#, r#"[{"type":"text","text":"a"}]"#, "null", "[]", "7", r#"["a",1]"#] {
+            assert!(Line::parse(line(content).as_bytes()).is_ok(), "{content}");
+        }
+        for content in [
+            "\"a\tb\"",
+            r#""\x""#,
+            "nul",
+            "[nul]",
+            r#"[{"type":"text","text":"\u12g4"}]"#,
+            r#"[{"type":"tool_use","id":"t","name":"n","input":{"a":01}}]"#,
+            r#"[{"type":"tool_result","tool_use_id":"t","content":"\q"}]"#,
+            r#"[{"type":"tool_result","tool_use_id":"t","content":[tru]}]"#,
+            r#"[{"type":"hologram","light":+1}]"#,
+        ] {
+            assert!(Line::parse(line(content).as_bytes()).is_err(), "{content}");
+        }
+    }
 }

@@ -32,8 +32,12 @@ pub(super) fn mark_chain(lines: &[Line], place: &HashMap<&Id, usize>, live: &mut
 
 /// Marks the summaries of compactions whose kept lines are live.
 pub(super) fn mark_summaries(lines: &[Line], place: &HashMap<&Id, usize>, live: &mut [bool]) {
+    // A line through which the chain leads when what was kept is live.
     let kept = |line: &Line| match &line.body {
-        Body::Commit(Commit { act: Act::Compact { extent: Extent::Before(kept), .. }, .. }) => place.get(kept).copied(),
+        Body::Commit(Commit { act: Act::Compact { extent, .. }, .. }) => match extent {
+            Extent::Before(through) | Extent::Span { last: through, .. } => place.get(through).copied(),
+            Extent::Everything => None,
+        },
         _ => None,
     };
     for (here, line) in lines.iter().enumerate() {

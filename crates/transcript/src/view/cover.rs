@@ -17,13 +17,21 @@ pub(super) struct CommitState {
     pub(super) text: Option<Vec<Block>>,
     /// The item that shows it.
     pub(super) anchor: Option<usize>,
-    /// Whether what it covers was taken back by the user.
-    pub(super) takes_back: bool,
+    /// Which kind of cover it is, if it is one.
+    pub(super) kind: CoverKind,
     /// How many undos that count name it.
     voids: usize,
     effect: Effect,
     /// Tokens it freed, where it says so.
     freed: Option<u64>,
+}
+
+/// Covers that other programs know of, and the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CoverKind {
+    Rewind,
+    Compact,
+    Other,
 }
 
 #[derive(Debug, Clone)]
@@ -44,8 +52,12 @@ impl CommitState {
             Act::Compact { .. } => None,
             _ => Some(Vec::new()),
         };
-        let takes_back = matches!(commit.act, Act::Rewind { .. });
-        Self { extent, text, anchor: None, takes_back, voids: 0, effect: effect.0, freed: commit.reason.freed }
+        let kind = match &commit.act {
+            Act::Rewind { .. } => CoverKind::Rewind,
+            Act::Compact { .. } => CoverKind::Compact,
+            _ => CoverKind::Other,
+        };
+        Self { extent, text, anchor: None, kind, voids: 0, effect: effect.0, freed: commit.reason.freed }
     }
 
     pub(super) fn counts(&self) -> bool {
@@ -54,6 +66,10 @@ impl CommitState {
 
     pub(super) fn awaits_text(&self) -> bool {
         self.text.is_none()
+    }
+
+    pub(super) fn covers(&self, item: usize) -> bool {
+        self.extent.iter().any(|range| range.contains(&item))
     }
 }
 
@@ -154,23 +170,27 @@ impl View {
     }
 
     fn cover(&mut self, commit: usize, counts: bool) -> Change {
-        let items: Vec<usize> = self.commits[commit].extent.iter().cloned().flatten().collect();
+        let older: Vec<usize> = if counts { Vec::new() } else { self.covers_before(commit).collect() };
         let mut owners = BTreeSet::from([commit]);
         let mut changed = Vec::new();
-        for item in items {
+        for item in self.commits[commit].extent.clone().into_iter().flatten() {
             self.visits += 1;
-            let covers = &mut self.items[item].covers;
-            match covers.binary_search(&commit) {
-                Err(place) if counts => covers.insert(place, commit),
-                Ok(place) if !counts => _ = covers.remove(place),
-                _ => {}
-            }
-            let owner = covers.iter().rev().copied().find(|&cover| self.commits[cover].counts());
-            let old = std::mem::replace(&mut self.items[item].owner, owner);
+            let old = self.items[item].owner;
+            let owner = if counts {
+                old.max(Some(commit)) // the newest
+            } else if old == Some(commit) {
+                older.iter().copied().find(|&cover| self.commits[cover].covers(item))
+            } else {
+                old
+            };
             if old != owner {
+                self.items[item].owner = owner;
                 owners.extend(old);
                 owners.extend(owner);
-                changed.push(item);
+                // From behind one cover to behind another, it shows no more than before.
+                if old.is_none() || owner.is_none() {
+                    changed.push(item);
+                }
             }
         }
         for owner in owners {
@@ -183,11 +203,16 @@ impl View {
         first.map_or(Change::Grew, Change::From)
     }
 
+    /// The covers older than a commit that count, the newest first.
+    fn covers_before(&self, commit: usize) -> impl Iterator<Item = usize> {
+        (0..commit).rev().filter(|&cover| !self.commits[cover].extent.is_empty() && self.commits[cover].counts())
+    }
+
     /// The first item a cover owns shows its text. Says which items that changes.
     fn find_anchor(&mut self, commit: usize) -> impl Iterator<Item = usize> + use<> {
         let state = &self.commits[commit];
         let owned = |&item: &usize| self.items[item].owner == Some(commit) && self.exists(item);
-        let anchor = state.extent.iter().cloned().flatten().filter(owned).min();
+        let anchor = state.extent.iter().filter_map(|range| range.clone().find(owned)).min();
         let old = std::mem::replace(&mut self.commits[commit].anchor, anchor);
         let both = if old == anchor { [None, None] } else { [old, anchor] };
         both.into_iter().flatten()
@@ -207,6 +232,10 @@ impl View {
             if let Some(&item) = self.item_of_call.get(id.as_str()) {
                 self.show_result(item, id);
                 first = Some(first.map_or(item, |first| first.min(item)));
+                if self.last_reply.is_some_and(|reply| item < reply) {
+                    let (from, to) = self.rewritten.unwrap_or((item, item));
+                    self.rewritten = Some((from.min(item), to.max(item)));
+                }
             }
         }
         first.map_or(Change::Grew, Change::From)

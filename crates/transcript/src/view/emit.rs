@@ -2,6 +2,7 @@
 
 use super::{Call, Content, Item, View};
 use crate::block::{Block, Kind};
+use crate::mark::Seams;
 use crate::message::{Message, Role};
 use crate::size::Size;
 
@@ -32,8 +33,13 @@ impl View {
 
     /// The view as messages: consecutive blocks of one role form one, and the first is the user's.
     pub fn messages(&self) -> Vec<Message> {
+        self.messages_before(self.items.len())
+    }
+
+    /// The messages of the items before one.
+    pub fn messages_before(&self, end: usize) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
-        for (_, role, block) in self.blocks() {
+        for (_, role, block) in self.blocks().take_while(|(item, _, _)| *item < end) {
             if messages.is_empty() && role == Role::Assistant {
                 messages.push(Message { role: Role::User, blocks: vec![Block::text(NO_START)] });
             }
@@ -45,12 +51,17 @@ impl View {
         messages
     }
 
-    /// How many blocks the newest reply answered: where the tail of the request before this one stood.
-    pub fn answered(&self) -> usize {
-        self.last_reply.map_or(0, |reply| self.blocks().take_while(|(item, _, _)| *item < reply).count())
+    /// Where the provider's cache can be read from, and where it is worth writing.
+    pub fn seams(&self) -> Seams {
+        let before = |end: usize| self.blocks().take_while(|(item, _, _)| *item < end).count();
+        Seams {
+            answered: self.last_reply.map_or(0, before),
+            rewritten: self.rewritten.map(|(first, last)| before(first)..before(last + 1)),
+        }
     }
 
-    /// The results of the newest reply's calls, as the tools returned them: the call's id, the tool, the result.
+    /// The results of the newest reply's calls that no commit has decided about, as the tools returned them: the call's
+    /// id, the tool, the result.
     pub fn fresh_results(&self) -> Vec<(&str, &str, &Block)> {
         let Some(Item { content: Content::Reply { blocks, calls }, .. }) =
             self.last_reply.map(|item| &self.items[item])
@@ -63,7 +74,8 @@ impl View {
                 _ => None,
             })
         };
-        let answered = calls.iter().filter_map(|call| Some((&*call.id, name(&call.id)?, call.result.as_ref()?)));
+        let undecided = calls.iter().filter(|call| !self.rewrites.contains_key(&call.id));
+        let answered = undecided.filter_map(|call| Some((&*call.id, name(&call.id)?, call.result.as_ref()?)));
         answered.collect()
     }
 
@@ -78,7 +90,7 @@ impl View {
         blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { id, .. } if open(id))).cloned().collect()
     }
 
-    fn blocks_of(&self, index: usize) -> impl Iterator<Item = (Role, &Block)> {
+    pub(super) fn blocks_of(&self, index: usize) -> impl Iterator<Item = (Role, &Block)> {
         let item = &self.items[index];
         let cover = item.owner.map(|owner| &self.commits[owner]).filter(|cover| cover.anchor == Some(index));
         let cover = cover.and_then(|cover| cover.text.as_deref()).unwrap_or_default();

@@ -162,6 +162,21 @@ fn claude_code_sends_what_our_compaction_keeps() {
     assert_eq!(sent[1..], *[&kept[..6], &more].concat());
 }
 
+/// Of a compaction in the middle it sends all that stands, though the summary first; we see it in its place.
+#[test]
+fn claude_code_sends_what_stands_around_our_compaction() {
+    let middle = |said: &mut Said| {
+        let (first, last) = (said.lines[2].clone(), said.lines[5].clone());
+        said.compact(Extent::Span { first, last });
+    };
+    let Some(mut sent) = sent_after(middle) else { return };
+    let summary = "user: summary: quartz and granite";
+    let around: Vec<&str> = ALL[..2].iter().chain(&ALL[6..]).copied().collect();
+    sent.theirs.iter_mut().for_each(|text| *text = text.trim_end().to_owned());
+    assert_eq!(sent.theirs, [&[summary], &around[..]].concat());
+    assert_eq!(sent.ours, [&around[..2], &[summary], &around[2..], &["assistant: Done."]].concat());
+}
+
 /// It honours a going back once something was said after it: our next line follows what was before.
 #[test]
 fn claude_code_goes_back_with_us() {

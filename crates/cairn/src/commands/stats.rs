@@ -1,0 +1,118 @@
+//! `cairn stats`: what sessions used, and what each layer saved.
+
+use engine::savings::{self, Saving};
+use engine::stats::Stats;
+use engine::{Home, record};
+use serde_json::json;
+use transcript::Log;
+
+use crate::exit::Code;
+use crate::out::{data, talk};
+use crate::setup::Place;
+use crate::style::Style;
+
+/// Longer files are left out, with a word.
+const MOST_BYTES: u64 = 200_000_000;
+
+/// What the sessions of this project used and cost, and what each layer saved.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cairn stats                    all sessions of this project
+  cairn stats 01890a5d           one of them
+  cairn stats --json | jq .layers")]
+pub(crate) struct StatsArgs {
+    /// One session: a file, an id, or the beginning of one.
+    file: Option<String>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Counts and prints.
+pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    let prices = place.settings(None)?.prices;
+    let logs = match &args.file {
+        Some(name) => vec![record::read(&super::session::find(&place, name)?)?.log],
+        None => all(&place.home, &place)?,
+    };
+    let figures: Vec<Stats> = logs.iter().map(|log| Stats::of(log, &prices)).collect();
+    let layers = savings::sum(logs.iter().map(|log| savings::of(log, &prices)));
+    if args.json {
+        data!("{}", json!({"sessions": figures, "layers": layers}))?;
+    } else {
+        print(&figures, &layers)?;
+    }
+    Ok(Code::Success)
+}
+
+fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<Log>> {
+    let mut logs = Vec::new();
+    for session in home.sessions(&place.directory)? {
+        if session.len > MOST_BYTES {
+            talk!("{} is left out: {} bytes", session.id, session.len);
+        } else if let Ok(record) = record::read(&session.path) {
+            logs.push(record.log);
+        }
+    }
+    Ok(logs)
+}
+
+fn print(figures: &[Stats], layers: &[Saving]) -> anyhow::Result<()> {
+    if figures.is_empty() {
+        talk!("No sessions here yet.");
+        return Ok(());
+    }
+    let sum = |of: fn(&Stats) -> u64| figures.iter().map(of).sum::<u64>();
+    let (uncached, written, read) =
+        (sum(|one| one.uncached_tokens), sum(|one| one.cache_write_tokens), sum(|one| one.cache_read_tokens));
+    let input = (uncached + written + read).max(1);
+    let cost: f64 = figures.iter().filter_map(|one| one.cost_usd).sum();
+    let forks: f64 = figures.iter().map(|one| one.fork_cost_usd).sum();
+    data!("sessions     {}, {} replies", figures.len(), figures.iter().map(|one| one.replies).sum::<usize>())?;
+    data!("input        {uncached} uncached, {written} written to the cache, {read} read from it")?;
+    data!("output       {}", sum(|one| one.output_tokens))?;
+    let worst = figures.iter().map(|one| one.rewrite_factor_per_window).fold(0.0, f64::max);
+    data!(
+        "cache        {:.1} % read; at most {worst:.2} written for a window filled",
+        read as f64 * 100.0 / input as f64
+    )?;
+    data!("cost         ${cost:.4}, of it ${forks:.4} for notes and summaries")?;
+    for (cause, count) in breaks(figures) {
+        data!("cache break  {cause}, {count}×")?;
+    }
+    if layers.is_empty() {
+        return Ok(());
+    }
+    let style = Style::stdout();
+    let head = format!(
+        "{:<9} {:>6} {:>12} {:>14} {:>10} {:>10}",
+        "layer", "times", "taken out", "not sent again", "saved", "cost"
+    );
+    data!("\n{}", style.bold(&head))?;
+    for one in layers {
+        data!(
+            "{:<9} {:>6} {:>12} {:>14} {:>10} {:>10}",
+            one.layer,
+            one.times,
+            one.freed_tokens,
+            one.unsent_tokens,
+            format!("${:.4}", one.saved_usd),
+            format!("${:.4}", one.cost_usd)
+        )?;
+    }
+    Ok(())
+}
+
+fn breaks(figures: &[Stats]) -> Vec<(String, usize)> {
+    let mut all: Vec<(String, usize)> = Vec::new();
+    for one in figures.iter().flat_map(|stats| &stats.breaks) {
+        let cause = if one.declared { one.cause.clone() } else { format!("unexplained: {}", one.cause) };
+        match all.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += 1,
+            None => all.push((cause, 1)),
+        }
+    }
+    all
+}

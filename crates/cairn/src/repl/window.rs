@@ -1,0 +1,99 @@
+//! The window: what fills it, and making room in it by hand.
+
+use engine::agent::compact::Part as Covered;
+use engine::filling::Filling;
+use transcript::Id;
+
+use super::back::Choosing;
+use super::conversation::Conversation;
+use super::first_line;
+use super::page::Part;
+use super::picker::Choice;
+use super::turns::count;
+use super::width::{Colour, Look, Span};
+
+/// How long the bar of a full window is.
+const BAR: u64 = 40;
+
+impl Conversation {
+    /// What fills the window, as bars.
+    pub(super) fn show_context(&mut self) {
+        let Some(agent) = &self.agent else { return };
+        let (filling, layers) = (agent.filling(), agent.layers());
+        let fill = layers.window.fill(filling.tokens, layers.auto_compact);
+        let threshold = layers.window.threshold(layers.auto_compact);
+        let heading = format!(
+            "{} of {} tokens, compaction is due at {threshold} ({} % left)",
+            filling.tokens, layers.window.size, fill.percent_left
+        );
+        self.page.begin(Part::Note);
+        self.page.line(&[Span::new(&heading, Look::BOLD)], 2);
+        self.bars(&filling, threshold);
+    }
+
+    fn bars(&mut self, filling: &Filling, threshold: u64) {
+        let room = threshold.saturating_sub(filling.tokens);
+        let widest = filling.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
+        let row = |name: &str, tokens: u64, end: String, look: Look| {
+            let cells = (tokens * BAR).div_ceil(threshold.max(1)).min(BAR) as usize;
+            let share = tokens * 100 / threshold.max(1);
+            [
+                Span::plain(&format!("{name:<widest$}  {tokens:>8}  {share:>3} %  ")),
+                Span::new(&"█".repeat(cells), look),
+                Span::new(&format!(" {end}"), Look::DIM),
+            ]
+        };
+        for part in &filling.parts {
+            let look = Look::of(if part.name.starts_with("result") { Colour::Yellow } else { Colour::Cyan });
+            self.page.line(&row(part.name, part.tokens, format!("×{}", part.count), look), 2);
+        }
+        self.page.line(&row("room", room, String::new(), Look::DIM), 2);
+    }
+
+    /// Makes room: all of it, or what follows or precedes a message that is chosen from a list.
+    pub(super) fn compact(&mut self, argument: &str) {
+        let wish = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        match argument.split_once(' ').unwrap_or((argument, "")) {
+            ("from", rest) => self
+                .choose_message("Summarise from which message on?", |lines| Choosing::CompactFrom(lines, wish(rest))),
+            ("up-to", rest) => self.choose_message("Summarise what precedes which message?", |lines| {
+                Choosing::CompactUpTo(lines, wish(rest))
+            }),
+            _ => self.compacting = Some((wish(argument), Covered::Everything)),
+        }
+    }
+
+    /// Drops what precedes a message that is chosen from a list.
+    pub(super) fn snip(&mut self) {
+        self.choose_message("Drop what precedes which message?", Choosing::Snip);
+    }
+
+    fn choose_message(&mut self, title: &str, what: impl FnOnce(Vec<Id>) -> Choosing) {
+        let Some(agent) = &self.agent else { return };
+        let points = agent.session().points();
+        if points.is_empty() {
+            self.hint = Some("nothing was said yet".into());
+            return;
+        }
+        let choice =
+            |point: &engine::rewind::Point| Choice { label: first_line(&point.text, 60), about: String::new() };
+        let choices = points.iter().map(choice).collect();
+        self.choose(title, choices, what(points.into_iter().map(|point| point.line).collect()));
+    }
+
+    pub(super) fn snip_before(&mut self, line: &Id) -> anyhow::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        match agent.session_mut().snip_before(line)? {
+            0 => self.hint = Some("there is nothing to drop: the newest reply and all after it stay".into()),
+            dropped => {
+                let id = agent.session().id();
+                let text = format!(
+                    "{} dropped from the window; cairn session undo {id} brings them back",
+                    count(dropped, "message", "messages")
+                );
+                self.page.note(&text, Look::PLAIN);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! Did the cache hold? After every reply, what was read from it is compared with what should have been.
+//!
+//! A session's requests grow at the end, so each should read what the one before it left in the cache. Where it reads
+//! much less, something changed: a commit, the prologue, or too much time went by. Those are declared, and explained
+//! here. A drop that nothing explains is a fault, ours or the provider's, and is reported with what differs.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use std::sync::Arc;
+use transcript::mark::Ttl;
+use transcript::{Block, Id, Prologue, Request, Usage};
+
+/// A smaller drop is noise.
+const LEAST_TOKENS: u64 = 2_000;
+/// And so is a smaller share.
+const LEAST_SHARE: f64 = 0.05;
+
+/// What changed between two requests on purpose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// The commit.
+    pub commit: Option<Id>,
+    /// Its layer, or what else it was.
+    pub what: String,
+}
+
+/// Why less was read from the cache than should have been.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "cause", rename_all = "kebab-case")]
+pub enum Cause {
+    /// A commit changed what had been sent.
+    Commit {
+        /// Its line.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        commit: Option<Id>,
+        /// Its layer.
+        layer: String,
+    },
+    /// What stands before the messages was changed.
+    Prologue {
+        /// Which parts.
+        parts: Vec<&'static str>,
+    },
+    /// The time the provider keeps it for had gone by.
+    Expired {
+        /// So many seconds.
+        seconds: i64,
+    },
+    /// A block that had been sent was sent otherwise, and nothing said why.
+    Changed {
+        /// Which block of the messages, from 0.
+        block: usize,
+        /// How it begins now.
+        begins: String,
+    },
+    /// The same bytes were sent; the provider did not have them any more.
+    Evicted,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Commit { layer, .. } => write!(f, "{layer}"),
+            Self::Prologue { parts } => write!(f, "changed: {}", parts.join(", ")),
+            Self::Expired { seconds } => write!(f, "{seconds} s went by, and the cache expired"),
+            Self::Changed { block, begins } => write!(f, "block {block} was sent otherwise: {begins}"),
+            Self::Evicted => write!(f, "the same bytes were sent; the provider no longer had them"),
+        }
+    }
+}
+
+/// A break of the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Break {
+    /// What should have been read.
+    pub expected: u64,
+    /// What was read.
+    pub read: u64,
+    /// Why.
+    #[serde(flatten)]
+    pub cause: Cause,
+}
+
+impl Break {
+    /// Whether it was meant: a decision, a setting, or time.
+    pub fn is_declared(&self) -> bool {
+        matches!(self.cause, Cause::Commit { .. } | Cause::Prologue { .. } | Cause::Expired { .. })
+    }
+}
+
+/// What was sent last, to compare with.
+#[derive(Debug, Clone, Default)]
+pub struct Detector {
+    last: Option<Sent>,
+    declared: Vec<Declared>,
+}
+
+#[derive(Debug, Clone)]
+struct Sent {
+    prologue: Arc<Prologue>,
+    blocks: Vec<Block>,
+    /// In the cache when its reply had begun.
+    cached: u64,
+    at: Timestamp,
+}
+
+impl Detector {
+    /// Something will be sent otherwise, on purpose.
+    pub fn declare(&mut self, declared: Declared) {
+        self.declared.push(declared);
+    }
+
+    /// A request was answered: says whether the cache held.
+    pub fn answered(&mut self, request: &Request, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<Break> {
+        let blocks: Vec<Block> = request.messages.iter().flat_map(|message| message.blocks.iter().cloned()).collect();
+        let cached = usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
+        let sent = Sent { prologue: request.prologue.clone(), blocks, cached, at: now };
+        let declared = std::mem::take(&mut self.declared);
+        let last = self.last.replace(sent)?;
+        let (expected, read) = (last.cached, usage.cache_read_input_tokens);
+        let lost = expected.saturating_sub(read);
+        if lost <= LEAST_TOKENS || (lost as f64) <= expected as f64 * LEAST_SHARE {
+            return None;
+        }
+        let sent = self.last.as_ref()?;
+        Some(Break { expected, read, cause: cause(&last, sent, declared, ttl) })
+    }
+}
+
+fn cause(last: &Sent, sent: &Sent, declared: Vec<Declared>, ttl: Ttl) -> Cause {
+    let parts = changed_parts(&last.prologue, &sent.prologue);
+    if !parts.is_empty() {
+        return Cause::Prologue { parts };
+    }
+    if let Some(Declared { commit, what }) = declared.into_iter().next() {
+        return Cause::Commit { commit, layer: what };
+    }
+    let kept = match ttl {
+        Ttl::FiveMinutes => SignedDuration::from_mins(5),
+        Ttl::OneHour => SignedDuration::from_hours(1),
+    };
+    let gone_by = sent.at.duration_since(last.at);
+    if gone_by >= kept {
+        return Cause::Expired { seconds: gone_by.as_secs() };
+    }
+    let differs = last.blocks.iter().zip(&sent.blocks).position(|(was, is)| !was.is_same(is));
+    let shorter = (sent.blocks.len() < last.blocks.len()).then_some(sent.blocks.len());
+    match differs.or(shorter) {
+        Some(block) => {
+            let begins =
+                sent.blocks.get(block).map(|block| block.json().chars().take(80).collect()).unwrap_or_default();
+            Cause::Changed { block, begins }
+        }
+        None => Cause::Evicted,
+    }
+}
+
+/// Which parts of the prologue differ.
+fn changed_parts(was: &Arc<Prologue>, is: &Arc<Prologue>) -> Vec<&'static str> {
+    if Arc::ptr_eq(was, is) {
+        return Vec::new();
+    }
+    let parts = [
+        ("model", was.model != is.model),
+        ("tools", was.tools != is.tools),
+        ("system", was.system != is.system),
+        ("thinking", was.thinking != is.thinking),
+        ("betas", was.betas != is.betas),
+        ("format", was.format != is.format),
+    ];
+    parts.into_iter().filter(|(_, changed)| *changed).map(|(part, _)| part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transcript::mark::Marks;
+    use transcript::{Message, Role};
+
+    fn request(prologue: &Arc<Prologue>, texts: &[&str]) -> Request {
+        let blocks = texts.iter().map(Block::text).collect();
+        let messages = vec![Message { role: Role::User, blocks }];
+        Request { prologue: prologue.clone(), messages, marks: Marks::default() }
+    }
+
+    fn usage(read: u64, written: u64) -> Usage {
+        Usage { cache_read_input_tokens: read, cache_creation_input_tokens: written, ..Usage::default() }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// CACHE-4: a drop of more than 5 % and 2,000 tokens is a break; commits, the prologue and time explain one, and a
+    /// changed block or a provider that forgot are told apart.
+    #[test]
+    fn a_break_is_told_with_its_cause() {
+        let one = Arc::new(Prologue { model: "m".into(), ..Prologue::default() });
+        let other = Arc::new(Prologue { model: "n".into(), ..Prologue::default() });
+        let short = Ttl::FiveMinutes;
+        let mut detector = Detector::default();
+        assert_eq!(detector.answered(&request(&one, &["a"]), &usage(0, 40_000), short, at(0)), None);
+        assert_eq!(detector.answered(&request(&one, &["a", "b"]), &usage(38_100, 5_000), short, at(1)), None, "noise");
+        let evicted = detector.answered(&request(&one, &["a", "b", "c"]), &usage(0, 44_000), short, at(2)).unwrap();
+        assert_eq!((evicted.expected, evicted.read, &evicted.cause), (43_100, 0, &Cause::Evicted));
+        assert!(!evicted.is_declared());
+        let changed = detector.answered(&request(&one, &["a", "X", "c"]), &usage(10_000, 34_000), short, at(3));
+        assert!(matches!(changed.unwrap().cause, Cause::Changed { block: 1, begins } if begins.contains('X')));
+        let expired = detector.answered(&request(&one, &["a", "X", "c"]), &usage(0, 44_000), short, at(400)).unwrap();
+        assert_eq!(expired.cause, Cause::Expired { seconds: 397 });
+        detector.declare(Declared { commit: Some("c1".into()), what: "compact".into() });
+        let compacted = detector.answered(&request(&one, &["s"]), &usage(4_000, 2_000), short, at(401)).unwrap();
+        assert!(compacted.is_declared());
+        assert_eq!(compacted.cause, Cause::Commit { commit: Some("c1".into()), layer: "compact".into() });
+        let model = detector.answered(&request(&other, &["s"]), &usage(0, 6_000), short, at(402)).unwrap();
+        assert_eq!(model.cause, Cause::Prologue { parts: vec!["model"] });
+    }
+}

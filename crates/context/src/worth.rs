@@ -1,0 +1,169 @@
+//! Is it worth it? The arithmetic behind every change of bytes that were already sent.
+//!
+//! The provider has cached what was sent. Taking tokens out of it saves reading them in the rounds to come, and costs
+//! writing everything behind them again. So a change pays when
+//!
+//! ```text
+//! cleared × read × rounds  >  suffix × (write − read)
+//! ```
+//!
+//! Prices are relative to input that is not cached.
+
+use std::fmt;
+
+use transcript::mark::Ttl;
+use transcript::price::Price;
+
+/// Rounds to come, when too little is known of the session.
+const USUAL_ROUNDS: u32 = 8;
+/// So many turns are looked at.
+const TURNS: usize = 5;
+/// With fewer nothing is known.
+const FEW_TURNS: usize = 3;
+
+/// What tokens cost, relative to input that is not cached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Writing to the cache.
+    pub write: f64,
+    /// Reading from it.
+    pub read: f64,
+    /// Output.
+    pub output: f64,
+}
+
+impl Rates {
+    /// The rates of a model; the usual ones where its price is not known.
+    pub fn of(price: Option<Price>, ttl: Ttl) -> Self {
+        let price = price.filter(|price| price.input > 0.0).unwrap_or(Price::new(1.0, 5.0));
+        let write = match ttl {
+            Ttl::FiveMinutes => price.cache_write_5m,
+            Ttl::OneHour => price.cache_write_1h,
+        };
+        Self { write: write / price.input, read: price.cache_read / price.input, output: price.output / price.input }
+    }
+}
+
+/// How long turns are in this session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// Rounds of the turns that are over, the newest last.
+    turns: Vec<u32>,
+    /// Rounds of the turn under way.
+    now: u32,
+}
+
+impl Pace {
+    /// A round is over.
+    pub fn round(&mut self) {
+        self.now += 1;
+    }
+
+    /// The user speaks: a new turn begins.
+    pub fn turn(&mut self) {
+        if self.now > 0 {
+            self.turns.push(std::mem::take(&mut self.now));
+            let old = self.turns.len().saturating_sub(TURNS);
+            self.turns.drain(..old);
+        }
+    }
+
+    /// Rounds to come: the median of the last turns.
+    pub fn expected(&self) -> u32 {
+        if self.turns.len() < FEW_TURNS {
+            return USUAL_ROUNDS;
+        }
+        let mut turns = self.turns.clone();
+        turns.sort_unstable();
+        turns[turns.len() / 2]
+    }
+
+    /// Rounds to come, for decisions that may wait: a turn that has gone on for long goes on for long.
+    pub fn expected_of_long_turns(&self) -> u32 {
+        self.expected().max(self.now)
+    }
+}
+
+/// A change of sent bytes, with its price.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sum {
+    /// Tokens that leave the view.
+    pub cleared: u64,
+    /// Tokens behind the first changed byte that stay, and have to be written again.
+    pub suffix: u64,
+    /// Rounds to come.
+    pub rounds: u32,
+    /// Prices.
+    pub rates: Rates,
+}
+
+impl Sum {
+    /// What it saves over the rounds to come.
+    pub fn saves(&self) -> f64 {
+        self.cleared as f64 * self.rates.read * f64::from(self.rounds)
+    }
+
+    /// What it costs.
+    pub fn costs(&self) -> f64 {
+        self.suffix as f64 * (self.rates.write - self.rates.read)
+    }
+
+    /// Whether it pays.
+    pub fn pays(&self) -> bool {
+        self.saves() > self.costs()
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} tokens × {:.2} × {} rounds saves {:.0}; writing {} again × {:.2} costs {:.0}",
+            self.cleared,
+            self.rates.read,
+            self.rounds,
+            self.saves(),
+            self.suffix,
+            self.rates.write - self.rates.read,
+            self.costs()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(cleared: u64, suffix: u64, rounds: u32) -> Sum {
+        Sum { cleared, suffix, rounds, rates: Rates::of(None, Ttl::FiveMinutes) }
+    }
+
+    /// MICRO-5: worked examples of the break-even sum, at five minutes and at an hour.
+    #[test]
+    fn a_change_pays_when_it_saves_more_than_it_costs() {
+        assert!(sum(30_000, 10_000, 8).pays(), "24,000 against 11,500");
+        assert!(!sum(10_000, 10_000, 8).pays(), "8,000 against 11,500");
+        assert!(!sum(30_000, 10_000, 3).pays(), "9,000 against 11,500");
+        assert!(sum(1, 0, 1).pays() && !sum(0, 1, 8).pays());
+        let hour = Sum { rates: Rates::of(None, Ttl::OneHour), ..sum(20_000, 10_000, 9) };
+        assert!(!hour.pays(), "18,000 against 19,000");
+        let text = sum(30_000, 10_000, 8).to_string();
+        assert_eq!(text, "30000 tokens × 0.10 × 8 rounds saves 24000; writing 10000 again × 1.15 costs 11500");
+    }
+
+    /// MICRO-5: rounds to come are the median of the last five turns; eight where fewer than three are known.
+    #[test]
+    fn the_rounds_to_come_are_the_median_of_the_last_turns() {
+        let mut pace = Pace::default();
+        let turn = |pace: &mut Pace, rounds: u32| {
+            (0..rounds).for_each(|_| pace.round());
+            pace.turn();
+            pace.expected()
+        };
+        assert_eq!([turn(&mut pace, 30), turn(&mut pace, 2)], [8, 8]);
+        assert_eq!(turn(&mut pace, 4), 4);
+        assert_eq!([turn(&mut pace, 4), turn(&mut pace, 4), turn(&mut pace, 1)], [4, 4, 4]);
+        (0..40).for_each(|_| pace.round());
+        assert_eq!((pace.expected(), pace.expected_of_long_turns()), (4, 40));
+    }
+}

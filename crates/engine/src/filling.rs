@@ -1,0 +1,83 @@
+//! What fills the window: how many tokens of what.
+
+use serde::Serialize;
+use transcript::block::Kind;
+use transcript::size::Size;
+use transcript::view::View;
+use transcript::{Id, Role};
+
+/// What fills the window.
+#[derive(Debug, Clone, Serialize)]
+pub struct Filling {
+    /// All of it, as it is counted.
+    pub tokens: u64,
+    /// Its parts, by estimate, in the order of the request.
+    pub parts: Vec<Part>,
+}
+
+/// One kind of what fills it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Part {
+    /// What it is.
+    pub name: &'static str,
+    /// How many there are.
+    pub count: usize,
+    /// Its tokens.
+    pub tokens: u64,
+}
+
+/// Whether a line is what somebody said, or was put beside it.
+pub type IsSaid<'a> = dyn Fn(&Id) -> bool + 'a;
+
+impl Filling {
+    /// Looks at a view. `is_said` tells the user's own words from what was put beside them.
+    pub fn of(view: &View, is_said: &IsSaid<'_>) -> Self {
+        let names = [
+            "summary",
+            "attachments",
+            "what you said",
+            "replies",
+            "tool calls",
+            "results",
+            "results in files",
+            "results cleared",
+            "pictures and documents",
+        ];
+        let mut sums = [(0, Size::default()); 9];
+        for entry in view.visible() {
+            for (role, block) in entry.shown() {
+                let place = match (role, block.kind()) {
+                    _ if entry.is_cover() => 0,
+                    (_, Kind::Image | Kind::Document) => 8,
+                    (_, Kind::ToolUse { .. }) => 4,
+                    (_, Kind::ToolResult { .. }) if block.size().media > 0 => 8,
+                    (_, Kind::ToolResult { id, .. }) => {
+                        let whole = entry.calls().find(|call| call.id == id).and_then(|call| call.result);
+                        match whole {
+                            Some(whole) if whole.is_same(block) => 5,
+                            _ if block.json().contains("<persisted-output>") => 6,
+                            _ if block.json().contains(transcript::commit::CLEARED) => 7,
+                            _ => 5,
+                        }
+                    }
+                    (Role::Assistant, _) => 3,
+                    (Role::User, _) if entry.is_original() && is_said(entry.line()) => 2,
+                    (Role::User, _) => 1,
+                };
+                sums[place].0 += 1;
+                sums[place].1 += block.size();
+            }
+        }
+        let tally = view.tally();
+        let mut parts = Vec::new();
+        if let Some(prologue) = view.prologue() {
+            let tools = transcript::Prologue { system: Vec::new(), ..(**prologue).clone() };
+            let (all, tools) = (tally.of_prologue(prologue), tally.of_prologue(&tools));
+            parts.push(Part { name: "system prompt", count: prologue.system.len(), tokens: all - tools });
+            parts.push(Part { name: "tools", count: prologue.tools.len(), tokens: tools });
+        }
+        let said = names.into_iter().zip(sums).filter(|(_, (count, _))| *count > 0);
+        parts.extend(said.map(|(name, (count, size))| Part { name, count, tokens: tally.estimate(size) }));
+        Self { tokens: tally.count(), parts }
+    }
+}

@@ -1,0 +1,155 @@
+//! What each layer saved, against the same session without it.
+//!
+//! What a layer takes out of the view is not read again in the rounds that follow, up to the next compaction, which
+//! would have taken it out anyway; and what it kept out before it was sent is not even written. Against that stand what
+//! it cost: forks, and what had to be written again because sent bytes changed. Tokens are those of the log's commits;
+//! money is at the prices of the model that answered.
+
+use serde::Serialize;
+use transcript::commit::{Act, Commit};
+use transcript::line::{Body, Line};
+use transcript::price::{Price, Prices};
+use transcript::{Id, Log, Usage};
+
+use crate::layers::Fact;
+
+/// The layers, in their order.
+const LAYERS: [&str; 5] = ["spill", "clear", "notes", "compact", "snip"];
+
+/// What a layer did for a session, or for many.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Saving {
+    /// Which layer.
+    pub layer: &'static str,
+    /// How often it acted.
+    pub times: usize,
+    /// Tokens it took or kept out of the view.
+    pub freed_tokens: u64,
+    /// Tokens that were not sent because of it, over all rounds.
+    pub unsent_tokens: u64,
+    /// What that would have cost, in dollars.
+    pub saved_usd: f64,
+    /// What it cost itself: forks, and writing again what had to be.
+    pub cost_usd: f64,
+}
+
+/// What took tokens out of the view, and when.
+struct Taken {
+    layer: usize,
+    freed: u64,
+    /// The round before which it happened.
+    round: usize,
+    was_sent: bool,
+}
+
+/// What each layer saved in a session.
+pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
+    let mut savings: Vec<Saving> = LAYERS.iter().map(|layer| Saving { layer, ..Saving::default() }).collect();
+    let price = log.lines().iter().rev().find_map(|line| match &line.body {
+        Body::Assistant { model, .. } => prices.of(model),
+        _ => None,
+    });
+    let (mut taken, mut ends) = (Vec::new(), Vec::new());
+    let (mut round, mut last) = (0, None);
+    let (mut changed, mut written): (Option<usize>, u64) = (None, 0);
+    for line in log.lines().iter().filter(|line| !line.sidechain) {
+        match &line.body {
+            Body::Assistant { id, usage, .. } if last != Some(id) => {
+                (round, last) = (round + 1, Some(id));
+                let now = usage.unwrap_or_default().cache_creation_input_tokens;
+                if let (Some(layer), Some(price)) = (changed.take(), price) {
+                    // More was written than in the round before: what had been sent already.
+                    let again = now.saturating_sub(written) as f64;
+                    savings[layer].cost_usd += again * (price.cache_write_5m - price.cache_read) / 1_000_000.0;
+                } else {
+                    written = now;
+                }
+            }
+            Body::Commit(commit) if counts(log, line) => {
+                if let Some((layer, freed, was_sent)) = taken_by(commit) {
+                    taken.push(Taken { layer, freed, round, was_sent });
+                    changed = was_sent.then_some(layer).or(changed);
+                }
+                if matches!(commit.act, Act::Compact { .. }) {
+                    ends.push(round);
+                }
+            }
+            Body::Meta(_) => cost(line, prices, price, &mut savings),
+            _ => {}
+        }
+    }
+    for one in taken {
+        let end = ends.iter().copied().find(|end| *end > one.round).unwrap_or(round);
+        let rounds = end.saturating_sub(one.round) as u64;
+        let saving = &mut savings[one.layer];
+        saving.times += 1;
+        saving.freed_tokens += one.freed;
+        saving.unsent_tokens += one.freed * rounds;
+        if let Some(price) = price {
+            let written = if one.was_sent || rounds == 0 { 0.0 } else { price.cache_write_5m - price.cache_read };
+            let read = rounds as f64 * price.cache_read;
+            saving.saved_usd += one.freed as f64 * (read + written) / 1_000_000.0;
+        }
+    }
+    savings.retain(|saving| saving.times > 0 || saving.cost_usd > 0.0);
+    savings
+}
+
+/// Adds up what layers saved in several sessions.
+pub fn sum(sessions: impl IntoIterator<Item = Vec<Saving>>) -> Vec<Saving> {
+    let mut all: Vec<Saving> = LAYERS.iter().map(|layer| Saving { layer, ..Saving::default() }).collect();
+    for saving in sessions.into_iter().flatten() {
+        let Some(sum) = all.iter_mut().find(|sum| sum.layer == saving.layer) else { continue };
+        sum.times += saving.times;
+        sum.freed_tokens += saving.freed_tokens;
+        sum.unsent_tokens += saving.unsent_tokens;
+        sum.saved_usd += saving.saved_usd;
+        sum.cost_usd += saving.cost_usd;
+    }
+    all.retain(|saving| saving.times > 0 || saving.cost_usd > 0.0);
+    all
+}
+
+fn counts(log: &Log, line: &Line) -> bool {
+    line.id.as_ref().is_none_or(|id: &Id| log.view().counts(id))
+}
+
+/// Which layer a commit is of, what it freed, and whether that had been sent.
+fn taken_by(commit: &Commit) -> Option<(usize, u64, bool)> {
+    let freed = commit.reason.freed.unwrap_or(0);
+    match &commit.act {
+        Act::Spill { .. } => Some((0, freed, false)),
+        Act::Clear { .. } => Some((1, freed, true)),
+        Act::Compact { pre_tokens, .. } => Some((3, commit.reason.freed.unwrap_or(*pre_tokens), true)),
+        Act::Snip { .. } => Some((4, freed, true)),
+        _ => None,
+    }
+}
+
+/// What a line says a layer cost.
+fn cost(line: &Line, prices: &Prices, price: Option<Price>, savings: &mut [Saving]) {
+    match Fact::of(line) {
+        Some(Fact::Side { agent, model, usage }) => {
+            let layer = if agent == "notes" { 2 } else { 3 };
+            savings[layer].cost_usd += prices.of(&model).map_or(0.0, |price: Price| price.cost(&usage));
+            savings[layer].times += usize::from(agent == "notes");
+        }
+        Some(Fact::NotesUsed { saved }) => {
+            if let Some(price) = price {
+                savings[2].saved_usd += saved as f64 * price.input / 1_000_000.0;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What all requests of a session cost that are not in its log.
+pub fn of_forks(log: &Log) -> Vec<(String, String, Usage)> {
+    let facts = log.lines().iter().filter_map(Fact::of);
+    let forks = facts.filter_map(|fact| match fact {
+        Fact::Side { agent, model, usage } => Some((agent, model, usage)),
+        _ => None,
+    });
+    forks.collect()
+}

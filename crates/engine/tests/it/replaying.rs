@@ -1,0 +1,51 @@
+use std::path::Path;
+
+use context::micro::When;
+use engine::layers::Layers;
+use engine::record;
+use engine::replay::{SUMMARY_TOKENS, replay};
+
+use crate::stage::{Stage, say, window};
+use crate::worker;
+
+/// REACT-3: every recorded session of other agents plays through the layers at any window: calls keep their results, the
+/// view keeps within the window, and nothing that was sent changes without a commit that says so.
+/// (Runs where the recordings lie beside the project.)
+#[test]
+fn recorded_sessions_play_at_every_window() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/transcripts");
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut played = 0;
+    for path in
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+    {
+        for size in [32_000, 64_000, 100_000, 200_000] {
+            for when in [When::Window, When::Economy] {
+                let layers = Layers { window: window(size), when, ..Layers::default() };
+                let replayed = replay(record::lines(&path).unwrap().0, &layers, SUMMARY_TOKENS);
+                assert_eq!(replayed.broken, [""; 0], "{} at {size}", path.display());
+                assert!(replayed.rounds.len() > 5, "{}", path.display());
+                played += 1;
+            }
+        }
+    }
+    assert!(played >= 6 * 8);
+}
+
+/// REACT-3: a session of our own, played again with the settings it had, does what it did.
+#[tokio::test]
+async fn a_session_played_again_does_the_same() {
+    let mut stage = Stage::new(&worker::script(40)).await;
+    worker::equip(&stage.project(), 9_000);
+    stage.layers.window = window(100_000);
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Do all the steps.").await;
+    let (lines, _) = record::lines(agent.session().path()).unwrap();
+    let replayed = replay(lines, &stage.layers, SUMMARY_TOKENS);
+    assert_eq!(replayed.broken, [""; 0]);
+    assert_eq!(replayed.rounds.len(), 41);
+    let layers: Vec<&str> = replayed.rounds.iter().flat_map(|round| &round.commits).map(|done| done.layer).collect();
+    let events = stage.events.lock().unwrap();
+    let cleared = events.iter().filter(|event| matches!(event, engine::Event::Cleared { .. })).count();
+    assert!(cleared > 0 && layers.len().abs_diff(cleared) <= 1 && layers.iter().all(|layer| *layer == "clear"));
+}
