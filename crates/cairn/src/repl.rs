@@ -184,7 +184,7 @@ impl Repl {
             None => self.talk.agent.take(),
         };
         let Some(agent) = ended else { return };
-        let said = agent.session().log().tip().is_some();
+        let said = !agent.session().log().is_empty();
         let id = agent.session().id().to_owned();
         put_away(agent).await;
         if said {
@@ -217,7 +217,7 @@ impl Repl {
 
 /// Ends what an agent started. A session in which nothing was said leaves no file.
 async fn put_away(agent: Agent) {
-    let unused = agent.session().log().tip().is_none().then(|| agent.session().path().to_owned());
+    let unused = agent.session().log().is_empty().then(|| agent.session().path().to_owned());
     agent.close().await;
     if let Some(path) = unused {
         let _ = files::remove(&path); // one that stays is only an empty entry in a list

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use transcript::commit::{Act, Commit, Reason};
-use transcript::line::{Body, Context, Line, Source};
+use transcript::line::{Body, Context, Kept, Line, Source};
 use transcript::view::Change;
 use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome};
@@ -28,6 +28,8 @@ pub struct Session {
     log: Log,
     context: Context,
     world: World,
+    /// The name of the summary that has to come next.
+    summary: Option<Id>,
 }
 
 /// What a line of ours carries beside what is said, so that a resumed session knows what this one knew.
@@ -136,7 +138,7 @@ impl Session {
         let file = files::Log::open(path, &holder)?;
         let cwd = directory.to_string_lossy().into_owned();
         let context = Context { session: id.clone(), cwd, branch: git_branch(directory) };
-        Ok(Self { id, directory: directory.to_owned(), file, log, context, world })
+        Ok(Self { id, directory: directory.to_owned(), file, log, context, world, summary: None })
     }
 
     /// Appends what was said or decided. It is on the disk when this returns.
@@ -146,7 +148,18 @@ impl Session {
 
     /// Appends with facts beside.
     pub fn append_with(&mut self, body: Body, beside: &Beside) -> Result<Change, Error> {
-        let mut line = Line::new(self.world.fresh_id(), self.log.tip().cloned(), self.world.now(), body);
+        let promised = match &body {
+            Body::User { source: Source::Summary, .. } => self.summary.take(),
+            _ => None,
+        };
+        let id = promised.unwrap_or_else(|| self.world.fresh_id());
+        let mut line = Line::new(id, self.log.tip().cloned(), self.world.now(), body);
+        if let Body::Commit(Commit { act: Act::Compact { extent, .. }, .. }) = &line.body {
+            // The summary that follows is named before it is there, so that others find what is kept after it.
+            let anchor = self.world.fresh_id();
+            line.kept = Some(Box::new(Kept { anchor: anchor.clone(), lines: self.log.kept_by(extent) }));
+            self.summary = Some(anchor);
+        }
         if !beside.is_empty() {
             line.extra = serde_json::value::to_raw_value(beside).ok();
         }

@@ -28,6 +28,13 @@ pub struct Commit {
     pub reason: Reason,
 }
 
+impl Commit {
+    /// Whether another line may be the newest of the conversation because of it.
+    pub(crate) fn moves_tip(&self) -> bool {
+        matches!(self.act, Act::Rewind { .. } | Act::Undo { .. })
+    }
+}
+
 /// Why a commit was made. The figures are those of the moment it was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -48,6 +48,17 @@ pub struct Line {
     pub body: Body,
     /// What stands under our own key, for those who put it there.
     pub extra: Option<Box<RawValue>>,
+    /// What a compaction of ours keeps, for other programs. Written, never read: our own extent says it too.
+    pub kept: Option<Box<Kept>>,
+}
+
+/// The messages that stand after a compaction's summary, though they were written before it.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The line of the summary, which follows the boundary.
+    pub anchor: Id,
+    /// Their lines, in order.
+    pub lines: Vec<Id>,
 }
 
 /// Who wrote a line.
@@ -133,7 +144,16 @@ pub struct Context {
 impl Line {
     /// A line of ours.
     pub fn new(id: Id, parent: Option<Id>, time: Timestamp, body: Body) -> Self {
-        Self { id: Some(id), parent, time: Some(time), sidechain: false, writer: Writer::Cairn, body, extra: None }
+        Self {
+            id: Some(id),
+            parent,
+            time: Some(time),
+            sidechain: false,
+            writer: Writer::Cairn,
+            body,
+            extra: None,
+            kept: None,
+        }
     }
 
     /// Whether later lines can follow it in the conversation. Commits and meta lines stand beside the chain; the

@@ -3,13 +3,16 @@
 //! A file may hold abandoned branches: other programs rewind by writing a new child of an earlier line. Live is what
 //! leads to the newest message: its ancestors, the other lines of their replies, and the results of their calls
 //! (parallel calls branch, so walking parents alone would lose results). Our own sessions never branch; to go back is a
-//! commit like any other.
+//! commit like any other, and the lines behind it stay live ([`aside`]).
+
+mod aside;
 
 use std::collections::{HashMap, HashSet};
 
 use crate::block::{Block, Kind};
+use crate::commit::Extent;
 use crate::id::Id;
-use crate::line::{Body, Line, Writer};
+use crate::line::{Body, Line, Source, Writer};
 use crate::view::{Change, View};
 
 /// A session's lines and the view they project to.
@@ -36,8 +39,9 @@ impl Log {
                 view.push(line);
             }
         }
-        let tip = newest(&lines).and_then(|tip| lines[tip].id.clone());
-        Self { lines, tip, view }
+        let mut log = Self { lines, tip: None, view };
+        log.tip = log.newest_visible();
+        log
     }
 
     /// Takes one more line and says where the view changed.
@@ -54,11 +58,47 @@ impl Log {
             return Change::From(0);
         }
         let change = self.view.push(&line);
-        if line.in_chain() {
+        let goes_back = matches!(&line.body, Body::Commit(commit) if commit.moves_tip());
+        if line.in_chain() && !line.id.as_ref().is_some_and(|id| self.view.is_taken_back(id)) {
             self.tip.clone_from(&line.id);
         }
         self.lines.push(line);
+        if goes_back {
+            self.tip = self.newest_visible();
+        }
         change
+    }
+
+    /// The newest line of the conversation that was not taken back.
+    fn newest_visible(&self) -> Option<Id> {
+        let chain = self.lines.iter().rev().filter(|line| !line.sidechain && line.in_chain());
+        chain.filter_map(|line| line.id.as_ref()).find(|id| !self.view.is_taken_back(id)).cloned()
+    }
+
+    /// Whether nothing was ever said.
+    pub fn is_empty(&self) -> bool {
+        newest(&self.lines).is_none()
+    }
+
+    /// The lines of messages that a compaction leaves standing, in order.
+    pub fn kept_by(&self, extent: &Extent) -> Vec<Id> {
+        let at = |id: &Id| self.lines.iter().position(|line| line.id.as_ref() == Some(id));
+        let covered = match extent {
+            Extent::Before(kept) => at(kept).map(|kept| 0..kept),
+            Extent::Span { first, last } => at(first).zip(at(last)).map(|(first, last)| first..last + 1),
+            Extent::Everything => None,
+        };
+        let Some(covered) = covered else { return Vec::new() };
+        let stands = |line: &Line| match &line.body {
+            // An earlier summary, before what is covered now.
+            Body::User { source: Source::Summary, .. } => line.parent.as_ref().is_some_and(|id| self.view.counts(id)),
+            Body::User { .. } | Body::Assistant { .. } | Body::Attachment { .. } => {
+                line.id.as_ref().is_some_and(|id| self.view.has(id) && !self.view.is_hidden(id))
+            }
+            _ => false,
+        };
+        let lines = self.lines.iter().enumerate().filter(|(at, line)| !covered.contains(at) && !line.sidechain);
+        lines.filter(|(_, line)| stands(line)).filter_map(|(_, line)| line.id.clone()).collect()
     }
 
     /// All lines, live or not.
@@ -99,11 +139,8 @@ fn live(lines: &[Line]) -> Vec<bool> {
         }
     }
     let mut live = vec![false; lines.len()];
-    let mut at = newest(lines);
-    while let Some(here) = at.filter(|&here| !live[here]) {
-        live[here] = true;
-        at = lines[here].parent.as_ref().and_then(|parent| place.get(parent)).copied();
-    }
+    aside::mark_chain(lines, &place, &mut live, newest(lines));
+    aside::mark_summaries(lines, &place, &mut live);
     for (line, live) in lines.iter().zip(&mut live) {
         *live |= !line.sidechain && matches!(line.body, Body::Commit(_) | Body::Prologue(_) | Body::Meta(_));
     }

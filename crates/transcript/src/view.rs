@@ -31,7 +31,7 @@ use crate::message::{Prologue, Usage};
 use crate::size::Size;
 use crate::tokens::Tally;
 
-use cover::CommitState;
+use cover::{CommitState, CoverKind};
 pub use entry::{Answered, Entry};
 
 /// What the model sees, kept up to date line by line.
@@ -162,6 +162,27 @@ impl View {
     /// Whether a commit counts: it is known, complete and not undone.
     pub fn counts(&self, commit: &Id) -> bool {
         self.commit_of_line.get(commit).is_some_and(|&commit| self.commits[commit].counts())
+    }
+
+    /// Whether a line is part of an item, shown or not.
+    pub(crate) fn has(&self, line: &Id) -> bool {
+        self.item_of_line.contains_key(line)
+    }
+
+    /// Whether a line is out of the view because the user went back to before it.
+    pub(crate) fn is_taken_back(&self, line: &Id) -> bool {
+        self.is_behind(line, &[CoverKind::Rewind])
+    }
+
+    /// Whether a line is out of the view for other programs as well: taken back, or behind a summary.
+    pub(crate) fn is_hidden(&self, line: &Id) -> bool {
+        self.is_behind(line, &[CoverKind::Rewind, CoverKind::Compact])
+    }
+
+    fn is_behind(&self, line: &Id, kinds: &[CoverKind]) -> bool {
+        let Some(&item) = self.item_of_line.get(line) else { return false };
+        let mut covers = self.commits.iter().filter(|cover| kinds.contains(&cover.kind));
+        self.items[item].owner.is_some() && covers.any(|cover| cover.counts() && cover.covers(item))
     }
 
     fn push_prologue(&mut self, prologue: &Prologue) -> Change {

@@ -130,7 +130,7 @@ impl Conversation {
         let session = self.status.session.clone();
         change(&mut self.args);
         self.args.prompt = None;
-        let unused = self.agent.as_ref().is_some_and(|agent| agent.session().log().tip().is_none());
+        let unused = self.agent.as_ref().is_some_and(|agent| agent.session().log().is_empty());
         // The session is held by its agent: it has to go before the file can be opened again.
         if let Some(agent) = self.agent.take() {
             put_away(agent).await;

@@ -162,3 +162,43 @@ async fn a_copied_session_brings_files_back() {
     copy.undo_rewind(&WIDE).unwrap().unwrap();
     assert_eq!(files(&stage), after());
 }
+
+/// LOG-14: what is said after going back follows the line before what was taken back, as other programs write it; what
+/// was taken back can still be had again, here and after a resume.
+#[tokio::test]
+async fn what_is_said_after_going_back_follows_what_was_before() {
+    let (stage, mut agent) = worked().await;
+    let first = agent.session().points().remove(0).line;
+    let before = agent.session().log().lines().iter().find(|line| line.id.as_ref() == Some(&first)).unwrap();
+    let before = before.parent.clone();
+    agent.session_mut().rewind(&first, Scope::Conversation).unwrap();
+    say(&mut agent, "something else").await;
+    let said = agent.session().points().remove(0).line;
+    let followed = agent.session().log().lines().iter().find(|line| line.id.as_ref() == Some(&said)).unwrap();
+    assert_eq!(followed.parent, before);
+    let id = agent.session().id().to_owned();
+    agent.close().await;
+    let mut agent = stage.agent(Some(&id));
+    assert_eq!(visible(&agent), ["create it", "something else"]);
+    agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
+    assert_eq!(visible(&agent), ["create it", "edit it"]);
+    say(&mut agent, "and on").await;
+    agent.close().await;
+    assert_eq!(visible(&stage.agent(Some(&id))), ["create it", "edit it", "and on"]);
+}
+
+/// LOG-14: going back to the very beginning leaves a session, and what was in it can be had again.
+#[tokio::test]
+async fn going_back_to_the_beginning_is_no_empty_session() {
+    let (stage, mut agent) = worked().await;
+    let first = agent.session().points().pop().unwrap().line;
+    agent.session_mut().rewind(&first, Scope::Conversation).unwrap();
+    assert!(visible(&agent).is_empty() && !agent.session().log().is_empty());
+    say(&mut agent, "anew").await;
+    let id = agent.session().id().to_owned();
+    agent.close().await;
+    let mut agent = stage.agent(Some(&id));
+    assert_eq!(visible(&agent), ["anew"]);
+    agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
+    assert_eq!(visible(&agent), ["create it", "edit it"]);
+}

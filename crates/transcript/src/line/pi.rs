@@ -121,6 +121,7 @@ impl Pi {
             writer: Writer::Other,
             body,
             extra: None,
+            kept: None,
         };
         let body = match (entry.kind.as_str(), entry.message) {
             ("message", Some(raw)) => serde_json::from_str::<Message>(raw.get())?.body(&id),

@@ -243,6 +243,7 @@ impl Wire<'_> {
             sidechain: self.is_sidechain.unwrap_or(false),
             writer: if ours { Writer::Cairn } else { Writer::Other },
             extra: self.cairn.map(ToOwned::to_owned),
+            kept: None,
             body: self.body(),
         }
     }

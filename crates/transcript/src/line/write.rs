@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Body, Context, Line, Source, VERSION_PREFIX};
-use crate::commit::{Act, Commit, Extent, Trigger};
+use super::{Body, Context, Kept, Line, Source, VERSION_PREFIX};
+use crate::commit::{Act, Commit, Trigger};
 
 impl Line {
     /// The line as it stands in the file, newline included.
@@ -21,6 +21,15 @@ impl Line {
         if let Body::Commit(Commit { act: Act::Compact { .. }, .. }) = self.body {
             // The chain starts anew at a boundary; what came before is its logical parent.
             out["logicalParentUuid"] = out["parentUuid"].take();
+        }
+        if let Some(Kept { anchor, lines }) = self.kept.as_deref()
+            && let (Some(head), Some(tail)) = (lines.first(), lines.last())
+        {
+            // Claude Code hangs the kept lines below the anchor when it loads the file.
+            out["compactMetadata"]["preservedSegment"] =
+                json!({"headUuid": head, "anchorUuid": anchor, "tailUuid": tail});
+            out["compactMetadata"]["preservedMessages"] =
+                json!({"anchorUuid": anchor, "uuids": lines, "allUuids": lines});
         }
         if let (Some(extra), None) = (&self.extra, out.get("cairn")) {
             out["cairn"] = serde_json::from_str(extra.get()).unwrap_or(Value::Null);
@@ -107,10 +116,6 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
             out["level"] = json!("info");
             out["isMeta"] = json!(false);
             out["compactMetadata"] = json!({"trigger": trigger_name(*trigger), "preTokens": pre_tokens});
-            if let Extent::Before(head) = extent {
-                out["compactMetadata"]["preservedSegment"] =
-                    json!({"headUuid": head, "anchorUuid": null, "tailUuid": out["parentUuid"]});
-            }
             let mut ours = json!(commit.reason);
             ours["extent"] = json!(extent);
             out["cairn"] = ours;

@@ -17,11 +17,21 @@ pub(super) struct CommitState {
     pub(super) text: Option<Vec<Block>>,
     /// The item that shows it.
     pub(super) anchor: Option<usize>,
+    /// Which kind of cover it is, if it is one.
+    pub(super) kind: CoverKind,
     /// How many undos that count name it.
     voids: usize,
     effect: Effect,
     /// Tokens it freed, where it says so.
     freed: Option<u64>,
+}
+
+/// Covers that other programs know of, and the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CoverKind {
+    Rewind,
+    Compact,
+    Other,
 }
 
 #[derive(Debug, Clone)]
@@ -42,7 +52,12 @@ impl CommitState {
             Act::Compact { .. } => None,
             _ => Some(Vec::new()),
         };
-        Self { extent, text, anchor: None, voids: 0, effect: effect.0, freed: commit.reason.freed }
+        let kind = match &commit.act {
+            Act::Rewind { .. } => CoverKind::Rewind,
+            Act::Compact { .. } => CoverKind::Compact,
+            _ => CoverKind::Other,
+        };
+        Self { extent, text, anchor: None, kind, voids: 0, effect: effect.0, freed: commit.reason.freed }
     }
 
     pub(super) fn counts(&self) -> bool {
@@ -53,7 +68,7 @@ impl CommitState {
         self.text.is_none()
     }
 
-    fn covers(&self, item: usize) -> bool {
+    pub(super) fn covers(&self, item: usize) -> bool {
         self.extent.iter().any(|range| range.contains(&item))
     }
 }

@@ -54,6 +54,41 @@ fn attachments_of_claude_code_are_read_as_they_were_rendered() {
     assert_eq!(texts, ["see @stone.txt", "called Read", "granite", "well?"]);
 }
 
+/// LOG-2: after a compaction that keeps a tail Claude Code goes on from the last kept line: the parents lead past
+/// boundary and summary, and the summary stands before what was kept all the same.
+#[test]
+fn a_compaction_of_claude_code_keeps_its_tail() {
+    let user = |id: &str, parent: &str, text: &str| json!({"type": "user", "uuid": id, "parentUuid": parent, "message": {"role": "user", "content": text}});
+    let boundary = json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": null,
+        "logicalParentUuid": "3", "compactMetadata": {"trigger": "auto", "preTokens": 9,
+        "preservedMessages": {"anchorUuid": "s", "uuids": ["2", "3"]}}});
+    let mut summary = user("s", "b", "summary of one");
+    summary["isCompactSummary"] = true.into();
+    let before = [user("1", "0", "one"), user("2", "1", "two"), user("3", "2", "three"), boundary, summary];
+    for (parent, case) in [("3", "from the kept line"), ("s", "from the summary")] {
+        let text: Vec<String> = before.iter().chain([&user("4", parent, "four")]).map(ToString::to_string).collect();
+        let log = load(&text.join("\n"));
+        let texts: Vec<String> = log.view().blocks().filter_map(|(_, _, block)| block.as_text()).collect();
+        assert_eq!(texts, ["summary of one", "two", "three", "four"], "{case}");
+    }
+}
+
+/// LOG-2: a summary that nothing leads to, of a compaction that kept nothing, was abandoned with its branch.
+#[test]
+fn an_abandoned_compaction_of_claude_code_does_not_count() {
+    let lines = [
+        json!({"type": "user", "uuid": "1", "parentUuid": null, "message": {"role": "user", "content": "one"}}),
+        json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": null, "logicalParentUuid": "1",
+               "compactMetadata": {"trigger": "manual"}}),
+        json!({"type": "user", "uuid": "s", "parentUuid": "b", "isCompactSummary": true,
+               "message": {"role": "user", "content": "summary"}}),
+        json!({"type": "user", "uuid": "2", "parentUuid": "1", "message": {"role": "user", "content": "two"}}),
+    ];
+    let log = load(&lines.map(|line| line.to_string()).join("\n"));
+    let texts: Vec<String> = log.view().blocks().filter_map(|(_, _, block)| block.as_text()).collect();
+    assert_eq!(texts, ["one", "two"]);
+}
+
 /// LOG-2: a session of pi loads: its order is the conversation, and its compaction keeps the entries it names.
 #[test]
 fn a_session_of_pi_loads_as_it_is() {

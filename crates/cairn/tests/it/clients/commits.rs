@@ -84,7 +84,7 @@ fn conversation(body: &Value) -> Vec<String> {
 }
 
 /// What Claude Code sends when it goes on with a session in which `change` was written.
-fn sent_after(change: impl FnOnce(&mut Said)) -> Option<Vec<String>> {
+fn sent_after(change: impl FnOnce(&mut Said)) -> Option<Sent> {
     let stage = Stage::new("[[rule]]\nsay = 'Done.'");
     let mut claude = claude_code(&stage)?;
     let mut said = Said::new(&stage);
@@ -96,7 +96,28 @@ fn sent_after(change: impl FnOnce(&mut Said)) -> Option<Vec<String>> {
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "Done.\n", ""), "{ran:?}");
     assert!(std::fs::read(&path).unwrap().starts_with(&written), "our lines are as they were");
     assert_eq!(stage.simulator.report().totals.refused, 0, "{:?}", stage.simulator.report());
-    Some(conversation(&stage.simulator.requests().pop().unwrap()))
+    let record = engine::record::read(&path).unwrap();
+    let ours = conversation(&json!({"messages": record.log.view().messages()}));
+    Some(Sent { theirs: conversation(&stage.simulator.requests().pop().unwrap()), ours })
+}
+
+/// What was sent after it went on.
+struct Sent {
+    /// Its request.
+    theirs: Vec<String>,
+    /// What we see of the file that it has written to.
+    ours: Vec<String>,
+}
+
+impl Sent {
+    /// What it sent, which is also what we see, up to its answer.
+    fn by_both(self) -> Vec<String> {
+        let theirs = self.theirs.iter().map(|text| text.trim_end().to_owned());
+        let theirs: Vec<String> = theirs.filter(|text| !text.contains("No response requested")).collect();
+        assert_eq!(self.ours[..self.ours.len() - 1], theirs);
+        assert_eq!(self.ours[self.ours.len() - 1], "assistant: Done.");
+        theirs
+    }
 }
 
 /// Everything that was ever said, when no commit counts.
@@ -116,7 +137,58 @@ const ALL: [&str; 9] = [
 #[test]
 fn claude_code_sends_the_summary_of_our_compaction() {
     let Some(sent) = sent_after(|said| said.compact(Extent::Everything)) else { return };
-    assert_eq!(sent, ["user: summary: quartz and granite", "assistant: No response requested.", "user: go on"]);
+    assert_eq!(sent.by_both(), ["user: summary: quartz and granite", "user: go on"]);
+}
+
+/// It understands a compaction that keeps the newest messages: the summary, then what was kept. Where it goes on from
+/// there, we see the same.
+#[test]
+fn claude_code_sends_what_our_compaction_keeps() {
+    let keep = |said: &mut Said| {
+        said.add(Body::Attachment { blocks: vec![Block::text("<system-reminder>\nbeside\n</system-reminder>")] });
+        said.compact(Extent::Before(said.lines[2].clone()));
+    };
+    let Some(sent) = sent_after(keep).map(Sent::by_both) else { return };
+    let kept = &ALL[2..];
+    assert_eq!(sent[0], "user: summary: quartz and granite");
+    assert_eq!(sent[1..], *kept);
+    let and_more = |said: &mut Said| {
+        keep(said);
+        said.user(vec![Block::text("fourth: the edge is sharp")]);
+        said.reply(vec![Block::text("Noted sharp.")], StopReason::EndTurn);
+    };
+    let sent = sent_after(and_more).unwrap().by_both();
+    let more = ["user: fourth: the edge is sharp", "assistant: Noted sharp.", "user: go on"];
+    assert_eq!(sent[1..], *[&kept[..6], &more].concat());
+}
+
+/// Of a compaction in the middle it sends all that stands, though the summary first; we see it in its place.
+#[test]
+fn claude_code_sends_what_stands_around_our_compaction() {
+    let middle = |said: &mut Said| {
+        let (first, last) = (said.lines[2].clone(), said.lines[5].clone());
+        said.compact(Extent::Span { first, last });
+    };
+    let Some(mut sent) = sent_after(middle) else { return };
+    let summary = "user: summary: quartz and granite";
+    let around: Vec<&str> = ALL[..2].iter().chain(&ALL[6..]).copied().collect();
+    sent.theirs.iter_mut().for_each(|text| *text = text.trim_end().to_owned());
+    assert_eq!(sent.theirs, [&[summary], &around[..]].concat());
+    assert_eq!(sent.ours, [&around[..2], &[summary], &around[2..], &["assistant: Done."]].concat());
+}
+
+/// It honours a going back once something was said after it: our next line follows what was before.
+#[test]
+fn claude_code_goes_back_with_us() {
+    let back = |said: &mut Said| {
+        let first = said.lines[6].clone();
+        said.session.rewind(&first, engine::rewind::Scope::Conversation).unwrap();
+        said.user(vec![Block::text("third: the colour is blue")]);
+        said.reply(vec![Block::text("Noted blue.")], StopReason::EndTurn);
+    };
+    let Some(sent) = sent_after(back).map(Sent::by_both) else { return };
+    assert_eq!(sent[..6], ALL[..6]);
+    assert_eq!(sent[6..], ["user: third: the colour is blue", "assistant: Noted blue.", "user: go on"]);
 }
 
 /// It steps over the commits it has no use for, and sends what was said: more than we would send, and never less.
@@ -141,6 +213,29 @@ fn claude_code_steps_over_our_other_commits() {
     ];
     for (name, change) in changes {
         let Some(sent) = sent_after(change) else { return };
-        assert_eq!(sent, ALL, "{name}");
+        assert_eq!(sent.theirs, ALL, "{name}");
     }
+}
+
+/// Its own compaction keeps the last message, and it goes on from there: we see what it sends.
+#[test]
+fn we_see_a_compaction_of_claude_code_as_it_sends_it() {
+    let script =
+        "[[rule]]\nwhen = { user = 'detailed summary' }\nsay = '<summary>quartz</summary>'\n[[rule]]\nsay = 'Done.'";
+    let stage = Stage::new(script);
+    let Some(mut claude) = claude_code(&stage) else { return };
+    run(claude.args(["-p", "first: the word is quartz"]));
+    for words in ["second: the stone is granite", "/compact", "go on"] {
+        let ran = run(claude_code(&stage).unwrap().args(["-p", words, "--continue"]));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let told = |body: &Value| {
+        let texts = conversation(body).into_iter().map(|text| text.trim().to_owned());
+        texts.filter(|text| !text.contains("No response requested") && !text.contains("<command-")).collect::<Vec<_>>()
+    };
+    let record = engine::record::read(&stage.session_files()[0]).unwrap();
+    let mut ours = told(&json!({"messages": record.log.view().messages()}));
+    assert_eq!(ours.pop().as_deref(), Some("assistant: Done."));
+    assert_eq!(ours, told(&stage.simulator.requests().pop().unwrap()));
+    assert!(ours.iter().all(|text| !text.contains("first: the word")), "{ours:?}");
 }

@@ -90,6 +90,12 @@ fn we_continue_a_session_of_claude_code() {
     assert_eq!(std::fs::read(&theirs).unwrap(), written, "continued in a copy");
     // And back: what we have said since is in the copy, which they can go on with.
     let copy = file(&stage, Some(&theirs));
+    // Their figures contain their own system prompt and tools; ours was estimated without them.
+    let counted = run(stage.cairn().args(["session", "tokens", "--json", &id(&copy)])).stdout;
+    let counted: Vec<Value> = serde_json::from_str(&counted).unwrap();
+    let last = counted.last().unwrap();
+    let (estimated, reported) = (last["estimated"].as_f64().unwrap(), last["reported"].as_f64().unwrap());
+    assert!((estimated / reported - 1.0).abs() < 0.2, "{counted:?}");
     let ran = run(claude_code(&stage).unwrap().args(["-p", "what was the stone?", "--resume", &id(&copy)]));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "It was granite.\n"), "{ran:?}");
     let sent = stage.simulator.requests().pop().unwrap();
