@@ -24,10 +24,15 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
         include_str!("../../crates/memory/tests/recall/other_memories.txt"),
         include_str!("../../crates/memory/tests/recall/other_queries.txt"),
     );
+    let third = Set::read(
+        include_str!("../../crates/memory/tests/recall/third_memories.txt"),
+        include_str!("../../crates/memory/tests/recall/third_queries.txt"),
+    );
     let mut rows = quality(&set)?;
     rows.extend(speed(&set, place)?);
     let now = jiff::Timestamp::from_second(TODAY)?;
     rows.push(Row::figure("another trade", Figures::of(&other.ask(now)).to_string()));
+    rows.push(Row::figure("a third trade", Figures::of(&third.ask(now)).to_string()));
     Ok(rows)
 }
 
@@ -51,13 +56,16 @@ fn speed(set: &Set, place: &Path) -> Result<Vec<Row>> {
     let scan_large = best(5, || scan::headers(&large).is_ok());
     let cat = format!("find '{}' -name '*.md' -print0 | xargs -0 cat > /dev/null", large.path().display());
     let cat = best(5, || Command::new("sh").args(["-c", &cat]).status().is_ok());
+    let start = Instant::now();
     let ranker = Ranker::load(&large)?;
+    let first = format!("{:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     let (doing, now) = (Doing::default(), jiff::Timestamp::from_second(TODAY)?);
     let ask = |text: &str| best(3, || !ranker.choose(&Question { text, doing: &doing, now }, |_| true).is_empty());
     let slowest = set.questions.iter().map(|question| ask(&question.text)).fold(0.0, f64::max);
     Ok(vec![
         Row::at_most("scan of 200 files", Unit::Milliseconds, scan_small, 3.0),
         Row::at_most("scan of 10,000 files / cat", Unit::Times, scan_large / cat, 2.0),
+        Row::figure("first load of 10,000", first),
         Row::at_most("slowest query over 10,000, warm", Unit::Milliseconds, slowest, 5.0),
     ])
 }

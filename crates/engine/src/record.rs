@@ -34,7 +34,9 @@ const DESCRIBED: usize = 20;
 const FIRST_BYTES: u64 = 64 << 10;
 /// How much of the rest a thread takes at a time.
 const PART_BYTES: u64 = 2 << 20;
-/// How many threads there are at most.
+/// How many threads there are for each processor: while one waits for the disk, another parses.
+const THREADS_EACH: usize = 2;
+/// How many there are at most.
 const MOST_THREADS: usize = 4;
 
 /// Reads and projects a file.
@@ -86,7 +88,7 @@ fn parse_parts(file: &files::Lines, from: u64) -> Result<Vec<Parsed>, Error> {
             done.push((part, parsed));
         }
     };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let threads = thread::available_parallelism().map_or(1, |count| count.get() * THREADS_EACH).min(MOST_THREADS);
     let others = count.saturating_sub(1).min(threads as u64 - 1);
     let done: Vec<Result<_, Error>> = thread::scope(|scope| {
         let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();

@@ -27,11 +27,11 @@ fn main() {
     );
     let now = jiff::Timestamp::from_second(1_772_800_000).unwrap_or_default();
     let answers = set.ask(now);
-    let (tuned, held) = bench::halves(&answers);
+    let (one, other) = bench::halves(&answers);
     println!("{} memories, {} questions", set.memories.len(), set.questions.len());
     println!("all    {}", Figures::of(&answers));
-    println!("fitted {}", Figures::of(tuned));
-    println!("other  {}", Figures::of(held));
+    println!("half   {}", Figures::of(one));
+    println!("other  {}", Figures::of(other));
     for (kind, figures) in bench::by_kind(&answers) {
         println!("  {kind:12} {figures}");
     }

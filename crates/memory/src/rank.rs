@@ -1,9 +1,9 @@
 //! Which memories matter to a question, without a model.
 //!
-//! Two routes. **Likeness**: the question's words, weighed by how much each says, and how much of that a memory covers
-//! ([`query`], [`corpus`]). **Standing instructions**: what the turn does against what a memory applies to
-//! ([`standing`]). Either gives a confidence from 0 to 1, and below [`SURE`] nothing is surfaced: "nothing relevant" is
-//! an answer, and mostly the right one.
+//! Two routes. **Likeness**: the question's words, weighed by how much each says, how much of that a memory covers
+//! ([`query`], [`corpus`]), and whether it holds the kind of answer that is asked for ([`expected`]). **Standing
+//! instructions**: what the turn does against what a memory applies to ([`standing`]). Either gives a confidence from 0
+//! to 1, and if none reaches [`SURE`] nothing is surfaced: "nothing relevant" is an answer, and mostly the right one.
 //!
 //! The confidence is made from what a question leaves uncovered rather than from a score, since scores of different
 //! questions cannot be compared: a question of which half the meaning is found nowhere is about something else.
@@ -11,6 +11,7 @@
 mod aliases;
 mod corpus;
 mod dates;
+mod expected;
 mod lexicon;
 mod polarity;
 mod query;
@@ -119,11 +120,13 @@ impl Ranker {
         let paths = scan::paths(root)?;
         let known = &self.known;
         let read: Vec<(String, Known)> = scan::each(&paths, |path| {
-            // The state is asked first: most files have not changed, and then none of their bytes are read.
-            let head = root.head(path, 0).ok()?;
-            let modified = head.modified.and_then(|time| Timestamp::try_from(time).ok());
-            if known.get(path).is_some_and(|known| known.modified == modified && known.len == head.len) {
-                return None;
+            // Of a known file the state is asked first: mostly it has not changed, and then none of its bytes are read.
+            if let Some(known) = known.get(path) {
+                let head = root.head(path, 0).ok()?;
+                let modified = head.modified.and_then(|time| Timestamp::try_from(time).ok());
+                if known.modified == modified && known.len == head.len {
+                    return None;
+                }
             }
             let memory = Memory::read(root, path).ok()?;
             let words = Words::of(&memory, &Splitter::new());
@@ -181,11 +184,10 @@ impl Ranker {
     }
 }
 
-/// What of ranked memories is surfaced: the sure ones that are nearly as sure as the first, without those that a newer
-/// one takes the place of.
+/// What of ranked memories is surfaced: if one of them is sure, all that are nearly as sure, without those that a newer
+/// one takes the place of. That there is an answer is decided once; which of the likely ones it is, the reader sees.
 pub fn surfaced(hits: Vec<Hit>) -> Vec<Hit> {
-    let Some(best) = hits.first().map(|hit| hit.confidence) else { return Vec::new() };
-    let worth =
-        |hit: &Hit| hit.confidence >= SURE && hit.confidence >= best * score::NEARLY && hit.superseded_by.is_none();
+    let best = hits.iter().map(|hit| hit.confidence).fold(0.0, f32::max);
+    let worth = |hit: &Hit| best >= SURE && hit.confidence >= best * score::NEARLY && hit.superseded_by.is_none();
     hits.into_iter().filter(worth).take(MOST).collect()
 }

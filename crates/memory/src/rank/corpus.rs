@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::aliases;
 use super::dates;
+use super::expected::Kinds;
 use super::lexicon::{Concept, LEXICON};
 use super::standing::Scope;
 use super::words::{Form, Script, Splitter, Token, grams, script_of};
@@ -50,6 +51,8 @@ pub(crate) struct Words {
     pub(crate) aliases: Vec<(String, String)>,
     /// Says what not to do.
     pub(crate) negative: bool,
+    /// What kinds of answers it holds.
+    pub(crate) held: Kinds,
     /// What it is written in.
     pub(crate) script: Script,
 }
@@ -66,6 +69,7 @@ pub(crate) struct Doc {
     pub(crate) title: Vec<Vec<Term>>,
     pub(crate) scope: Option<Scope>,
     pub(crate) negative: bool,
+    pub(crate) held: Kinds,
     pub(crate) script: Script,
 }
 
@@ -124,6 +128,7 @@ impl Words {
             scope: Scope::of(memory, splitter),
             aliases: aliases::find(&whole, splitter),
             negative: super::polarity::is_negative(&whole),
+            held: Kinds::held(&whole),
             script: script_of(&whole),
         }
     }
@@ -148,17 +153,26 @@ fn title_words(token: &Token) -> Vec<Vec<String>> {
 
 fn count(tokens: &[Token], weight: f32, counts: &mut HashMap<String, f32>) {
     for token in tokens.iter().filter(|token| !token.stop) {
-        for term in terms_of(token) {
-            *counts.entry(term).or_default() += weight;
+        match token.form {
+            Form::Run => grams(&token.text).iter().for_each(|gram| add(counts, gram, weight)),
+            _ => add(counts, &token.text, weight),
         }
         for concept in &token.concepts {
-            *counts.entry(concept_term(*concept)).or_default() += weight;
+            add(counts, &concept_term(*concept), weight);
         }
     }
     for (_, concepts) in phrases(tokens) {
         for concept in concepts {
-            *counts.entry(concept_term(concept)).or_default() += weight;
+            add(counts, &concept_term(concept), weight);
         }
+    }
+}
+
+/// Adds to the count of a word, which is mostly there already.
+fn add(counts: &mut HashMap<String, f32>, word: &str, weight: f32) {
+    match counts.get_mut(word) {
+        Some(count) => *count += weight,
+        None => _ = counts.insert(word.to_owned(), weight),
     }
 }
 
@@ -210,6 +224,7 @@ impl Corpus {
                 title,
                 scope: words.scope.clone(),
                 negative: words.negative,
+                held: words.held,
                 script: words.script,
             });
             aliases.extend(words.aliases.iter().cloned());

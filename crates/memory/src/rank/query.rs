@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::corpus::{Corpus, Term, concept_term, phrases};
 use super::dates;
+use super::expected::Kinds;
 use super::lexicon::{Facet, Frequency, LEXICON};
 use super::polarity;
 use super::words::{Form, Script, Splitter, Token, grams, script_of};
@@ -70,6 +71,8 @@ pub(crate) struct Asked {
     pub(crate) left_out: Vec<Term>,
     /// Asks for what is forbidden.
     pub(crate) negative: bool,
+    /// What kind of answer it expects.
+    pub(crate) expected: Kinds,
     /// What it is written in.
     pub(crate) script: Option<Script>,
     /// Its tokens, for what it is doing.
@@ -80,8 +83,12 @@ pub(crate) struct Asked {
 pub(crate) fn read(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Splitter) -> Asked {
     let text = &text[..text.floor_char_boundary(LONGEST)];
     let mut rest = text.to_owned();
-    let mut asked =
-        Asked { negative: polarity::asks_for_negative(text), script: Some(script_of(text)), ..Asked::default() };
+    let mut asked = Asked {
+        negative: polarity::asks_for_negative(text),
+        expected: Kinds::expected(text),
+        script: Some(script_of(text)),
+        ..Asked::default()
+    };
     for range in polarity::left_out(text) {
         for token in splitter.split(&text[range.clone()]).iter().filter(|token| !token.stop) {
             asked.left_out.extend(stands_for(token, corpus).into_iter().map(|(term, _)| term));

@@ -4,12 +4,18 @@
 //! each word is stemmed. Chinese, Japanese and Korean have no such words: known ones are cut out by the lexicon, Korean
 //! endings are dropped, and what is left is compared by pairs of characters.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::lexicon::{Concept, LEXICON};
 
 /// A word longer than this is no word (a hash, an encoded blob).
 const LONGEST_WORD: usize = 40;
+
+/// How many words are kept by a thread: more than a person knows.
+const MOST_KNOWN: usize = 20_000;
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +98,9 @@ impl Splitter {
 
     /// A piece of Latin text without spaces: perhaps an identifier.
     fn latin(&self, piece: &str, sentence_start: bool, tokens: &mut Vec<Token>) {
+        if piece.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return tokens.extend(self.plain(piece));
+        }
         let piece = piece.replace(['\u{2019}', '`'], "'");
         let lower = piece.to_lowercase();
         if LEXICON.is_stop(&lower) {
@@ -116,6 +125,29 @@ impl Splitter {
                 tokens.push(Token { text: stem, form: Form::Compound, concepts, stop: false, name: true });
             }
         }
+    }
+
+    /// A word in small letters, as most are. The same ones come again and again, so what is known of them is kept.
+    fn plain(&self, word: &str) -> Option<Token> {
+        thread_local! {
+            static KNOWN: RefCell<HashMap<String, Option<Token>>> = RefCell::default();
+        }
+        KNOWN.with_borrow_mut(|known| {
+            if let Some(token) = known.get(word) {
+                return token.clone();
+            }
+            let mut made = Vec::new();
+            self.word(word, false, &mut made);
+            let mut token = made.pop();
+            if let Some(token) = token.as_mut().filter(|_| LEXICON.is_stop(word)) {
+                token.concepts.clear();
+            }
+            if known.len() >= MOST_KNOWN {
+                known.clear();
+            }
+            known.insert(word.to_owned(), token.clone());
+            token
+        })
     }
 
     fn word(&self, word: &str, name: bool, tokens: &mut Vec<Token>) {

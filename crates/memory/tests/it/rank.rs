@@ -28,7 +28,7 @@ fn paths(hits: &[Hit]) -> Vec<&str> {
 }
 
 /// RECALL-8: on the repository's set at least 90 % of unanswerable questions surface nothing while Recall@5 of the
-/// answerable is at least 90 %; the half that weights were not fitted on stays near that.
+/// answerable is at least 90 %; each half of it stays near that.
 #[test]
 fn the_labelled_set_is_answered() {
     let set = Set::read(MEMORIES, QUERIES);
@@ -42,9 +42,10 @@ fn the_labelled_set_is_answered() {
     assert!(all.unanswerable >= 50);
     assert!(all.recall() >= 0.90, "{all}");
     assert!(all.abstention() >= 0.90, "{all}");
-    let (_, held) = halves(&answers);
-    let held = Figures::of(held);
-    assert!(held.recall() >= 0.85 && held.abstention() >= 0.88, "{held}");
+    let (one, other) = halves(&answers);
+    for half in [Figures::of(one), Figures::of(other)] {
+        assert!(half.recall() >= 0.85 && half.abstention() >= 0.88, "{half}");
+    }
     let kinds = by_kind(&answers);
     for hard in ["standing", "negation", "renamed", "superseded", "date", "paraphrase", "zh", "ko"] {
         assert!(kinds.contains_key(hard), "{hard} is reported apart");
@@ -53,12 +54,16 @@ fn the_labelled_set_is_answered() {
     assert!(kinds["standing"].recall() >= 0.8, "{}", kinds["standing"]);
 }
 
-/// RECALL-8: a set from another trade is answered less well; this holds what is reached, so that it is not lost.
+/// RECALL-8: sets from other trades are answered less well; this holds what is reached, so that it is not lost.
 #[test]
-fn the_second_set_does_not_get_worse() {
+fn the_other_sets_do_not_get_worse() {
     let second = Set::read(include_str!("../recall/other_memories.txt"), include_str!("../recall/other_queries.txt"));
-    let figures = Figures::of(&second.ask(now()));
-    assert!(figures.recall() >= 0.65 && figures.abstention() >= 0.88, "{figures}");
+    let third = Set::read(include_str!("../recall/third_memories.txt"), include_str!("../recall/third_queries.txt"));
+    for set in [second, third] {
+        let figures = Figures::of(&set.ask(now()));
+        assert!(figures.recall() >= 0.70 && figures.abstention() >= 0.90, "{figures}");
+        assert!(figures.ranked * 10 >= figures.answerable * 9, "{figures}");
+    }
 }
 
 /// RECALL-10: a standing instruction is found by what it applies to, and not for a question after a fact.
