@@ -95,7 +95,7 @@ fn append_rounds(log: &mut Log, lines: Vec<Line>) {
 }
 
 /// A session of so many rounds, and the lines of as many again that are still to be appended.
-fn session(rounds: usize) -> (Log, Vec<Line>) {
+pub(crate) fn session(rounds: usize) -> (Log, Vec<Line>) {
     let mut prose = Prose::default();
     let mut lines = vec![line(0, Body::User { blocks: vec![Block::text("Tidy this up.")], source: Source::Said })];
     for round in 0..2 * rounds {

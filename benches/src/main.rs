@@ -12,6 +12,7 @@
 
 mod cost;
 mod count;
+mod layers;
 mod load;
 mod log;
 mod prose;
@@ -32,11 +33,12 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 6] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 7] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
     ("recall", recall::measure),
+    ("layers", layers::measure),
     ("cost", cost::measure),
     ("start", start::measure),
 ];

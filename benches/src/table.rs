@@ -28,6 +28,8 @@ pub(crate) enum Unit {
     Percent,
     /// Given as such.
     Milliseconds,
+    /// Given as such.
+    Microseconds,
     /// Tokens of input that is not cached, or what costs as much.
     Tokens,
 }
@@ -38,6 +40,7 @@ impl Unit {
             Self::Times => format!("{value:.2} ×"),
             Self::Percent => format!("{:.2} %", value * 100.0),
             Self::Milliseconds => format!("{value:.1} ms"),
+            Self::Microseconds => format!("{value:.0} µs"),
             Self::Tokens => format!("{value:.0}"),
         }
     }

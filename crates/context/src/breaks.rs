@@ -98,8 +98,7 @@ pub struct Detector {
 
 #[derive(Debug, Clone)]
 struct Sent {
-    prologue: Arc<Prologue>,
-    blocks: Vec<Block>,
+    request: Request,
     /// In the cache when its reply had begun.
     cached: u64,
     at: Timestamp,
@@ -112,10 +111,9 @@ impl Detector {
     }
 
     /// A request was answered: says whether the cache held.
-    pub fn answered(&mut self, request: &Request, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<Break> {
-        let blocks: Vec<Block> = request.messages.iter().flat_map(|message| message.blocks.iter().cloned()).collect();
+    pub fn answered(&mut self, request: Request, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<Break> {
         let cached = usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
-        let sent = Sent { prologue: request.prologue.clone(), blocks, cached, at: now };
+        let sent = Sent { request, cached, at: now };
         let declared = std::mem::take(&mut self.declared);
         let last = self.last.replace(sent)?;
         let (expected, read) = (last.cached, usage.cache_read_input_tokens);
@@ -129,7 +127,7 @@ impl Detector {
 }
 
 fn cause(last: &Sent, sent: &Sent, declared: Vec<Declared>, ttl: Ttl) -> Cause {
-    let parts = changed_parts(&last.prologue, &sent.prologue);
+    let parts = changed_parts(&last.request.prologue, &sent.request.prologue);
     if !parts.is_empty() {
         return Cause::Prologue { parts };
     }
@@ -144,12 +142,15 @@ fn cause(last: &Sent, sent: &Sent, declared: Vec<Declared>, ttl: Ttl) -> Cause {
     if gone_by >= kept {
         return Cause::Expired { seconds: gone_by.as_secs() };
     }
-    let differs = last.blocks.iter().zip(&sent.blocks).position(|(was, is)| !was.is_same(is));
-    let shorter = (sent.blocks.len() < last.blocks.len()).then_some(sent.blocks.len());
+    let blocks = |sent: &Sent| -> Vec<Block> {
+        sent.request.messages.iter().flat_map(|message| message.blocks.iter().cloned()).collect()
+    };
+    let (was, is) = (blocks(last), blocks(sent));
+    let differs = was.iter().zip(&is).position(|(was, is)| !was.is_same(is));
+    let shorter = (is.len() < was.len()).then_some(is.len());
     match differs.or(shorter) {
         Some(block) => {
-            let begins =
-                sent.blocks.get(block).map(|block| block.json().chars().take(80).collect()).unwrap_or_default();
+            let begins = is.get(block).map(|block| block.json().chars().take(80).collect()).unwrap_or_default();
             Cause::Changed { block, begins }
         }
         None => Cause::Evicted,
@@ -200,20 +201,20 @@ mod tests {
         let other = Arc::new(Prologue { model: "n".into(), ..Prologue::default() });
         let short = Ttl::FiveMinutes;
         let mut detector = Detector::default();
-        assert_eq!(detector.answered(&request(&one, &["a"]), &usage(0, 40_000), short, at(0)), None);
-        assert_eq!(detector.answered(&request(&one, &["a", "b"]), &usage(38_100, 5_000), short, at(1)), None, "noise");
-        let evicted = detector.answered(&request(&one, &["a", "b", "c"]), &usage(0, 44_000), short, at(2)).unwrap();
+        assert_eq!(detector.answered(request(&one, &["a"]), &usage(0, 40_000), short, at(0)), None);
+        assert_eq!(detector.answered(request(&one, &["a", "b"]), &usage(38_100, 5_000), short, at(1)), None, "noise");
+        let evicted = detector.answered(request(&one, &["a", "b", "c"]), &usage(0, 44_000), short, at(2)).unwrap();
         assert_eq!((evicted.expected, evicted.read, &evicted.cause), (43_100, 0, &Cause::Evicted));
         assert!(!evicted.is_declared());
-        let changed = detector.answered(&request(&one, &["a", "X", "c"]), &usage(10_000, 34_000), short, at(3));
+        let changed = detector.answered(request(&one, &["a", "X", "c"]), &usage(10_000, 34_000), short, at(3));
         assert!(matches!(changed.unwrap().cause, Cause::Changed { block: 1, begins } if begins.contains('X')));
-        let expired = detector.answered(&request(&one, &["a", "X", "c"]), &usage(0, 44_000), short, at(400)).unwrap();
+        let expired = detector.answered(request(&one, &["a", "X", "c"]), &usage(0, 44_000), short, at(400)).unwrap();
         assert_eq!(expired.cause, Cause::Expired { seconds: 397 });
         detector.declare(Declared { commit: Some("c1".into()), what: "compact".into() });
-        let compacted = detector.answered(&request(&one, &["s"]), &usage(4_000, 2_000), short, at(401)).unwrap();
+        let compacted = detector.answered(request(&one, &["s"]), &usage(4_000, 2_000), short, at(401)).unwrap();
         assert!(compacted.is_declared());
         assert_eq!(compacted.cause, Cause::Commit { commit: Some("c1".into()), layer: "compact".into() });
-        let model = detector.answered(&request(&other, &["s"]), &usage(0, 6_000), short, at(402)).unwrap();
+        let model = detector.answered(request(&other, &["s"]), &usage(0, 6_000), short, at(402)).unwrap();
         assert_eq!(model.cause, Cause::Prologue { parts: vec!["model"] });
     }
 }

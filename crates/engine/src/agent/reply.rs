@@ -92,7 +92,7 @@ impl Agent {
                 }
                 Some(provider::Event::Done(reply)) => {
                     self.write_reply(&reply)?;
-                    self.account(&request, &reply)?;
+                    self.account(request, &reply)?;
                     (self.listener)(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));
                 }

@@ -124,7 +124,7 @@ impl Agent {
     }
 
     /// A reply came: what it cost, and whether the cache held.
-    pub(super) fn account(&mut self, request: &Request, reply: &Reply) -> Result<(), Error> {
+    pub(super) fn account(&mut self, request: Request, reply: &Reply) -> Result<(), Error> {
         let now = self.session.world().now();
         let calls = reply.blocks.iter().filter(|block| matches!(block.kind(), transcript::block::Kind::ToolUse { .. }));
         let cost = cost(Some(&reply.usage), rates(&self.layers, self.ttl));
