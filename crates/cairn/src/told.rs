@@ -7,7 +7,8 @@ use engine::context::compact::Made;
 pub(crate) fn of_layers(event: &Event) -> Option<String> {
     let text = match event {
         Event::Spilled { results, freed } => {
-            format!("{} put into files, {} kept out of the window", results_of(*results), tokens(*freed))
+            let results = if *results == 1 { "a result".to_owned() } else { format!("{results} results") };
+            format!("{results} put on disk, {} kept out of the window", tokens(*freed))
         }
         Event::Cleared { results, freed, .. } => format!("{} cleared, {} less", results_of(*results), tokens(*freed)),
         Event::Compacting { tokens: all } => format!("compacting {} …", tokens(*all)),

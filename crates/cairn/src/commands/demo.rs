@@ -7,8 +7,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use engine::agent::compact::Part;
 use engine::agent::{End, Listener, Parts};
 use engine::knowledge::Knowledge;
+use engine::layers::Layers;
 use engine::permission::Policy;
 use engine::run::Ending;
 use engine::session::Fork;
@@ -17,10 +19,12 @@ use engine::{Agent, Event, Home, Session, World};
 use memory::instructions::Sources;
 use memory::taxonomy::{Rules, Variant, rules};
 use provider::anthropic::{Anthropic, Auth, Config};
-use simulator::{Clock, Fault, Options, Report, Script, Simulator};
+use simulator::{Clock, Fault, Options, Report, Script, Simulator, When};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tools::permission::{Mode, Rules as PermissionRules};
 use transcript::price::Prices;
+use transcript::window::{Window, WindowHints};
 
 use crate::exit::Code;
 use crate::out::{show, show_part};
@@ -33,14 +37,20 @@ const MODEL: &str = "claude-sonnet-5";
 /// The most a reply may be, and the most requests in a turn: far more than the script needs.
 const MAX_TOKENS: u64 = 8_000;
 const MAX_ROUNDS: u32 = 20;
+/// The window of the long piece of work, how many logs it reads, and how many lines each has.
+const SMALL_WINDOW: u64 = 48_000;
+const DAYS: u32 = 24;
+const LOG_LINES: u32 = 160;
 /// How slowly the simulated model speaks, so that it can be watched.
 const PACE_MS: u64 = 25;
 
 /// Play a coding session against a simulated model: no key, no network.
 ///
 /// A test fails in a small project; the agent finds it, reads the code, mends it and runs the tests again. Then the
-/// session is closed, opened again from its file, and asked what it did. Last, a new session, which knows nothing of the
-/// first, is asked something that only memory can answer. Everything but the model is real.
+/// session is closed, opened again from its file, and asked what it did. A new session, which knows nothing of the first,
+/// is asked something that only memory can answer. Last, a long piece of work is done in a small window: what is too
+/// large goes to disk, what is old leaves, a summary takes the place of the rest, and what left is found again.
+/// Everything but the model is real.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// Keep the project and the session, and say where they are.
@@ -78,9 +88,22 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     }
     let recalled = third.play(&mut agent, "How do we turn a title into a file name here?").await;
 
+    drop(agent);
     let report = stage.simulator.report();
+
+    show!("\n{}\n", style.dim(&format!("A long piece of work, in a window of {SMALL_WINDOW} tokens.")));
+    let (mut agent, fourth) = stage.small_agent()?;
+    let searched = fourth.play(&mut agent, "Something went wrong this month. Look through the logs.").await;
+    let compacted = agent.compaction(None, Part::Everything, &CancellationToken::new()).await;
+    let found = fourth.play(&mut agent, "What exactly did the log of day 3 say about it?").await;
+    let savings = engine::savings::of(agent.session().log(), &Prices::default());
+    let largest =
+        stage.simulator.report().requests[report.requests.len()..].iter().map(|line| line.input.total()).max();
+
     print_figures(&report);
+    print_savings(&savings, largest.unwrap_or_default());
     stage.simulator.shutdown().await;
+    let recalled = recalled && searched && found && matches!(compacted.end, End::Ended(_));
     if args.keep {
         let kept = folder.keep();
         show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
@@ -106,6 +129,9 @@ impl Stage {
         for (name, text) in PROJECT {
             files::replace(project.join(name), text.as_bytes())?;
         }
+        for day in 1..=DAYS {
+            files::replace(project.join(format!("logs/day-{day}.log")), log_of(day).as_bytes())?;
+        }
         let home = Home::at(root.join("config"));
         let memories = home.project(&project).join("memory");
         files::create_directory(&memories)?;
@@ -113,24 +139,46 @@ impl Stage {
         script.vars.insert("memories".into(), memories.display().to_string());
         script.vars.insert("project".into(), project.display().to_string());
         if !args.fast {
-            script.faults.push(Fault { slow_ms_per_event: PACE_MS, times: Some(1_000), ..Fault::default() });
+            // The long piece of work is not slowed down: it is long enough.
+            let when = When { missing: vec!["Look through the logs".into()], ..When::default() };
+            script.faults.push(Fault { when, slow_ms_per_event: PACE_MS, times: Some(1_000), ..Fault::default() });
         }
         let simulator = Simulator::start(script, Options { clock: Clock::Real, ..Options::default() }).await?;
         Ok(Self { project, home, memories, simulator })
     }
 
     fn agent(&self, resume: Option<&str>) -> anyhow::Result<(Agent, Timeline)> {
-        let timeline = Timeline::start();
+        self.agent_with(resume, Timeline::start(), Layers::default())
+    }
+
+    /// One whose window is small, and whose calls are not shown one by one.
+    fn small_agent(&self) -> anyhow::Result<(Agent, Timeline)> {
+        let hints = WindowHints { configured: Some(SMALL_WINDOW), max_output: MAX_TOKENS, ..WindowHints::default() };
+        let layers = Layers { window: Window::of(&hints), price: Prices::default().of(MODEL), ..Layers::default() };
+        self.agent_with(None, Timeline { brief: true, ..Timeline::start() }, layers)
+    }
+
+    fn agent_with(
+        &self,
+        resume: Option<&str>,
+        timeline: Timeline,
+        layers: Layers,
+    ) -> anyhow::Result<(Agent, Timeline)> {
         let session = match resume {
             Some(id) => Session::resume(&self.home, &self.project, id, Fork::No, World::real())?.0,
             None => Session::create(&self.home, &self.project, None, World::real())?,
         };
         let ground = Ground { directory: &self.project, home: None };
-        let allow = ["Bash(bash test.sh)".to_owned(), format!("Edit(/{}/**)", self.memories.display())];
+        let allow = [
+            "Bash(bash test.sh)".to_owned(),
+            "Bash(cat logs/*)".to_owned(),
+            format!("Edit(/{}/**)", self.memories.display()),
+        ];
         let allow = settings::rules(&allow, &ground).map_err(engine::Error::from)?;
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?;
         let mut parts = Parts::new(Arc::new(model), MODEL);
         parts.max_tokens = MAX_TOKENS;
+        parts.layers = layers;
         parts.sections = vec![rules(&Rules {
             variant: Variant::Private,
             directory: &self.memories,
@@ -140,7 +188,7 @@ impl Stage {
         })];
         parts.policy =
             Policy { mode: Mode::AcceptEdits, rules: PermissionRules { allow, ..PermissionRules::default() } };
-        parts.limits.max_rounds = Some(MAX_ROUNDS);
+        parts.limits.max_rounds = Some(MAX_ROUNDS + DAYS);
         parts.listener = timeline.listener();
         let agent = Agent::new(session, parts)?;
         let sources = Sources { working_directory: self.project.clone(), ..Sources::default() };
@@ -155,11 +203,13 @@ struct Timeline {
     started: Instant,
     style: Style,
     speaking: Arc<Mutex<bool>>,
+    /// Whether calls are left out.
+    brief: bool,
 }
 
 impl Timeline {
     fn start() -> Self {
-        Self { started: Instant::now(), style: Style::stdout(), speaking: Arc::default() }
+        Self { started: Instant::now(), style: Style::stdout(), speaking: Arc::default(), brief: false }
     }
 
     async fn play(&self, agent: &mut Agent, said: &str) -> bool {
@@ -175,7 +225,11 @@ impl Timeline {
     }
 
     fn show(&self, event: &Event) {
+        if let Some(told) = crate::told::of_layers(event) {
+            return self.line("layer", &told);
+        }
         match event {
+            Event::ToolStarted { tool, .. } | Event::ToolEnded { tool, .. } if self.brief && tool == "Bash" => {}
             Event::Text(text) => self.speak(text),
             Event::ToolStarted { tool, input, .. } => {
                 let about = ["command", "pattern", "file_path"].iter().find_map(|key| input[*key].as_str());
@@ -223,6 +277,34 @@ impl Timeline {
     fn time(&self) -> String {
         self.style.dim(&format!("{:5.2} s", self.started.elapsed().as_secs_f32()))
     }
+}
+
+/// A day's log. On the third something went wrong.
+fn log_of(day: u32) -> String {
+    let line = |n: u32| match (day, n) {
+        (3, 41) => "03 02:41 ERROR backup: no space left on /var/backup, 0 of 7 archives written\n".to_owned(),
+        _ => format!("{day:02} {:02}:{:02} INFO request served in {} ms\n", n / 60, n % 60, 20 + (n * day) % 37),
+    };
+    (0..LOG_LINES).map(line).collect()
+}
+
+fn print_savings(savings: &[engine::savings::Saving], largest: u64) {
+    let style = Style::stdout();
+    show!("\n{}", style.bold("layer     times   taken out   not sent again     saved      cost"));
+    for one in savings {
+        let (saved, cost) = (format!("${:.4}", one.saved_usd), format!("${:.4}", one.cost_usd));
+        show!(
+            "{:<9} {:>5} {:>11} {:>16} {saved:>9} {cost:>9}",
+            one.layer,
+            one.times,
+            one.freed_tokens,
+            one.unsent_tokens
+        );
+    }
+    let net: f64 = savings.iter().map(|one| one.saved_usd - one.cost_usd).sum();
+    let text =
+        format!("the long work never had more than {largest} tokens in view; the layers saved ${net:.4} of its cost");
+    show!("{}", style.green(&text));
 }
 
 fn print_figures(report: &Report) {
