@@ -62,17 +62,51 @@ pub struct Break {
     pub cause: String,
     /// Whether it was meant.
     pub declared: bool,
+    /// The commit it belongs to, if it is one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Id>,
 }
 
 impl Break {
     fn of(fact: Fact) -> Option<Self> {
         match fact {
-            Fact::CacheBreak { expected, read, cause, declared } => {
-                Some(Self { expected_tokens: expected, read_tokens: read, cause, declared })
+            Fact::CacheBreak { expected, read, cause, declared, commit } => {
+                Some(Self { expected_tokens: expected, read_tokens: read, cause, declared, commit })
             }
             _ => None,
         }
     }
+}
+
+/// Breaks that have the same cause.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    /// The layer or event, and whether it was meant.
+    pub text: String,
+    /// How often.
+    pub times: usize,
+    /// Tokens that were not read from the cache because of it.
+    pub lost_tokens: u64,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, {}×, {} tokens not read from the cache", self.text, self.times, self.lost_tokens)
+    }
+}
+
+/// Breaks by their cause, in the order they were first seen.
+pub fn causes<'a>(breaks: impl IntoIterator<Item = &'a Break>) -> Vec<Cause> {
+    let mut all: Vec<Cause> = Vec::new();
+    for one in breaks {
+        let text = if one.declared { one.cause.clone() } else { format!("unexplained: {}", one.cause) };
+        let lost = one.expected_tokens.saturating_sub(one.read_tokens);
+        match all.iter_mut().find(|known| known.text == text) {
+            Some(known) => (known.times, known.lost_tokens) = (known.times + 1, known.lost_tokens + lost),
+            None => all.push(Cause { text, times: 1, lost_tokens: lost }),
+        }
+    }
+    all
 }
 
 impl Stats {

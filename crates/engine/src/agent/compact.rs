@@ -1,5 +1,6 @@
 //! Compaction: notes or a summary take the place of what was said, and the model's tools for the work come back.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use transcript::block::Kind;
 use transcript::commit::{Act, Commit, Extent, Reason, Trigger};
 use transcript::line::{Body, Source};
 use transcript::mark::{Marks, mark_answered};
+use transcript::view::Entry;
 use transcript::{Block, Id, Message, Outcome, Request, Role};
 
 use super::Agent;
@@ -90,7 +92,11 @@ impl Agent {
         part: Part,
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
-        if self.session.log().view().visible().all(|entry| entry.is_cover()) {
+        let view = self.session.log().view();
+        let said: HashSet<&Id> = view.said().map(|entry| entry.line()).collect();
+        // A summary, and what was brought back after it, would only be summarised again.
+        let new = |entry: &Entry<'_>| entry.is_original() && (entry.is_reply() || said.contains(entry.line()));
+        if !view.visible().any(|entry| new(&entry)) {
             return Ok(Err("there is nothing to compact".to_owned()));
         }
         match self.attempt(&Occasion::Asked { instructions, part }, cancel).await? {
@@ -333,7 +339,6 @@ impl Agent {
         let reason = Reason { freed: None, changes_from, why: Some(why) };
         let act = Act::Compact { extent, trigger, pre_tokens };
         self.session.append(Body::Commit(Commit { act, reason }))?;
-        self.declare("compact");
         self.session.append(Body::User { blocks: vec![Block::text(text)], source: Source::Summary })?;
         self.state.compacted(self.session.log().view().tally().count());
         Ok(())
