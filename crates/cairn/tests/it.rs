@@ -49,5 +49,7 @@ mod terminal_resize;
 mod terminal_screen;
 #[path = "it/terminal_turns.rs"]
 mod terminal_turns;
+#[path = "it/terminal_window.rs"]
+mod terminal_window;
 #[path = "it/trouble.rs"]
 mod trouble;
