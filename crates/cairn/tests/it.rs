@@ -53,3 +53,8 @@ mod terminal_turns;
 mod terminal_window;
 #[path = "it/trouble.rs"]
 mod trouble;
+#[path = "it/window.rs"]
+mod window;
+// The same worker as in the engine's scenarios.
+#[path = "../../engine/tests/it/worker.rs"]
+mod worker;

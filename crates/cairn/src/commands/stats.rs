@@ -42,7 +42,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     if args.json {
         data!("{}", json!({"sessions": figures, "layers": layers}))?;
     } else {
-        print(&figures, &layers)?;
+        print(&figures, &layers, &place)?;
     }
     Ok(Code::Success)
 }
@@ -59,9 +59,9 @@ fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<Log>> {
     Ok(logs)
 }
 
-fn print(figures: &[Stats], layers: &[Saving]) -> anyhow::Result<()> {
+fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<()> {
     if figures.is_empty() {
-        talk!("No sessions here yet.");
+        talk!("No sessions in {} yet.", place.directory.display());
         return Ok(());
     }
     let sum = |of: fn(&Stats) -> u64| figures.iter().map(of).sum::<u64>();
