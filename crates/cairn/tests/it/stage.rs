@@ -92,8 +92,12 @@ pub fn run(command: &mut Command) -> Ran {
 
 /// What the program prints for lines that come from a pipe.
 pub fn piped(stage: &Stage, args: &[&str], lines: &str) -> String {
-    let mut command = stage.cairn();
-    let mut child = command.arg("--plain").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    piped_into(stage.cairn().args(args), lines)
+}
+
+/// The same, for a command that is made otherwise.
+pub fn piped_into(command: &mut Command, lines: &str) -> String {
+    let mut child = command.arg("--plain").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));

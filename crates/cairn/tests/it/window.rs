@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::stage::{Ran, Stage, run};
+use crate::stage::{Ran, Stage, piped_into, run};
 use crate::worker;
 
 /// The window that is worked in.
@@ -204,4 +204,18 @@ fn stats_of_nothing_say_so() {
     assert_eq!(json(&run(stage.cairn().args(["stats", "--json"]))), serde_json::json!({"sessions": [], "layers": []}));
     let ran = run(stage.cairn().args(["stats", "0000"]));
     assert!(ran.code != Some(0) && ran.stderr.contains("0000"), "{ran:?}");
+}
+
+/// COMPACT-9: who asks for room gets it. Notes that would leave most of what is there do not stand in for a summary.
+#[test]
+fn a_compaction_that_was_asked_for_makes_room_whatever_the_notes_cover() {
+    let stage = stage(10);
+    let mut cairn = stage.cairn();
+    cairn.args(["--permission-mode", "bypassPermissions", "--settings", r#"{"notesShare": 0, "microcompact": false}"#]);
+    let text = piped_into(cairn.env("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "64000"), "Do all the steps.\n/compact\n");
+    let figures = regex::Regex::new(r"compacted: .*\((\d+) → (\d+) tokens\)").unwrap();
+    let found = figures.captures(&text).unwrap_or_else(|| panic!("{text}"));
+    let tokens = |at: usize| found[at].parse::<u64>().unwrap();
+    assert!(tokens(2) * 2 <= tokens(1), "{text}");
+    assert!(!text.contains("\n\n"), "no empty lines for replies without a word: {text:?}");
 }

@@ -29,6 +29,8 @@ const SHORTENED: u32 = 3;
 const DROPPED_PART: usize = 5;
 /// What a summary would have had at least, in tokens, where notes took its place.
 const SUMMARY_OUTPUT: f64 = 1_000.0;
+/// Who asks for a compaction gets a summary where notes would leave more than this part of what is there.
+const ASKED_PART: u64 = 2;
 /// After a refusal, this part of the window is left for the summariser's instructions and answer.
 const SPARE_PART: u64 = 20;
 /// The largest file that is read to be shown again.
@@ -160,7 +162,12 @@ impl Agent {
         let kept_tokens = compact::tokens_from(view, kept);
         let left =
             view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue)) + tokens(&summary) + kept_tokens;
-        let Some(extent) = self.extent_before(kept).filter(|_| left < window.warning(self.layers.auto_compact)) else {
+        let most = match occasion {
+            Occasion::Asked { .. } => view.tally().count() / ASKED_PART,
+            _ => u64::MAX,
+        };
+        let enough = left < window.warning(self.layers.auto_compact) && left <= most;
+        let Some(extent) = self.extent_before(kept).filter(|_| enough) else {
             return Ok(None);
         };
         Ok(Some(Plan { made: Made::Notes, extent, covered: 0..kept, summary }))
