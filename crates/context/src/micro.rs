@@ -168,3 +168,112 @@ pub(crate) fn is_clearable(call: &Answered<'_>) -> bool {
     let is_worth_it = size.result_bytes > LEAST_BYTES || size.media > 0;
     call.result.is_some() && CLEARABLE.contains(&call.tool) && is_worth_it
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Session;
+    use transcript::commit::{Act, Trigger};
+    use transcript::mark::Ttl;
+
+    fn situation(pace: &Pace) -> Situation<'_> {
+        Situation {
+            idle: None,
+            window: Window { size: 100_000, effective: 80_000 },
+            auto: AutoCompact::On,
+            when: When::Window,
+            pace,
+            rates: Rates::of(None, Ttl::FiveMinutes),
+            kept_when_idle: KEPT_WHEN_IDLE,
+            may_pay: true,
+        }
+    }
+
+    /// MICRO-2: after an hour without a reply all results but the newest five are cleared, one at least stays whatever
+    /// the settings say; a minute less, and nothing is.
+    #[test]
+    fn after_an_hour_old_results_go() {
+        let mut session = Session::default();
+        session.say("go");
+        let calls: Vec<String> = (0..8).map(|_| session.call("Bash", 3_000)).collect();
+        let pace = Pace::default();
+        let idle = |minutes| Some(SignedDuration::from_mins(minutes));
+        assert_eq!(decide(session.log.view(), &Situation { idle: idle(59), ..situation(&pace) }), None);
+        let clear = decide(session.log.view(), &Situation { idle: idle(60), ..situation(&pace) }).unwrap();
+        assert_eq!(clear.results, calls[..3]);
+        assert!(clear.why.contains("60 minutes"));
+        let none_kept = Situation { idle: idle(90), kept_when_idle: 0, ..situation(&pace) };
+        assert_eq!(decide(session.log.view(), &none_kept).unwrap().results, calls[..7]);
+    }
+
+    /// MICRO-1: only results of tools that look or write are cleared; not what other servers' tools returned, nor what
+    /// was cleared already.
+    #[test]
+    fn only_what_can_be_had_again_is_cleared() {
+        let mut session = Session::default();
+        session.say("go");
+        let mut calls = Vec::new();
+        for tool in CLEARABLE.into_iter().chain(["mcp__db__query", "History", "Agent"]) {
+            calls.push(session.call(tool, 1_000));
+        }
+        session.call("Bash", 10);
+        let pace = Pace::default();
+        let now = Situation { idle: Some(SignedDuration::from_hours(2)), kept_when_idle: 1, ..situation(&pace) };
+        let clear = decide(session.log.view(), &now).unwrap();
+        assert_eq!(clear.results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
+        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto });
+        assert_eq!(decide(session.log.view(), &now), None);
+    }
+
+    /// MICRO-5, MICRO-6: when it is tight, results older than three rounds go if the sum says that it pays; the commit
+    /// carries the sum and the tokens freed. With room enough nothing is touched.
+    #[test]
+    fn when_it_is_tight_old_results_go_if_that_pays() {
+        let mut session = Session::default();
+        session.say("go");
+        let calls: Vec<String> = (0..13).map(|_| session.call("Bash", 10_000)).collect();
+        let pace = Pace::default();
+        assert_eq!(decide(session.log.view(), &situation(&pace)), None, "44,000 tokens are not tight");
+        session.call("Bash", 10_000);
+        let clear = decide(session.log.view(), &situation(&pace)).unwrap();
+        assert_eq!(clear.results, calls[..11], "those of the three newest replies stay");
+        assert!((35_000..38_000).contains(&clear.freed), "{}", clear.freed);
+        assert!(clear.why.contains("× 8 rounds saves"), "{}", clear.why);
+        assert_eq!(clear.changes_from.as_str(), "line-2");
+        let before = session.log.view().tally().count();
+        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto });
+        let freed = before - session.log.view().tally().count();
+        assert!(freed.abs_diff(clear.freed) < 200, "{freed} against {}", clear.freed);
+        session.say(&"words ".repeat(30_000));
+        session.reply("ok");
+        assert_eq!(
+            decide(session.log.view(), &situation(&pace)),
+            None,
+            "a text behind them would have to be written again"
+        );
+    }
+
+    /// COMPACT-14: in economy old results go when carrying them has cost as much as writing the rest again, and not
+    /// before.
+    #[test]
+    fn in_economy_results_go_when_they_have_been_paid_for() {
+        let mut session = Session::default();
+        session.say("go");
+        let pace = Pace::default();
+        let now = Situation {
+            when: When::Economy,
+            window: Window { size: 1_000_000, effective: 980_000 },
+            ..situation(&pace)
+        };
+        let mut rounds = 0;
+        let clear = loop {
+            session.call("Bash", 10_000);
+            rounds += 1;
+            if let Some(clear) = decide(session.log.view(), &now) {
+                break clear;
+            }
+        };
+        assert!((9..14).contains(&rounds), "{rounds}");
+        assert_eq!(clear.results.len(), rounds - 3);
+    }
+}
