@@ -6,6 +6,8 @@ mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/compacting.rs"]
+mod compacting;
 #[path = "it/crash.rs"]
 mod crash;
 #[path = "it/embed.rs"]
