@@ -206,8 +206,8 @@ pub enum Made {
 /// What stands in the place of what is covered: the history, the user's words, and where the rest is.
 pub fn framed(made: Made, summary: &str, view: &View, covered: Range<usize>, window: &Window) -> String {
     let what = match made {
-        Made::Notes => "notes",
-        Made::Summary => "summary",
+        Made::Notes => "notes stand",
+        Made::Summary => "summary stands",
     };
     let words = words(view, &covered, part(WORDS_TOKENS, window));
     let trace = trace(view, &covered, part(TRACE_TOKENS, window));

@@ -115,6 +115,27 @@ pub fn decide(view: &View, now: &Situation<'_>) -> Option<Clear> {
     Some(clear(old, cleared, why))
 }
 
+/// The provider clears from here on, at the latest.
+const SERVER_TRIGGER: u64 = 180_000;
+/// It clears at least so much, or what leaves [`SERVER_LEFT`].
+const SERVER_LEAST: u64 = 140_000;
+const SERVER_LEFT: u64 = 40_000;
+
+/// What the provider is asked to clear by itself, where it can: results of the same tools, when the window is as full as
+/// it would be for us, and so much at a time that writing the rest again is worth it.
+pub fn server_edits(window: &Window, auto: AutoCompact, tools: impl Iterator<Item = String>) -> serde_json::Value {
+    let trigger = window.warning(auto).min(SERVER_TRIGGER);
+    let least = SERVER_LEAST.min(trigger.saturating_sub(SERVER_LEFT.min(trigger / 2)));
+    let excluded: Vec<String> = tools.filter(|tool| !CLEARABLE.contains(&tool.as_str())).collect();
+    serde_json::json!({
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": trigger},
+        "keep": {"type": "tool_uses", "value": KEPT_WHEN_IDLE},
+        "clear_at_least": {"type": "input_tokens", "value": least},
+        "exclude_tools": excluded,
+    })
+}
+
 /// Tokens that could be cleared, if it paid.
 pub fn clearable(view: &View) -> u64 {
     view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(|one| one.size).sum())
@@ -204,6 +225,21 @@ mod tests {
         assert!(clear.why.contains("60 minutes"));
         let none_kept = Situation { idle: idle(90), kept_when_idle: 0, ..situation(&pace) };
         assert_eq!(decide(session.log.view(), &none_kept).unwrap().results, calls[..7]);
+    }
+
+    /// MICRO-4: the provider clears at min(180,000, threshold − 20,000), at least 140,000 or what leaves 40,000, and only
+    /// what we would.
+    #[test]
+    fn the_provider_is_asked_for_what_we_would_do() {
+        let edits = |size: u64, effective| {
+            let tools = ["Read", "Bash", "History"].map(str::to_owned);
+            server_edits(&Window { size, effective }, AutoCompact::On, tools.into_iter())
+        };
+        let large = edits(1_000_000, 980_000);
+        assert_eq!((&large["trigger"]["value"], &large["clear_at_least"]["value"]), (&180_000.into(), &140_000.into()));
+        assert_eq!(large["exclude_tools"], serde_json::json!(["History"]));
+        let usual = edits(200_000, 180_000);
+        assert_eq!((&usual["trigger"]["value"], &usual["clear_at_least"]["value"]), (&147_000.into(), &107_000.into()));
     }
 
     /// MICRO-1: only results of tools that look or write are cleared; not what other servers' tools returned, nor what

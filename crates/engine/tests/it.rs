@@ -26,6 +26,8 @@ mod retention;
 mod rewind;
 #[path = "it/scenario.rs"]
 mod scenario;
+#[path = "it/server.rs"]
+mod server;
 #[path = "it/shape.rs"]
 mod shape;
 #[path = "it/spilling.rs"]

@@ -383,6 +383,10 @@ impl Agent {
             let reason = Reason { why: Some("what the model was working with".into()), ..Reason::default() };
             self.session.append(Body::Commit(Commit { act: Act::Restore { blocks }, reason }))?;
         }
+        let prologue = self.parts.fresh_prologue(&self.session);
+        if self.session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
+            self.session.append(Body::Prologue(prologue))?;
+        }
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.compacted();
             if let Some(beginning) = knowledge.beginning() {

@@ -71,6 +71,26 @@ async fn what_the_model_worked_with_comes_back() {
     assert!(events.iter().all(|event| !matches!(event, Event::CacheBroke(broke) if !broke.is_declared())));
 }
 
+/// CACHE-1, COMPACT-4: what belongs to the session is computed once and kept over days, until a compaction: then it is
+/// computed anew, and the instruction files are read again.
+#[tokio::test]
+async fn a_compaction_brings_the_system_prompt_up_to_date() {
+    let stage = Stage::new(READER).await;
+    std::fs::write(stage.project().join("CLAUDE.md"), "Use tabs.").unwrap();
+    let mut agent = stage.knowing_agent(None, false).await;
+    let system = |stage: &Stage| stage.simulator.requests().pop().unwrap()["system"].to_string();
+    say(&mut agent, "hello").await;
+    let first = system(&stage);
+    stage.wait(3 * 86_400);
+    std::fs::write(stage.project().join("CLAUDE.md"), "Use spaces.").unwrap();
+    say(&mut agent, "hello again").await;
+    assert_eq!(system(&stage), first);
+    compact(&mut agent, Part::Everything).await.unwrap();
+    say(&mut agent, "And?").await;
+    assert_ne!(system(&stage), first, "another day");
+    assert!(sent(&stage).contains("Use spaces.") && !sent(&stage).contains("Use tabs."));
+}
+
 /// COMPACT-9: in part from a message on, what precedes it stays, and the provider's cache of it; up to one, what follows
 /// stays. The user's instructions reach the summariser.
 #[tokio::test]
