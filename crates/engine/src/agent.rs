@@ -2,10 +2,13 @@
 
 mod calls;
 pub mod compact;
+mod media;
 mod notes;
 mod parts;
 mod reply;
+mod restore;
 mod room;
+mod shorten;
 
 use std::collections::HashSet;
 use std::path::Path;

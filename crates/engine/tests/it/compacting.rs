@@ -67,8 +67,17 @@ async fn what_the_model_worked_with_comes_back() {
     });
     let (tokens, trigger, reason) = boundary.unwrap();
     assert!(tokens > 4_000 && trigger == transcript::commit::Trigger::Manual && reason.changes_from.is_some());
-    let events = stage.events.lock().unwrap();
-    assert!(events.iter().all(|event| !matches!(event, Event::CacheBroke(broke) if !broke.is_declared())));
+    {
+        let events = stage.events.lock().unwrap();
+        assert!(events.iter().all(|event| !matches!(event, Event::CacheBroke(broke) if !broke.is_declared())));
+    }
+    // LOG-6: taken back, what was said is there again, and what was brought back is not there twice.
+    let commit = agent.session().newest_commit().unwrap();
+    let large = stage.layers.window;
+    agent.session_mut().undo(&commit, &large).unwrap();
+    let request = serde_json::to_string(&agent.request().unwrap().messages).unwrap();
+    assert!(!request.contains("What was done.") && !request.contains("You worked with"));
+    assert!(request.contains("text of file f0"));
 }
 
 /// CACHE-1, COMPACT-4: what belongs to the session is computed once and kept over days, until a compaction: then it is
