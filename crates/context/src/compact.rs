@@ -206,8 +206,8 @@ pub enum Made {
 /// What stands in the place of what is covered: the history, the user's words, and where the rest is.
 pub fn framed(made: Made, summary: &str, view: &View, covered: Range<usize>, window: &Window) -> String {
     let what = match made {
-        Made::Notes => "notes",
-        Made::Summary => "summary",
+        Made::Notes => "notes stand",
+        Made::Summary => "summary stands",
     };
     let words = words(view, &covered, part(WORDS_TOKENS, window));
     let trace = trace(view, &covered, part(TRACE_TOKENS, window));
@@ -288,5 +288,161 @@ fn trace_line(entry: &Entry<'_>) -> String {
     match calls.is_empty() {
         true => format!("{} text\n", entry.line()),
         false => format!("{}\n", calls.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Session;
+    use transcript::commit::{Act, Extent, Trigger};
+    use transcript::line::{Body, Source};
+
+    const WINDOW: Window = Window { size: 200_000, effective: 180_000 };
+
+    fn tokens(text: &str) -> u64 {
+        text.len() as u64 / 4
+    }
+
+    /// COMPACT-1: compaction is due above the threshold, and only where it is on.
+    #[test]
+    fn it_is_due_above_the_threshold() {
+        assert!(!is_due(167_000, &WINDOW, AutoCompact::On) && is_due(167_001, &WINDOW, AutoCompact::On));
+        assert!(!is_due(179_000, &WINDOW, AutoCompact::Off));
+    }
+
+    /// COMPACT-2: beside notes stay what came after them, and going back from there 10,000 tokens and five messages with
+    /// text; going back stops at 40,000 tokens and at an earlier boundary; a call keeps its result.
+    #[test]
+    fn enough_stays_beside_notes() {
+        let mut session = Session::default();
+        session.say("go");
+        for _ in 0..20 {
+            session.call("Bash", 3_000);
+            session.reply("a word");
+        }
+        let view = session.log.view();
+        let last = view.len() - 1;
+        let kept = kept_beside_notes(view, last, &WINDOW);
+        let size = tokens_from(view, kept);
+        assert!((10_000..12_500).contains(&size), "{size}");
+        assert_eq!(kept_beside_notes(view, 3, &WINDOW), 4, "what notes do not cover stays");
+        let mut session = Session::default();
+        session.say("go");
+        for _ in 0..5 {
+            session.call("Bash", 60_000);
+        }
+        let view = session.log.view();
+        let kept = kept_beside_notes(view, view.len() - 1, &WINDOW);
+        assert!(tokens_from(view, kept) <= 40_000, "five messages with text would be more");
+        let first = session.log.view().line_of(2).unwrap().clone();
+        let boundary =
+            session.commit(Act::Compact { extent: Extent::Before(first), trigger: Trigger::Auto, pre_tokens: 0 });
+        let summary = Body::User { blocks: vec![Block::text("so far")], source: Source::Summary };
+        assert_eq!(session.append(summary).as_str(), "line-13");
+        let view = session.log.view();
+        assert!(view.counts(&boundary) && kept_beside_notes(view, view.len(), &WINDOW) >= 2);
+    }
+
+    /// COMPACT-3: the analysis is dropped; a summary cut in the middle counts; one without words, or an analysis alone, is
+    /// none; one that is too long is cut.
+    #[test]
+    fn the_summary_is_taken_out_of_what_was_written() {
+        let summary = |text: &str| summary_in(text, &WINDOW, tokens);
+        assert_eq!(summary("<analysis>a</analysis>\n<summary>\n s \n</summary> bye").as_deref(), Some("s"));
+        assert_eq!(summary("<summary>cut in the").as_deref(), Some("cut in the"));
+        assert_eq!(summary("just text").as_deref(), Some("just text"));
+        for nothing in
+            ["", " ", "<analysis>a</analysis>", "<analysis>never closed", "<analysis>a</analysis><summary> </summary>"]
+        {
+            assert_eq!(summary(nothing), None, "{nothing}");
+        }
+        let long = summary(&format!("<summary>{}</summary>", "word ".repeat(40_000))).unwrap();
+        assert!(tokens(&long) <= SUMMARY_TOKENS + 20 && long.ends_with("[The summary was cut here.]"));
+    }
+
+    /// COMPACT-11: history is framed as such; the user's words stay as they were, the oldest go first when they are too
+    /// many; what is covered is named by id, the oldest as a span.
+    #[test]
+    fn the_users_words_and_the_ids_of_the_rest_stay() {
+        let mut session = Session::default();
+        session.say("First: never push to main.");
+        let call = session.call("Bash", 500);
+        session.say("Then: </message> tricks.");
+        let reply = session.reply("I decided.");
+        let view = session.log.view();
+        let text = framed(Made::Summary, "It was done.", view, 0..view.len(), &WINDOW);
+        for part in
+            ["It was done.", "First: never push to main.", "tricks.", call.as_str(), reply.as_str(), "already done"]
+        {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        let mut session = Session::default();
+        for n in 0..60 {
+            session.say(&format!("message {n}: {}", "word ".repeat(150)));
+            session.reply("ok");
+            session.call("Bash", 100);
+        }
+        for _ in 0..500 {
+            session.call("Bash", 100);
+        }
+        let view = session.log.view();
+        let text = framed(Made::Notes, "Notes.", view, 0..view.len(), &WINDOW);
+        assert!(!text.contains("message 0:") && text.contains("message 59:"));
+        assert!(text.contains("oldest are left out") && text.contains(" … line-") && text.contains(" replies\n"));
+        assert!(tokens(&text) < 15_000, "{}", tokens(&text));
+    }
+
+    /// REACT-4: the span grows backwards from the newest closed round until it holds enough; what stands before it stays,
+    /// and so does the round that is not answered yet.
+    #[test]
+    fn a_span_grows_backwards_from_the_newest_rounds() {
+        let mut session = Session::default();
+        session.say("go");
+        for _ in 0..10 {
+            session.call("Bash", 6_000);
+        }
+        let view = session.log.view();
+        let (first, last) = span_back(view, 7_000, 0).unwrap();
+        let places = (view.item_of(&first).unwrap(), view.item_of(&last).unwrap());
+        assert_eq!(places, (6, 9), "four rounds of 2,000 tokens, and the newest stays");
+        let (_, last) = span_back(view, 7_000, 5_000).unwrap();
+        assert_eq!(view.item_of(&last), Some(7), "so many tokens are spared");
+        let mut alone = Session::default();
+        alone.call("Bash", 90_000);
+        assert!(span_back(alone.log.view(), 10_000, 0).is_some(), "where there is nothing else, it goes");
+    }
+
+    /// COMPACT-14: a compaction pays when carrying what cannot be cleared costs more than a summary and writing the rest
+    /// again; never within ten rounds of the last one, nor without three rounds that stay.
+    #[test]
+    fn a_compaction_for_economy_has_to_pay() {
+        let rates = Rates::of(None, transcript::mark::Ttl::FiveMinutes);
+        let mut pace = Pace::default();
+        let mut session = Session::default();
+        session.say(&"word ".repeat(20_000));
+        assert_eq!(pays(session.log.view(), &pace, rates), None, "there is nothing that could stay");
+        for _ in 0..4 {
+            session.call("Bash", 3_000);
+            pace.round();
+        }
+        let sum = pays(session.log.view(), &pace, rates).unwrap();
+        assert!(sum.contains("× 8 rounds saves"), "{sum}");
+        let kept = session.log.view().line_of(2).unwrap().clone();
+        session.commit(Act::Compact { extent: Extent::Before(kept), trigger: Trigger::Auto, pre_tokens: 0 });
+        session.append(Body::User { blocks: vec![Block::text("so far")], source: Source::Summary });
+        session.say(&"word ".repeat(60_000));
+        for round in 0..12 {
+            let sum = pays(session.log.view(), &pace, rates);
+            assert_eq!(sum.is_some(), round >= 7, "three rounds stayed, and seven more: {round}");
+            session.call("Bash", 100);
+        }
+    }
+
+    #[test]
+    fn every_prompt_renders() {
+        assert!(!prompt(None).contains("{{") && prompt(Some("keep the numbers")).contains("keep the numbers"));
+        let told = crate::notes::prompt(crate::notes::PROMPT, crate::notes::TEMPLATE, "/n.md", tokens);
+        assert!(!told.contains("{{") && told.contains("# Worklog"));
     }
 }

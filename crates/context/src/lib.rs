@@ -16,6 +16,8 @@ pub mod compact;
 pub mod micro;
 pub mod notes;
 pub mod restore;
+#[cfg(test)]
+mod sample;
 pub mod spill;
 mod template;
 pub mod worth;

@@ -115,6 +115,27 @@ pub fn decide(view: &View, now: &Situation<'_>) -> Option<Clear> {
     Some(clear(old, cleared, why))
 }
 
+/// The provider clears from here on, at the latest.
+const SERVER_TRIGGER: u64 = 180_000;
+/// It clears at least so much, or what leaves [`SERVER_LEFT`].
+const SERVER_LEAST: u64 = 140_000;
+const SERVER_LEFT: u64 = 40_000;
+
+/// What the provider is asked to clear by itself, where it can: results of the same tools, when the window is as full as
+/// it would be for us, and so much at a time that writing the rest again is worth it.
+pub fn server_edits(window: &Window, auto: AutoCompact, tools: impl Iterator<Item = String>) -> serde_json::Value {
+    let trigger = window.warning(auto).min(SERVER_TRIGGER);
+    let least = SERVER_LEAST.min(trigger.saturating_sub(SERVER_LEFT.min(trigger / 2)));
+    let excluded: Vec<String> = tools.filter(|tool| !CLEARABLE.contains(&tool.as_str())).collect();
+    serde_json::json!({
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": trigger},
+        "keep": {"type": "tool_uses", "value": KEPT_WHEN_IDLE},
+        "clear_at_least": {"type": "input_tokens", "value": least},
+        "exclude_tools": excluded,
+    })
+}
+
 /// Tokens that could be cleared, if it paid.
 pub fn clearable(view: &View) -> u64 {
     view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(|one| one.size).sum())
@@ -167,4 +188,128 @@ pub(crate) fn is_clearable(call: &Answered<'_>) -> bool {
     let size = call.shown.size();
     let is_worth_it = size.result_bytes > LEAST_BYTES || size.media > 0;
     call.result.is_some() && CLEARABLE.contains(&call.tool) && is_worth_it
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Session;
+    use transcript::commit::{Act, Trigger};
+    use transcript::mark::Ttl;
+
+    fn situation(pace: &Pace) -> Situation<'_> {
+        Situation {
+            idle: None,
+            window: Window { size: 100_000, effective: 80_000 },
+            auto: AutoCompact::On,
+            when: When::Window,
+            pace,
+            rates: Rates::of(None, Ttl::FiveMinutes),
+            kept_when_idle: KEPT_WHEN_IDLE,
+            may_pay: true,
+        }
+    }
+
+    /// MICRO-2: after an hour without a reply all results but the newest five are cleared, one at least stays whatever
+    /// the settings say; a minute less, and nothing is.
+    #[test]
+    fn after_an_hour_old_results_go() {
+        let mut session = Session::default();
+        session.say("go");
+        let calls: Vec<String> = (0..8).map(|_| session.call("Bash", 3_000)).collect();
+        let pace = Pace::default();
+        let idle = |minutes| Some(SignedDuration::from_mins(minutes));
+        assert_eq!(decide(session.log.view(), &Situation { idle: idle(59), ..situation(&pace) }), None);
+        let clear = decide(session.log.view(), &Situation { idle: idle(60), ..situation(&pace) }).unwrap();
+        assert_eq!(clear.results, calls[..3]);
+        assert!(clear.why.contains("60 minutes"));
+        let none_kept = Situation { idle: idle(90), kept_when_idle: 0, ..situation(&pace) };
+        assert_eq!(decide(session.log.view(), &none_kept).unwrap().results, calls[..7]);
+    }
+
+    /// MICRO-4: the provider clears at min(180,000, threshold − 20,000), at least 140,000 or what leaves 40,000, and only
+    /// what we would.
+    #[test]
+    fn the_provider_is_asked_for_what_we_would_do() {
+        let edits = |size: u64, effective| {
+            let tools = ["Read", "Bash", "History"].map(str::to_owned);
+            server_edits(&Window { size, effective }, AutoCompact::On, tools.into_iter())
+        };
+        let large = edits(1_000_000, 980_000);
+        assert_eq!((&large["trigger"]["value"], &large["clear_at_least"]["value"]), (&180_000.into(), &140_000.into()));
+        assert_eq!(large["exclude_tools"], serde_json::json!(["History"]));
+        let usual = edits(200_000, 180_000);
+        assert_eq!((&usual["trigger"]["value"], &usual["clear_at_least"]["value"]), (&147_000.into(), &107_000.into()));
+    }
+
+    /// MICRO-1: only results of tools that look or write are cleared; not what other servers' tools returned, nor what
+    /// was cleared already.
+    #[test]
+    fn only_what_can_be_had_again_is_cleared() {
+        let mut session = Session::default();
+        session.say("go");
+        let mut calls = Vec::new();
+        for tool in CLEARABLE.into_iter().chain(["mcp__db__query", "History", "Agent"]) {
+            calls.push(session.call(tool, 1_000));
+        }
+        session.call("Bash", 10);
+        let pace = Pace::default();
+        let now = Situation { idle: Some(SignedDuration::from_hours(2)), kept_when_idle: 1, ..situation(&pace) };
+        let clear = decide(session.log.view(), &now).unwrap();
+        assert_eq!(clear.results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
+        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto });
+        assert_eq!(decide(session.log.view(), &now), None);
+    }
+
+    /// MICRO-5, MICRO-6: when it is tight, results older than three rounds go if the sum says that it pays; the commit
+    /// carries the sum and the tokens freed. With room enough nothing is touched.
+    #[test]
+    fn when_it_is_tight_old_results_go_if_that_pays() {
+        let mut session = Session::default();
+        session.say("go");
+        let calls: Vec<String> = (0..13).map(|_| session.call("Bash", 10_000)).collect();
+        let pace = Pace::default();
+        assert_eq!(decide(session.log.view(), &situation(&pace)), None, "44,000 tokens are not tight");
+        session.call("Bash", 10_000);
+        let clear = decide(session.log.view(), &situation(&pace)).unwrap();
+        assert_eq!(clear.results, calls[..11], "those of the three newest replies stay");
+        assert!((35_000..38_000).contains(&clear.freed), "{}", clear.freed);
+        assert!(clear.why.contains("× 8 rounds saves"), "{}", clear.why);
+        assert_eq!(clear.changes_from.as_str(), "line-2");
+        let before = session.log.view().tally().count();
+        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto });
+        let freed = before - session.log.view().tally().count();
+        assert!(freed.abs_diff(clear.freed) < 200, "{freed} against {}", clear.freed);
+        session.say(&"words ".repeat(30_000));
+        session.reply("ok");
+        assert_eq!(
+            decide(session.log.view(), &situation(&pace)),
+            None,
+            "a text behind them would have to be written again"
+        );
+    }
+
+    /// COMPACT-14: in economy old results go when carrying them has cost as much as writing the rest again, and not
+    /// before.
+    #[test]
+    fn in_economy_results_go_when_they_have_been_paid_for() {
+        let mut session = Session::default();
+        session.say("go");
+        let pace = Pace::default();
+        let now = Situation {
+            when: When::Economy,
+            window: Window { size: 1_000_000, effective: 980_000 },
+            ..situation(&pace)
+        };
+        let mut rounds = 0;
+        let clear = loop {
+            session.call("Bash", 10_000);
+            rounds += 1;
+            if let Some(clear) = decide(session.log.view(), &now) {
+                break clear;
+            }
+        };
+        assert!((9..14).contains(&rounds), "{rounds}");
+        assert_eq!(clear.results.len(), rounds - 3);
+    }
 }

@@ -2,10 +2,13 @@
 
 mod calls;
 pub mod compact;
+mod media;
 mod notes;
 mod parts;
 mod reply;
+mod restore;
 mod room;
+mod shorten;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -60,6 +63,8 @@ pub struct Agent {
     layers: Layers,
     state: State,
     updating: Option<Updating>,
+    /// What the system prompt is made from.
+    parts: Parts,
 }
 
 /// A turn that is over.
@@ -99,7 +104,7 @@ impl Agent {
         }
         let parts = parts.without_forbidden_tools();
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
-        let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts;
+        let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts.clone();
         policy.rules.allow.extend(parts::kept(&session)?);
         for beside in session.beside() {
             if let Some(seen) = beside.seen
@@ -138,6 +143,7 @@ impl Agent {
             state,
             layers,
             updating: None,
+            parts,
         })
     }
 
@@ -206,7 +212,13 @@ impl Agent {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages();
-        let marks = mark(&prologue, &messages, &view.seams(), self.ttl);
+        let mut marks = mark(&prologue, &messages, &view.seams(), self.ttl);
+        if self.layers.cache_diagnosis {
+            marks.after = self.session.log().lines().iter().rev().find_map(|line| match &line.body {
+                Body::Assistant { id, .. } if !line.sidechain => Some(id.clone()),
+                _ => None,
+            });
+        }
         Some(Request { prologue, messages, marks })
     }
 

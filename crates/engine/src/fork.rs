@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use provider::Model;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
-use transcript::{Block, Message, Outcome, Reply, Request, Role, StopReason, Usage};
+use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopReason, Usage};
 
 /// About so many bytes are a token of output; where a stream is stopped, that is near enough.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -145,6 +145,7 @@ async fn reply(model: &dyn Model, request: Request, most_output: Option<u64>) ->
         blocks: Vec::new(),
         stop: StopReason::MaxTokens,
         usage: Usage::default(),
+        remarks: Remarks::default(),
     };
     let (mut text, mut bytes) = (String::new(), 0);
     while let Some(event) = events.next().await {

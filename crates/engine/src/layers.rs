@@ -56,6 +56,10 @@ pub struct Layers {
     pub reactive: bool,
     /// How many files come back after a compaction.
     pub restored_files: usize,
+    /// Whether the provider is asked to leave out old results by itself, where it can.
+    pub api_edits: bool,
+    /// Whether the provider is asked why its cache did not hold, where it says so.
+    pub cache_diagnosis: bool,
 }
 
 impl Default for Layers {
@@ -76,6 +80,8 @@ impl Default for Layers {
             notes_prompt: None,
             reactive: true,
             restored_files: restore::FILES,
+            api_edits: false,
+            cache_diagnosis: false,
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Ingredients<'a> {
     pub thinking: Option<Thinking>,
     /// Beta features.
     pub betas: Vec<String>,
+    /// What the provider may leave out by itself.
+    pub context_management: Option<serde_json::Value>,
     /// The tools, in order.
     pub tools: Vec<ToolDefinition>,
     /// Where the work is done.
@@ -67,6 +69,7 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
         thinking: from.thinking,
         betas: from.betas.clone(),
         format: None,
+        context_management: from.context_management.clone(),
     }
 }
 
@@ -95,6 +98,7 @@ mod tests {
             max_tokens: 1_000,
             thinking: None,
             betas: Vec::new(),
+            context_management: None,
             tools: Vec::new(),
             directory: Path::new("/work/x"),
             extra_directories: &[],

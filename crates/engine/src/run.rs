@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use transcript::line::{Body, Line, Source};
-    use transcript::{Id, Outcome, Usage};
+    use transcript::{Id, Outcome, Remarks, Usage};
 
     struct Turn {
         run: Run,
@@ -158,7 +158,8 @@ mod tests {
 
         fn reply(&mut self, stop: StopReason, blocks: Vec<Block>) -> Step {
             let id = format!("m{}", self.written);
-            let reply = Reply { id, model: "m".into(), blocks, stop, usage: Usage::default() };
+            let reply =
+                Reply { id, model: "m".into(), blocks, stop, usage: Usage::default(), remarks: Remarks::default() };
             let (id, blocks) = (Id::from(&reply.id), reply.blocks.clone());
             self.write(Body::Assistant { id, model: "m".into(), blocks, usage: None, stop: None });
             self.run.replied(&reply);

@@ -257,6 +257,10 @@ impl Session {
     }
 }
 
+fn is_restore(line: &Line) -> bool {
+    matches!(&line.body, Body::Commit(Commit { act: Act::Restore { .. }, .. }))
+}
+
 /// Whether a resumed session goes on in its own file or in a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
@@ -280,8 +284,30 @@ impl Session {
         if tokens > window.effective && tokens > before {
             return Err(Error::WouldNotFit { tokens, window: window.effective });
         }
+        // First what it brought back: the newest decision is then the one that was asked for, and can be undone again.
+        for restored in self.restored_after(commit) {
+            let act = Act::Undo { commit: restored };
+            self.append(Body::Commit(Commit { act, reason: Reason::default() }))?;
+        }
         self.append(body)?;
         Ok(())
+    }
+
+    /// What a compaction brought back: without it, it would stand there twice.
+    fn restored_after(&self, compaction: &Id) -> Vec<Id> {
+        let lines = self.log.lines();
+        let Some(at) = lines.iter().position(|line| line.id.as_ref() == Some(compaction)) else { return Vec::new() };
+        let is_compaction =
+            |line: &Line| matches!(&line.body, Body::Commit(one) if matches!(one.act, Act::Compact { .. }));
+        if !is_compaction(&lines[at]) {
+            return Vec::new();
+        }
+        let until_next = lines[at + 1..].iter().take_while(|line| {
+            !is_compaction(line)
+                && !matches!(line.body, Body::Assistant { .. } | Body::User { source: Source::Said, .. })
+        });
+        let restored = until_next.filter(|line| is_restore(line)).filter_map(|line| line.id.clone());
+        restored.filter(|id| self.log.view().counts(id)).collect()
     }
 
     /// Drops what was said before a line from the view; a marker stands there. The newest reply and all after it stay,
@@ -318,11 +344,9 @@ impl Session {
 
     /// The newest commit that counts and can be taken back. What a compaction brings back is a part of it.
     pub fn newest_commit(&self) -> Option<Id> {
-        let decides = |body: &Body| match body {
-            Body::Commit(commit) => !matches!(commit.act, Act::Restore { .. }),
-            _ => false,
-        };
-        let commits = self.log.lines().iter().rev().filter(|line| decides(&line.body));
+        // What a compaction brought back goes with it.
+        let commits = self.log.lines().iter().rev();
+        let commits = commits.filter(|line| matches!(&line.body, Body::Commit(_)) && !is_restore(line));
         let counting = commits.filter_map(|line| line.id.as_ref()).find(|id| self.log.view().counts(id));
         counting.cloned()
     }

@@ -80,6 +80,10 @@ pub struct LayerSettings {
     pub reactive: Option<bool>,
     /// `restoreFiles`.
     pub restored_files: Option<u64>,
+    /// `apiContextManagement`.
+    pub api_edits: Option<bool>,
+    /// `cacheDiagnosis`.
+    pub cache_diagnosis: Option<bool>,
 }
 
 impl LayerSettings {
@@ -94,6 +98,8 @@ impl LayerSettings {
         self.notes_share = keys::NOTES_SHARE.read(value, wrong).or(self.notes_share);
         self.reactive = keys::REACTIVE.read(value, wrong).or(self.reactive);
         self.restored_files = keys::RESTORE_FILES.read(value, wrong).or(self.restored_files);
+        self.api_edits = keys::API_CONTEXT_MANAGEMENT.read(value, wrong).or(self.api_edits);
+        self.cache_diagnosis = keys::CACHE_DIAGNOSIS.read(value, wrong).or(self.cache_diagnosis);
     }
 
     /// The layers as they say, in a window, at a price.
@@ -115,6 +121,8 @@ impl LayerSettings {
             },
             reactive: self.reactive.unwrap_or(usual.reactive),
             restored_files: self.restored_files.map_or(usual.restored_files, |files| files as usize),
+            api_edits: self.api_edits.unwrap_or(usual.api_edits),
+            cache_diagnosis: self.cache_diagnosis.unwrap_or(usual.cache_diagnosis),
             ..usual
         }
     }

@@ -6,6 +6,8 @@ mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/compacting.rs"]
+mod compacting;
 #[path = "it/covering.rs"]
 mod covering;
 #[path = "it/crash.rs"]
@@ -26,6 +28,8 @@ mod retention;
 mod rewind;
 #[path = "it/scenario.rs"]
 mod scenario;
+#[path = "it/server.rs"]
+mod server;
 #[path = "it/shape.rs"]
 mod shape;
 #[path = "it/spilling.rs"]

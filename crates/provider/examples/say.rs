@@ -87,6 +87,7 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         thinking: None,
         betas: vec![],
         format: None,
+        context_management: None,
     });
     let mut messages = vec![Message { role: Role::User, blocks: vec![Block::text(text)] }];
     let request = |messages: &[Message]| {

@@ -19,6 +19,7 @@ pub(crate) fn prologue() -> Prologue {
         thinking: Some(Thinking::Enabled { budget_tokens: 32 }),
         betas: vec!["b".into()],
         format: None,
+        context_management: None,
     }
 }
 

@@ -16,4 +16,4 @@ pub mod window;
 pub use block::{Block, Outcome};
 pub use id::Id;
 pub use log::Log;
-pub use message::{Message, Prologue, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage};
+pub use message::{Message, Prologue, Remarks, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage};

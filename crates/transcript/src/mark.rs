@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, Kind};
+use crate::id::Id;
 use crate::message::{Message, Prologue};
 
 /// How long the provider keeps what it caches.
@@ -41,6 +42,8 @@ pub struct Marks {
     pub messages: Vec<Place>,
     /// For how long.
     pub ttl: Ttl,
+    /// The reply before, whose cache should be found; for a provider that says why it is not.
+    pub after: Option<Id>,
 }
 
 /// Where a view meets the requests before it, in blocks from its start.
@@ -84,7 +87,7 @@ pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) 
     ends.push(places.len());
     let mut marked: Vec<usize> = ends.into_iter().filter_map(last_markable).collect();
     marked.dedup();
-    Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl }
+    Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl, after: None }
 }
 
 /// The breakpoints of a question beside the conversation: where the newest request's tail stood, and none behind it, since
@@ -130,6 +133,7 @@ mod tests {
             thinking: None,
             betas: vec![],
             format: None,
+            context_management: None,
         }
     }
 

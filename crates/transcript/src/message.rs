@@ -114,6 +114,9 @@ pub struct Prologue {
     /// The JSON Schema the reply has to keep to, where it is no free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Value>,
+    /// What the provider may leave out of what the model sees, as the provider wants it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_management: Option<Value>,
 }
 
 /// A request, ready for a provider to put on the wire.
@@ -163,4 +166,17 @@ pub struct Reply {
     pub stop: StopReason,
     /// What it cost.
     pub usage: Usage,
+    /// What the provider says beside it.
+    pub remarks: Remarks,
+}
+
+/// What a provider says beside a reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Tool results it left out of what the model saw.
+    pub cleared_results: u64,
+    /// Tokens it left out.
+    pub cleared_tokens: u64,
+    /// Why its cache did not hold what the reply before had left there.
+    pub cache_miss: Option<String>,
 }

@@ -7,6 +7,8 @@ use engine::Event;
 use engine::agent::compact::Part as Covered;
 use engine::agent::{End, Turn};
 use engine::permission::{Answer, Question};
+use futures_util::FutureExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
@@ -32,18 +34,16 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         talk!("warning: {warning}");
     }
     let talk = Conversation::new(args.clone(), place, wires, ready, Face::Lines);
-    let mut plain = Plain { talk, input: lines(), events, questions };
+    let interrupt = signal(SignalKind::interrupt())?;
+    let mut plain = Plain { talk, input: lines(), interrupt, events, questions };
     let mut next = args.prompt.clone();
     while !plain.talk.leaving {
         let line = match next.take() {
             Some(line) => line,
-            None => {
-                show_part!("> ");
-                match plain.typed().await {
-                    Some(line) => line,
-                    None => break,
-                }
-            }
+            None => match plain.typed("> ").await {
+                Some(line) => line,
+                None => break,
+            },
         };
         plain.submit(line.trim()).await?;
     }
@@ -77,16 +77,21 @@ enum Work<'a> {
 struct Plain {
     talk: Conversation,
     input: mpsc::UnboundedReceiver<String>,
+    /// Ctrl-C. It is listened to all the time: what is asked for each time anew misses what comes in between.
+    interrupt: Signal,
     events: mpsc::UnboundedReceiver<Event>,
     questions: mpsc::UnboundedReceiver<(Question, oneshot::Sender<Answer>)>,
 }
 
 impl Plain {
     /// The next line; none at the end of the input, and when Ctrl-C is pressed.
-    async fn typed(&mut self) -> Option<String> {
+    async fn typed(&mut self, prompt: &str) -> Option<String> {
+        // One that came too late for what it was to stop does not leave.
+        while self.interrupt.recv().now_or_never().is_some() {}
+        show_part!("{prompt}");
         tokio::select! {
             line = self.input.recv() => line,
-            _ = tokio::signal::ctrl_c() => {
+            _ = self.interrupt.recv() => {
                 show!();
                 None
             }
@@ -149,7 +154,7 @@ impl Plain {
                 Some(event) = self.events.recv() => self.hear(&event),
                 Some((question, reply)) = self.questions.recv() => self.ask(&question, reply, &cancel).await,
                 ended = &mut work => break ended,
-                _ = tokio::signal::ctrl_c() => cancel.cancel(),
+                _ = self.interrupt.recv() => cancel.cancel(),
             }
         };
         self.talk.agent = Some(agent);
@@ -172,7 +177,7 @@ impl Plain {
         show_part!("Allow it once? y or n, or say why not: ");
         let line = tokio::select! {
             line = self.input.recv() => line.unwrap_or_default(),
-            _ = tokio::signal::ctrl_c() => {
+            _ = self.interrupt.recv() => {
                 show!();
                 return cancel.cancel();
             }
@@ -193,8 +198,7 @@ impl Plain {
             show!("{}. {}  {}", at + 1, clean_lines(&choice.label), clean_lines(&choice.about));
         }
         let choices = open.list.len();
-        show_part!("A number, or an empty line for none: ");
-        let line = self.typed().await.unwrap_or_default();
+        let line = self.typed("A number, or an empty line for none: ").await.unwrap_or_default();
         match line.trim().parse::<usize>() {
             Ok(number) if (1..=choices).contains(&number) => self.talk.chosen(number - 1).await?,
             _ => {

@@ -58,6 +58,8 @@ pub struct Terminal {
     draws: bool,
     /// What was drawn before the window had its present size does not count.
     stale: usize,
+    /// How long anything may take.
+    patience: Duration,
 }
 
 impl Terminal {
@@ -111,7 +113,23 @@ impl Terminal {
         });
         let keys = pair.master.take_writer().unwrap();
         let emulator = vt100::Parser::new(lines, columns, SCROLLBACK);
-        Self { emulator, output, keys, master: pair.master, child, written: Vec::new(), draws, stale: 0 }
+        Self {
+            emulator,
+            output,
+            keys,
+            master: pair.master,
+            child,
+            written: Vec::new(),
+            draws,
+            stale: 0,
+            patience: PATIENCE,
+        }
+    }
+
+    /// With more patience, for a model that is slow.
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Presses keys.
@@ -148,7 +166,7 @@ impl Terminal {
     /// Reads until the screen is as it should be.
     #[track_caller]
     pub fn until(&mut self, what: &str, fits: impl Fn(&Screen) -> bool) -> Screen {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         loop {
             while let Ok(bytes) = self.output.try_recv() {
                 self.take(&bytes);

@@ -140,7 +140,7 @@ fn esc_stops_a_reply_and_the_session_goes_on() {
     stage.simulator.push_fault(Fault { stall: true, cut_after: Some(5), ..Fault::default() }).unwrap();
     let mut terminal = Terminal::start(&stage);
     terminal.say("tell me");
-    terminal.shows("A reply of several");
+    terminal.shows("comes in pi"); // the last that comes before it stalls
     terminal.keys(ESC);
     terminal.rests("stopped");
     assert_snapshot!(terminal.everything());

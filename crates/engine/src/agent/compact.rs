@@ -1,42 +1,36 @@
 //! Compaction: notes or a summary take the place of what was said, and the model's tools for the work come back.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use context::compact::{self, Made};
-use context::{notes, restore};
+use context::notes;
 use tokio_util::sync::CancellationToken;
-use transcript::block::Kind;
 use transcript::commit::{Act, Commit, Extent, Reason, Trigger};
 use transcript::line::{Body, Source};
-use transcript::mark::{Marks, mark_answered};
+use transcript::mark::mark_answered;
 use transcript::view::Entry;
-use transcript::{Block, Id, Message, Outcome, Request, Role};
+use transcript::{Block, Id, Request};
 
 use super::Agent;
+use super::shorten::shortened;
 use crate::error::Error;
 use crate::event::Event;
 use crate::fork::{Fork, ForkError, Forked, ToolPolicy};
 use crate::layers::{Fact, rates};
-use crate::session::Beside;
 
 /// A summary is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A summariser whose request is too long gets a shorter one, so many times.
 const SHORTENED: u32 = 3;
-/// Where the provider does not say how much is too much, this part of the rounds goes.
-const DROPPED_PART: usize = 5;
 /// What a summary would have had at least, in tokens, where notes took its place.
 const SUMMARY_OUTPUT: f64 = 1_000.0;
-/// Who asks for a compaction gets a summary where notes would leave more than this part of what is there.
-const ASKED_PART: u64 = 2;
+/// Who asks for a compaction gets a summary where notes would take out less than this part of what is there.
+const ASKED_PART: u64 = 8;
 /// After a refusal, this part of the window is left for the summariser's instructions and answer.
 const SPARE_PART: u64 = 20;
-/// The largest file that is read to be shown again.
-const FILE_BYTES: u64 = 1_000_000;
-/// What the summariser's first message says when the beginning had to go.
-const NO_START: &str = "[The beginning of this conversation was too long to be shown here.]";
+/// Larger notes are not read.
+const NOTES_BYTES: u64 = 1_000_000;
 
 /// Why there is a compaction.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,7 +144,7 @@ impl Agent {
         let (view, window) = (self.session.log().view(), &self.layers.window);
         let covered = self.state.covered.as_ref().and_then(|line| view.item_of(line));
         let path = self.notes_path();
-        let (Some(covered), Ok(snapshot)) = (covered, files::read(&path, FILE_BYTES)) else { return Ok(None) };
+        let (Some(covered), Ok(snapshot)) = (covered, files::read(&path, NOTES_BYTES)) else { return Ok(None) };
         let text = String::from_utf8_lossy(&snapshot.bytes);
         if notes::is_empty(&text) {
             return Ok(None);
@@ -163,7 +157,7 @@ impl Agent {
         let left =
             view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue)) + tokens(&summary) + kept_tokens;
         let most = match occasion {
-            Occasion::Asked { .. } => view.tally().count() / ASKED_PART,
+            Occasion::Asked { .. } => view.tally().count() - view.tally().count() / ASKED_PART,
             _ => u64::MAX,
         };
         let enough = left < window.warning(self.layers.auto_compact) && left <= most;
@@ -215,10 +209,10 @@ impl Agent {
             match self.accounted(fork).await? {
                 Err(ForkError::Provider(provider::Error::Overflow { tokens, limit, .. })) if tries < SHORTENED => {
                     let gap = tokens.zip(limit).map(|(tokens, limit)| tokens.saturating_sub(limit));
-                    parent = self.shortened(&parent, gap);
+                    parent = shortened(&parent, gap, self.session.log().view().tally());
                 }
                 Err(ForkError::Provider(provider::Error::MediaTooLarge { .. })) if tries < SHORTENED => {
-                    parent = self.shortened(&parent, Some(0));
+                    parent = shortened(&parent, Some(0), self.session.log().view().tally());
                 }
                 outcome => break outcome,
             }
@@ -284,34 +278,6 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// A request without its oldest rounds, pictures and documents named only. It reads no cache.
-    fn shortened(&self, request: &Request, gap: Option<u64>) -> Request {
-        let tally = self.session.log().view().tally();
-        let rounds = request.messages.iter().filter(|message| message.role == Role::Assistant).count();
-        let mut dropped = 0;
-        let mut messages: Vec<Message> = request.messages.iter().map(without_media).collect();
-        let enough = |dropped: u64, gone: usize| match gap {
-            Some(gap) => dropped > gap,
-            None => gone > rounds / DROPPED_PART,
-        };
-        let mut gone = 0;
-        while messages.len() > 1 && !enough(dropped, gone) {
-            let first = messages.remove(0);
-            gone += usize::from(first.role == Role::Assistant);
-            dropped += tally.estimate(first.blocks.iter().map(Block::size).sum());
-        }
-        if messages.first().is_some_and(|first| first.role == Role::Assistant) {
-            messages.insert(0, Message { role: Role::User, blocks: vec![Block::text(NO_START)] });
-        } else if let Some(first) = messages.first_mut() {
-            first.blocks.retain(|block| !matches!(block.kind(), Kind::ToolResult { .. }));
-            if first.blocks.is_empty() {
-                first.blocks.push(Block::text(NO_START));
-            }
-        }
-        let marks = Marks { messages: Vec::new(), ..request.marks.clone() };
-        Request { prologue: request.prologue.clone(), messages, marks }
-    }
-
     /// Writes a compaction, and brings back what the model works with.
     fn put_in_place(&mut self, plan: Plan, occasion: &Occasion, before: u64) -> Result<(), Error> {
         let view = self.session.log().view();
@@ -366,145 +332,4 @@ impl Agent {
         (self.listener)(Event::Compacted { made: Made::Summary, before, after });
         self.bring_back(kept)
     }
-
-    /// After a compaction: the files the model was working with, and its instructions.
-    fn bring_back(&mut self, kept: usize) -> Result<(), Error> {
-        let visible = self.files_in_view(kept);
-        let knowledge = self.knowledge.as_ref();
-        let left_out = |path: &Path| {
-            visible.iter().any(|one| one == path)
-                || knowledge.is_some_and(|knowledge| knowledge.is_memory(path) || knowledge.is_instruction(path))
-        };
-        let seen: Vec<PathBuf> = {
-            let newest = self.session.log().lines().iter().rev();
-            let beside = newest.filter_map(|line| serde_json::from_str::<Beside>(line.extra.as_ref()?.get()).ok());
-            restore::choose(beside.filter_map(|one| Some(one.seen?.path)), self.layers.restored_files, left_out)
-        };
-        let mut room = restore::Room::new(&self.layers.window);
-        let mut blocks = Vec::new();
-        for path in seen {
-            let Ok(snapshot) = files::read(&path, FILE_BYTES) else { continue };
-            let Ok(text) = std::str::from_utf8(&snapshot.bytes) else { continue };
-            let tally = self.session.log().view().tally();
-            if let Some(shown) = room.show(&path, text, |text| tally.estimate(Block::text(text).size())) {
-                self.scope.note(&path, snapshot.stamp);
-                blocks.push(Block::text(shown));
-            }
-        }
-        if !blocks.is_empty() {
-            let reason = Reason { why: Some("what the model was working with".into()), ..Reason::default() };
-            self.session.append(Body::Commit(Commit { act: Act::Restore { blocks }, reason }))?;
-        }
-        if let Some(knowledge) = &mut self.knowledge {
-            knowledge.compacted();
-            if let Some(beginning) = knowledge.beginning() {
-                self.attach(vec![beginning])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The files whose content is still in view.
-    fn files_in_view(&self, kept: usize) -> Vec<PathBuf> {
-        let view = self.session.log().view();
-        let calls = view.visible().filter(|entry| entry.index() >= kept).flat_map(|entry| entry.calls());
-        let shown = calls.filter(|call| {
-            call.tool == "Read" && call.shown.size() == call.result.map_or(call.shown.size(), Block::size)
-        });
-        let paths = shown.filter_map(|call| Some(call.call.input()?.get("file_path")?.as_str()?.to_owned()));
-        paths.map(|path| self.scope.absolute(&path)).collect()
-    }
-
-    /// Leaves pictures and documents out of the view that the provider finds too large: the one at a place of the
-    /// request, or all. Says whether something was left out.
-    pub(super) fn leave_out_media(&mut self, place: Option<(usize, usize)>) -> Result<bool, Error> {
-        let view = self.session.log().view();
-        let wanted = place.and_then(|place| item_at(view, place));
-        let mut acts: Vec<(Id, Act)> = Vec::new();
-        for entry in view.visible().filter(|entry| wanted.is_none_or(|wanted| entry.index() == wanted)) {
-            if entry.size().media == 0 || !entry.is_original() {
-                continue;
-            }
-            let replacements: Vec<_> = entry
-                .calls()
-                .filter(|call| call.shown.size().media > 0)
-                .map(|call| transcript::commit::Replacement {
-                    tool_use_id: call.id.to_string(),
-                    replacement: named(&call.shown.result_content()),
-                })
-                .collect();
-            if replacements.is_empty() {
-                let line = entry.line().clone();
-                let summary = named(entry.blocks());
-                acts.push((line.clone(), Act::Collapse { first: line.clone(), last: line, summary }));
-            } else {
-                acts.push((entry.line().clone(), Act::Spill { replacements }));
-            }
-        }
-        let any = !acts.is_empty();
-        for (line, act) in acts {
-            let reason = Reason {
-                freed: None,
-                changes_from: Some(line),
-                why: Some("the provider finds a picture or document too large".into()),
-            };
-            self.session.append(Body::Commit(Commit { act, reason }))?;
-            self.declare("media");
-        }
-        if any {
-            (self.listener)(Event::Warning(
-                "a picture or document was too large for the provider and is left out".into(),
-            ));
-        }
-        Ok(any)
-    }
-}
-
-/// The item a block of the request belongs to.
-fn item_at(view: &transcript::view::View, (message, block): (usize, usize)) -> Option<usize> {
-    let mut place = (0, 0);
-    let mut role = None;
-    for (item, speaker, _) in view.blocks() {
-        match role.replace(speaker) {
-            None => {}
-            Some(last) if last == speaker => place.1 += 1,
-            Some(_) => place = (place.0 + 1, 0),
-        }
-        if place == (message, block) {
-            return Some(item);
-        }
-    }
-    None
-}
-
-/// The text of some blocks, pictures and documents named.
-fn named(blocks: &[Block]) -> String {
-    let texts = blocks.iter().map(|block| match block.kind() {
-        Kind::Image => "[image: left out, too large for the provider]".to_owned(),
-        Kind::Document => "[document: left out, too large for the provider]".to_owned(),
-        _ => block.as_text().unwrap_or_default(),
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-fn without_media(message: &Message) -> Message {
-    let plain = |block: &Block| match block.kind() {
-        Kind::Image => Block::text("[image]"),
-        Kind::Document => Block::text("[document]"),
-        Kind::ToolResult { id, failed } if block.size().media > 0 => {
-            let outcome = if *failed { Outcome::Failed } else { Outcome::Done };
-            let content: Vec<Block> = block
-                .result_content()
-                .iter()
-                .map(|part| match part.kind() {
-                    Kind::Image => Block::text("[image]"),
-                    Kind::Document => Block::text("[document]"),
-                    _ => part.clone(),
-                })
-                .collect();
-            Block::tool_result(id, &content, outcome)
-        }
-        _ => block.clone(),
-    };
-    Message { role: message.role, blocks: message.blocks.iter().map(plain).collect() }
 }

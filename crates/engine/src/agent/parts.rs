@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provider::Model;
+use provider::anthropic::envelope;
 use tools::permission::{Rule, Rules, Verdict};
 use tools::{Scope, Subject, Tool};
 use transcript::mark::Ttl;
@@ -21,11 +22,14 @@ use crate::settings::{Ground, Settings, rules};
 
 /// The most a reply may be when nobody says.
 pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
+/// The beta under which the provider leaves out what it is asked to.
+const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 /// Thinking below this is refused by the API.
 const LEAST_THINKING: u64 = 1_024;
 
 /// What an agent is made of, besides its session. [`Parts::new`] has a sensible value for everything; change what you
 /// need, and hand it to [`Agent::new`](super::Agent::new).
+#[derive(Clone)]
 pub struct Parts {
     /// The model it talks to.
     pub model: Arc<dyn Model>,
@@ -103,11 +107,21 @@ impl Parts {
 
     /// What stands before the messages; of a resumed session, as it was sent before.
     pub(super) fn prologue(&self, session: &Session) -> Prologue {
+        self.prologue_like(session, session.log().view().prologue().map(|known| &**known))
+    }
+
+    /// What stands before the messages, all of it computed anew.
+    pub(super) fn fresh_prologue(&self, session: &Session) -> Prologue {
+        self.prologue_like(session, None)
+    }
+
+    fn prologue_like(&self, session: &Session, known: Option<&Prologue>) -> Prologue {
         let ingredients = Ingredients {
             model: &self.name,
             max_tokens: self.max_tokens,
             thinking: self.thinking.and_then(|budget| thinking(budget, self.max_tokens)),
-            betas: Vec::new(),
+            betas: self.betas(),
+            context_management: self.layers.api_edits.then(|| self.context_management()),
             tools: self.tools.iter().map(|tool| tool.definition()).collect(),
             directory: session.directory(),
             extra_directories: &self.directories,
@@ -117,7 +131,22 @@ impl Parts {
             appended: self.appended.as_deref(),
             now: session.world().now(),
         };
-        prologue(&ingredients, session.log().view().prologue().map(|known| &**known))
+        prologue(&ingredients, known)
+    }
+
+    fn betas(&self) -> Vec<String> {
+        let edits = self.layers.api_edits.then_some(CONTEXT_MANAGEMENT);
+        let diagnosis = self.layers.cache_diagnosis.then_some(envelope::DIAGNOSIS);
+        edits.into_iter().chain(diagnosis).map(str::to_owned).collect()
+    }
+
+    /// What the provider may leave out by itself: old thinking never, old results of the tools that may be cleared.
+    fn context_management(&self) -> serde_json::Value {
+        let thinks = self.thinking.and_then(|budget| thinking(budget, self.max_tokens)).is_some();
+        let names = self.tools.iter().map(|tool| tool.name().to_owned());
+        let edits = context::micro::server_edits(&self.layers.window, self.layers.auto_compact, names);
+        let thinking = thinks.then(|| serde_json::json!({"type": "clear_thinking_20251015", "keep": "all"}));
+        serde_json::json!({"edits": thinking.into_iter().chain([edits]).collect::<Vec<_>>()})
     }
 
     /// Where the tools run. What a rule keeps from being read, searches do not find.

@@ -143,6 +143,12 @@ impl Agent {
         let cost = cost(Some(&reply.usage), rates(&self.layers, self.ttl));
         self.state.replied(Some(now), true, calls.count(), cost);
         self.declare_commits();
+        if reply.remarks.cleared_results > 0 {
+            let act = Act::ServerEdit { cleared_results: reply.remarks.cleared_results };
+            let (freed, why) = (Some(reply.remarks.cleared_tokens), Some("the provider left them out".to_owned()));
+            self.session.append(Body::Commit(Commit { act, reason: Reason { freed, changes_from: None, why } }))?;
+            self.declare("server-edit");
+        }
         let Some(broke) = self.state.detector.answered(request, &reply.usage, self.ttl, now) else { return Ok(()) };
         let (expected, read, declared) = (broke.expected, broke.read, broke.is_declared());
         (self.listener)(Event::CacheBroke(broke.clone()));
@@ -150,7 +156,9 @@ impl Agent {
             Cause::Commit { commit, .. } => commit.clone(),
             _ => None,
         };
-        self.record(Fact::CacheBreak { expected, read, cause: broke.cause.to_string(), declared, commit })
+        let told = reply.remarks.cache_miss.as_ref().map(|told| format!(" (the provider says: {told})"));
+        let cause = broke.cause.to_string() + &told.unwrap_or_default();
+        self.record(Fact::CacheBreak { expected, read, cause, declared, commit })
     }
 
     /// What stands before the messages, where that alone is more than the window holds.

@@ -99,6 +99,8 @@ keys! {
     NOTES_SHARE = "notesShare", Kind::Count, "The share of a session's cost that notes may have, in percent; 0 is no limit.";
     REACTIVE = "reactive", Kind::Switch, "Whether a request that the provider finds too long is made shorter and sent again.";
     RESTORE_FILES = "restoreFiles", Kind::Count, "How many files that were read last are shown again after a compaction.";
+    API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, "Whether the provider is asked to leave out old tool results by itself, where it can (Messages API).";
+    CACHE_DIAGNOSIS = "cacheDiagnosis", Kind::Switch, "Whether the provider is asked why its cache did not hold, where it says so (Messages API).";
     EXCLUDES = "claudeMdExcludes", Kind::Texts, "Patterns of instruction files that are not loaded.";
     MODE = "permissions.defaultMode", Kind::OneOf(&["default", "acceptEdits", "plan", "bypassPermissions"]), "How much may happen without asking.";
     ALLOW = "permissions.allow", Kind::Texts, "Rules for calls that run without asking.";

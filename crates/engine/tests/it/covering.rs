@@ -123,4 +123,7 @@ async fn undoing_the_newest_decision_undoes_a_compaction_whole() {
     agent.session_mut().undo(&newest, &window).unwrap();
     let after = agent.session().log().view().messages();
     assert_eq!(after[..before.len() - 1], before[..before.len() - 1]);
+    let undo = agent.session().newest_commit().unwrap();
+    agent.session_mut().undo(&undo, &window).unwrap();
+    assert!(agent.session().log().view().counts(&newest), "undoing the undo does it again");
 }

@@ -12,6 +12,9 @@ use bytes::Bytes;
 use transcript::mark::{Marks, Place, Ttl};
 use transcript::{Block, Message, Prologue, Request, Role};
 
+/// The beta under which the provider says why its cache did not hold.
+pub const DIAGNOSIS: &str = "cache-diagnosis-2026-04-07";
+
 /// The body that asks for a streamed reply.
 pub fn messages(request: &Request) -> Bytes {
     let max_tokens = format!(",\"max_tokens\":{}", request.prologue.max_tokens);
@@ -82,6 +85,15 @@ impl Body {
             self.raw(",\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":");
             self.raw(&serialise(schema));
             self.raw("}}");
+        }
+        if let Some(management) = &prologue.context_management {
+            self.raw(",\"context_management\":");
+            self.raw(&serialise(management));
+        }
+        if let Some(previous) = marks.after.as_ref().filter(|_| prologue.betas.iter().any(|beta| beta == DIAGNOSIS)) {
+            self.raw(",\"diagnostics\":{\"previous_message_id\":");
+            self.raw(&serialise(previous));
+            self.raw("}");
         }
     }
 

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use transcript::{Block, Reply, StopReason, Usage};
+use transcript::{Block, Remarks, Reply, StopReason, Usage};
 
-use super::wire::{Delta, Head, KNOWN, Whole, Wire};
+use super::wire::{Delta, Diagnosis, Head, KNOWN, Whole, Wire};
 use crate::event::{Event, input};
 use crate::exchange::{self, Wrong};
 
@@ -19,6 +19,7 @@ use crate::exchange::{self, Wrong};
 pub(crate) struct Draft {
     head: Option<(String, String)>,
     usage: Usage,
+    remarks: Remarks,
     stop: Option<StopReason>,
     slots: BTreeMap<u64, Slot>,
     ended: bool,
@@ -54,7 +55,8 @@ impl Draft {
                 _ => Err(format!("a delta for block {index}, which is not open")),
             },
             Wire::ContentBlockStop { index } => self.close(index).map(Some),
-            Wire::MessageDelta { delta, usage } => {
+            Wire::MessageDelta { delta, usage, context_management } => {
+                context_management.unwrap_or_default().tell(&mut self.remarks);
                 self.stop = delta.stop_reason.or(self.stop.take());
                 usage.unwrap_or_default().update(&mut self.usage);
                 Ok(None)
@@ -74,6 +76,7 @@ impl Draft {
             events.extend(self.open(index, block)?);
             events.push(self.close(index)?);
         }
+        whole.context_management.unwrap_or_default().tell(&mut self.remarks);
         self.stop = whole.stop_reason;
         self.ended = true;
         Ok(events)
@@ -84,6 +87,7 @@ impl Draft {
             return Err("a second message_start".into());
         }
         head.usage.unwrap_or_default().update(&mut self.usage);
+        self.remarks.cache_miss = head.diagnostics.and_then(Diagnosis::reason);
         self.head = Some((head.id.clone(), head.model.clone()));
         Ok(Event::Started { id: head.id, model: head.model, usage: self.usage })
     }
@@ -160,7 +164,7 @@ impl exchange::Draft for Draft {
         let calls = blocks.iter().any(|block| matches!(block.kind(), transcript::block::Kind::ToolUse { .. }));
         let inferred = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
         let stop = self.stop.or(self.ended.then_some(inferred))?;
-        Some(Reply { id, model, blocks, stop, usage: self.usage })
+        Some(Reply { id, model, blocks, stop, usage: self.usage, remarks: self.remarks })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use transcript::{StopReason, Usage};
+use transcript::{Remarks, StopReason, Usage};
 
 use crate::refusal::Complaint;
 
@@ -30,6 +30,8 @@ pub(crate) enum Wire {
     MessageDelta {
         delta: End,
         usage: Option<Counts>,
+        #[serde(default)]
+        context_management: Option<Management>,
     },
     MessageStop,
     Error(Complaint),
@@ -56,6 +58,50 @@ pub(crate) struct Head {
     #[serde(default)]
     pub(crate) model: String,
     pub(crate) usage: Option<Counts>,
+    #[serde(default)]
+    pub(crate) diagnostics: Option<Diagnosis>,
+}
+
+/// Why the cache did not hold, where that was asked.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Diagnosis {
+    cache_miss_reason: Option<Miss>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Miss {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Diagnosis {
+    /// The reason, if there is one.
+    pub(crate) fn reason(self) -> Option<String> {
+        self.cache_miss_reason.map(|miss| miss.kind)
+    }
+}
+
+/// What the server left out by itself.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Management {
+    #[serde(default)]
+    applied_edits: Vec<Edit>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Edit {
+    #[serde(default)]
+    cleared_tool_uses: u64,
+    #[serde(default)]
+    cleared_input_tokens: u64,
+}
+
+impl Management {
+    /// Adds it up.
+    pub(crate) fn tell(&self, remarks: &mut Remarks) {
+        remarks.cleared_results += self.applied_edits.iter().map(|edit| edit.cleared_tool_uses).sum::<u64>();
+        remarks.cleared_tokens += self.applied_edits.iter().map(|edit| edit.cleared_input_tokens).sum::<u64>();
+    }
 }
 
 /// A piece of a block.
@@ -113,4 +159,6 @@ pub(crate) struct Whole {
     pub(crate) head: Head,
     pub(crate) content: Vec<Map<String, Value>>,
     pub(crate) stop_reason: Option<StopReason>,
+    #[serde(default)]
+    pub(crate) context_management: Option<Management>,
 }

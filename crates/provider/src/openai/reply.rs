@@ -7,7 +7,7 @@
 //! A reply is complete when its finish reason has come, whether or not `[DONE]` does. The counts come after it, in a
 //! chunk of their own; a server that hangs up before is forgiven, and the reply counts as having cost nothing.
 
-use transcript::{Block, Reply, StopReason, Usage};
+use transcript::{Block, Remarks, Reply, StopReason, Usage};
 
 use super::calls::Calls;
 use super::wire::{Choice, Chunk};
@@ -147,7 +147,7 @@ impl exchange::Draft for Draft {
             None | Some("stop" | "tool_calls" | "function_call") => StopReason::EndTurn,
             Some(other) => StopReason::Other(other.to_owned()),
         };
-        Some(Reply { id, model, blocks, stop, usage: self.usage })
+        Some(Reply { id, model, blocks, stop, usage: self.usage, remarks: Remarks::default() })
     }
 }
 

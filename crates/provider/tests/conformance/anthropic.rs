@@ -55,7 +55,14 @@ impl Dialect for Messages {
     fn call(&self, input_text: &str) -> Vec<String> {
         let usage = transcript::Usage::default();
         let stop = transcript::StopReason::ToolUse;
-        let empty = Reply { id: "msg_1".into(), model: "m".into(), blocks: vec![], stop: stop.clone(), usage };
+        let empty = Reply {
+            id: "msg_1".into(),
+            model: "m".into(),
+            blocks: vec![],
+            stop: stop.clone(),
+            usage,
+            remarks: transcript::Remarks::default(),
+        };
         let block = json!({"type": "tool_use", "id": "t1", "name": "Bash", "input": {}});
         let mut events = vec![start(&empty)];
         events.extend(block_events(0, &block, &inputs(input_text)));

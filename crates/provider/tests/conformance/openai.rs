@@ -53,6 +53,7 @@ impl Dialect for Chat {
             blocks: vec![],
             stop: StopReason::ToolUse,
             usage: self.usage(),
+            remarks: transcript::Remarks::default(),
         };
         let mut events = call_events(&reply, 0, &json!({"id": "t1", "name": "Bash"}), input_text);
         events.push(chunk(&reply, &json!({}), Some("tool_calls")));

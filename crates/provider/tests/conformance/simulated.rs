@@ -50,6 +50,7 @@ fn request(messages: Vec<Message>) -> Request {
         thinking: Some(Thinking::Enabled { budget_tokens: 1024 }),
         betas: vec!["interleaved-thinking-2025-05-14".into()],
         format: None,
+        context_management: None,
     };
     let last = messages.len() - 1;
     let place = Place { message: last, block: messages[last].blocks.len() - 1 };

@@ -9,7 +9,9 @@ use futures_util::StreamExt;
 use provider::{Error, Event, Model, Patience, Retry, invalid_input};
 use serde_json::{Value, json};
 use transcript::mark::{Marks, Place, Ttl};
-use transcript::{Block, Message, Prologue, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage};
+use transcript::{
+    Block, Message, Prologue, Remarks, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage,
+};
 
 use crate::wire::{self, Answer, PLENTY, Server, Step};
 
@@ -117,6 +119,7 @@ pub(crate) fn request() -> Request {
         thinking: Some(Thinking::Enabled { budget_tokens: 1024 }),
         betas: vec!["interleaved-thinking-2025-05-14".into(), "other-2026-01-01".into()],
         format: None,
+        context_management: None,
     };
     let messages = vec![
         Message { role: Role::User, blocks: vec![Block::text("first"), Block::text("second")] },
@@ -127,12 +130,20 @@ pub(crate) fn request() -> Request {
         system: vec![1],
         messages: vec![Place { message: 0, block: 1 }, Place { message: 2, block: 0 }],
         ttl: Ttl::FiveMinutes,
+        after: None,
     };
     Request { prologue: Arc::new(prologue), messages, marks }
 }
 
 fn reply(dialect: &impl Dialect, blocks: Vec<Block>, stop: StopReason) -> Reply {
-    Reply { id: "msg_1".into(), model: "claude-test-1".into(), blocks, stop, usage: dialect.usage() }
+    Reply {
+        id: "msg_1".into(),
+        model: "claude-test-1".into(),
+        blocks,
+        stop,
+        usage: dialect.usage(),
+        remarks: Remarks::default(),
+    }
 }
 
 fn greeting(dialect: &impl Dialect) -> Reply {

@@ -258,6 +258,7 @@ pub fn prologue(variant: u8) -> Prologue {
         thinking: None,
         betas: Vec::new(),
         format: None,
+        context_management: None,
     }
 }
 
