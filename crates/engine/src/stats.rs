@@ -4,7 +4,7 @@ use serde::Serialize;
 use transcript::block::Kind;
 use transcript::commit::Act;
 use transcript::line::Body;
-use transcript::price::Prices;
+use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
 use crate::layers::Fact;
@@ -42,6 +42,8 @@ pub struct Stats {
     pub rewrite_factor_per_window: f64,
     /// In dollars, forks included; none when a model has no known price.
     pub cost_usd: Option<f64>,
+    /// What the cache saved of it, in dollars; less than nothing where more was written than read.
+    pub cache_saved_usd: f64,
     /// Questions beside the conversation: notes and summaries.
     pub forks: usize,
     /// What they cost of it, in dollars.
@@ -145,6 +147,8 @@ impl Stats {
             stats.cache_read_tokens += usage.cache_read_input_tokens;
             stats.output_tokens += usage.output_tokens;
         }
+        let all_usage = replies.iter().map(|(_, model, usage)| (*model, *usage));
+        stats.cache_saved_usd = all_usage.filter_map(|(model, usage)| Some(saved(&prices.of(model)?, &usage))).sum();
         for (_, model, usage) in savings::of_forks(log) {
             stats.forks += 1;
             stats.fork_cost_usd += prices.of(&model).map_or(0.0, |price| price.cost(&usage));
@@ -166,6 +170,18 @@ impl Stats {
         stats.cost_usd = cost.map(|cost| cost + 0.0 + stats.fork_cost_usd);
         stats
     }
+}
+
+/// What a request cost less than it would have without a cache.
+fn saved(price: &Price, usage: &Usage) -> f64 {
+    let uncached = Usage { input_tokens: usage.context(), output_tokens: usage.output_tokens, ..Usage::default() };
+    price.cost(&uncached) - price.cost(usage)
+}
+
+/// How that is said.
+pub fn saved_text(usd: f64) -> String {
+    let than = if usd < 0.0 { "more" } else { "less" };
+    format!("${:.4} {than} than without it", usd.abs())
 }
 
 fn share(part: u64, whole: u64) -> f64 {

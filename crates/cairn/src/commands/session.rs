@@ -10,7 +10,7 @@ use engine::agent::MAX_OUTPUT_TOKENS;
 use engine::home::SessionFile;
 use engine::record::{self, Record};
 use engine::session::Fork;
-use engine::stats::Stats;
+use engine::stats::{Stats, saved_text};
 use engine::{Session, World};
 use provider::anthropic::envelope;
 use serde_json::{Value, json};
@@ -471,7 +471,8 @@ fn stats(place: &Place, record: &Record, as_json: bool) -> anyhow::Result<()> {
     let (uncached, written, read) = (stats.uncached_tokens, stats.cache_write_tokens, stats.cache_read_tokens);
     data!("input        {uncached} uncached, {written} written to the cache, {read} read from it")?;
     data!("output       {}", stats.output_tokens)?;
-    data!("cache        {:.1} % read, re-write factor {:.2}", stats.hit_ratio * 100.0, stats.rewrite_factor)?;
+    let saved = saved_text(stats.cache_saved_usd);
+    data!("cache        {:.1} % read, re-write factor {:.2}, {saved}", stats.hit_ratio * 100.0, stats.rewrite_factor)?;
     match stats.cost_usd {
         Some(cost) => data!("cost         ${cost:.4}")?,
         None => data!("cost         unknown: no price for this model")?,

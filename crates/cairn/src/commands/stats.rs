@@ -1,7 +1,7 @@
 //! `cairn stats`: what sessions used, and what each layer saved.
 
 use engine::savings::{self, Saving};
-use engine::stats::{Stats, causes};
+use engine::stats::{Stats, causes, saved_text};
 use engine::{Home, record};
 use serde_json::json;
 use transcript::Log;
@@ -75,8 +75,9 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
     data!("output       {}", sum(|one| one.output_tokens))?;
     let worst = figures.iter().map(|one| one.rewrite_factor_per_window).fold(0.0, f64::max);
     data!(
-        "cache        {:.1} % read; at most {worst:.2} written for a window filled",
-        read as f64 * 100.0 / input as f64
+        "cache        {:.1} % read, {}; at most {worst:.2} written for a window filled",
+        read as f64 * 100.0 / input as f64,
+        saved_text(figures.iter().map(|one| one.cache_saved_usd).sum::<f64>())
     )?;
     data!("cost         ${cost:.4}, of it ${forks:.4} for notes and summaries")?;
     for cause in causes(figures.iter().flat_map(|stats| &stats.breaks)) {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::stats::{Stats, causes};
+use engine::stats::{Stats, causes, saved_text};
 
 use super::conversation::{Conversation, Face};
 use super::page::Part;
@@ -138,7 +138,12 @@ impl Conversation {
             "{} uncached, {} written to the cache, {} read from it",
             stats.uncached_tokens, stats.cache_write_tokens, stats.cache_read_tokens
         );
-        let cache = format!("{:.1} % read, re-write factor {:.2}", stats.hit_ratio * 100.0, stats.rewrite_factor);
+        let cache = format!(
+            "{:.1} % read, re-write factor {:.2}, {}",
+            stats.hit_ratio * 100.0,
+            stats.rewrite_factor,
+            saved_text(stats.cache_saved_usd)
+        );
         let output = stats.output_tokens.to_string();
         let mut entries = vec![("cost", cost), ("input", input), ("output", output), ("cache", cache)];
         let breaks = causes(&stats.breaks);

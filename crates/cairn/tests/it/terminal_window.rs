@@ -226,8 +226,14 @@ fn cost_tells_what_broke_the_cache_and_what_summaries_cost() {
     terminal.rests("neither.");
     terminal.keys(&format!("/cost{ENTER}"));
     let screen = terminal.rests("beside");
-    for text in ["re-write factor", "% read", "breaks  compact, 1×", "tokens not read", "beside  1 question for notes"]
-    {
+    for text in [
+        "re-write factor",
+        "% read",
+        " than without it",
+        "breaks  compact, 1×",
+        "tokens not read",
+        "beside  1 question for notes",
+    ] {
         assert!(screen.contains(text), "{text} in {}", screen.text());
     }
 }

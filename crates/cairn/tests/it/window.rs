@@ -174,6 +174,8 @@ fn stats_tell_what_sessions_used_and_what_layers_saved() {
     assert!(
         session["forkCostUsd"].as_f64() > Some(0.0) && session["costUsd"].as_f64() > session["forkCostUsd"].as_f64()
     );
+    let (saved, cost) = (session["cacheSavedUsd"].as_f64().unwrap(), session["costUsd"].as_f64().unwrap());
+    assert!(saved > cost, "without the cache it would have cost more than twice as much: {session}");
     let covers = json(&run(stage.cairn().args(["session", "expand", &id, "--list", "--json"])));
     let broke = &session["breaks"][0];
     assert_eq!((&broke["cause"], &broke["commit"]), (&Value::from("compact"), &covers[0]["commit"]));
@@ -184,9 +186,15 @@ fn stats_tell_what_sessions_used_and_what_layers_saved() {
 
     run(stage.cairn().args(["-p", "hello"]));
     let text = stats(&[]).stdout;
-    for part in
-        ["sessions     2, ", "% read;", "cache break  compact, 1×", "for notes and summaries", "layer ", "\ncompact "]
-    {
+    for part in [
+        "sessions     2, ",
+        "% read, $",
+        "less than without it;",
+        "cache break  compact, 1×",
+        "for notes and summaries",
+        "layer ",
+        "\ncompact ",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     let both = json(&stats(&["--json"]));
