@@ -141,6 +141,9 @@ pub enum Fact {
         cause: String,
         /// Whether it was meant.
         declared: bool,
+        /// The commit it belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<Id>,
     },
     /// Notes took the place of a summary.
     NotesUsed {

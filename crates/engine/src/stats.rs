@@ -62,13 +62,16 @@ pub struct Break {
     pub cause: String,
     /// Whether it was meant.
     pub declared: bool,
+    /// The commit it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Id>,
 }
 
 impl Break {
     fn of(fact: Fact) -> Option<Self> {
         match fact {
-            Fact::CacheBreak { expected, read, cause, declared } => {
-                Some(Self { expected_tokens: expected, read_tokens: read, cause, declared })
+            Fact::CacheBreak { expected, read, cause, declared, commit } => {
+                Some(Self { expected_tokens: expected, read_tokens: read, cause, declared, commit })
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! Making room before a request: the layers, the cheapest first.
 
-use context::breaks::Declared;
+use context::breaks::{Cause, Declared};
 use context::compact;
 use context::micro::{self, Situation};
 use provider::Error as ProviderError;
@@ -140,7 +140,11 @@ impl Agent {
         (self.listener)(Event::CacheBroke(broke.clone()));
         let told = reply.remarks.cache_miss.as_ref().map(|told| format!(" (the provider says: {told})"));
         let cause = broke.cause.to_string() + &told.unwrap_or_default();
-        self.record(Fact::CacheBreak { expected, read, cause, declared })
+        let commit = match broke.cause {
+            Cause::Commit { commit, .. } => commit,
+            _ => None,
+        };
+        self.record(Fact::CacheBreak { expected, read, cause, declared, commit })
     }
 
     /// What stands before the messages, where that alone is more than the window holds.
