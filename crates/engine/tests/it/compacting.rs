@@ -308,3 +308,28 @@ async fn beside_notes_files_come_back_too() {
     assert!(request.contains("so its notes"), "{request}");
     assert!(request.contains("You worked with") && request.contains("sample text"));
 }
+
+/// NOTES-6: the user's own template and prompt take the place of ours; what is put into them is not looked at again.
+#[tokio::test]
+async fn notes_can_have_a_form_of_ones_own() {
+    let own = r##"
+        [[rule]]
+        name = "own notes"
+        when = { visible = "My own words about (?P<path>[^ ]+)\\." }
+        call = [{ tool = "Edit", input = { file_path = "{{ path }}", old_string = "_how far_\n", new_string = "_how far_\n{{ '{{' }}notesPath}} is half done\n" } }]
+    "##;
+    let mut stage = Stage::new(&format!("{own}{}", worker::script(12))).await;
+    worker::equip(&stage.project(), 4_000);
+    stage.layers.notes_share = None;
+    stage.layers.notes_template = Some("# Current State\n_how far_\n".to_owned());
+    stage.layers.notes_prompt =
+        Some("My own words about {{notesPath}}. They say:\n{{currentNotes}}\n{{other}}".to_owned());
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Do all the steps.").await;
+    agent.settled().await.unwrap();
+    let notes = std::fs::read_to_string(agent.notes_path()).unwrap();
+    assert!(notes.starts_with("# Current State\n_how far_\n{{notesPath}} is half done\n"), "{notes}");
+    let asked = stage.simulator.requests().into_iter().map(|request| request["messages"].to_string());
+    let asked: Vec<String> = asked.filter(|text| text.contains("My own words")).collect();
+    assert!(!asked.is_empty() && asked.iter().all(|text| text.contains("{{other}}")));
+}
