@@ -32,7 +32,8 @@ Examples:
   cairn -p 'fix it' --permission-mode acceptEdits --allowedTools 'Bash(cargo *)'
   cairn session list                           the sessions of this project
   cairn session view FILE                      the request that would be sent
-  cairn recall 'how do we deploy?'             what it remembers about that";
+  cairn recall 'how do we deploy?'             what it remembers about that
+  cairn stats                                  what sessions used, cost and saved";
 
 /// What to do other than run a session. Each says itself what it does.
 #[derive(Debug, Subcommand)]

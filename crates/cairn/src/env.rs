@@ -51,7 +51,11 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("~/.claude/projects/SLUG/ID.jsonl", "A session: one line for everything that was said, done and decided."),
     (
         "~/.claude/projects/SLUG/ID/",
-        "What was kept for it: files as they were before a change, results too long for the window.",
+        "What was kept for it: files as they were before a change, results too long for the window, its notes.",
+    ),
+    (
+        "~/.claude/session-memory/config/",
+        "Your own template.md and prompt.md for the notes of sessions, in place of the built-in ones.",
     ),
     (
         "~/.claude/projects/SLUG/memory/",
@@ -96,7 +100,8 @@ pub(crate) fn named(name: &str) -> Option<String> {
 
 /// What `--help` says about them.
 pub(crate) fn help() -> String {
-    let line = |variable: &Variable| format!("  {:<32} {}\n", variable.name, variable.about);
+    // The text on a line of its own: some names are long, and what is wrapped keeps its place.
+    let line = |variable: &Variable| format!("  {}\n          {}\n", variable.name, variable.about);
     format!("Environment:\n{}", ALL.iter().map(line).collect::<String>())
 }
 

@@ -49,5 +49,12 @@ mod terminal_resize;
 mod terminal_screen;
 #[path = "it/terminal_turns.rs"]
 mod terminal_turns;
+#[path = "it/terminal_window.rs"]
+mod terminal_window;
 #[path = "it/trouble.rs"]
 mod trouble;
+#[path = "it/window.rs"]
+mod window;
+// The same worker as in the engine's scenarios.
+#[path = "../../engine/tests/it/worker.rs"]
+mod worker;

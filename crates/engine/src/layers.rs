@@ -169,6 +169,8 @@ pub(crate) struct State {
     pub(crate) replied_at: Option<Timestamp>,
     pub(crate) pace: Pace,
     pub(crate) detector: Detector,
+    /// Lines of the log that the detector knows of.
+    pub(crate) accounted: usize,
     pub(crate) progress: Progress,
     /// The last line that notes cover.
     pub(crate) covered: Option<Id>,
@@ -189,7 +191,7 @@ pub(crate) struct State {
 impl State {
     /// Reads it off a log.
     pub(crate) fn of(log: &Log, rates: Rates) -> Self {
-        let mut state = Self::default();
+        let mut state = Self { accounted: log.lines().len(), ..Self::default() };
         let mut last: Option<&Id> = None;
         for line in log.lines().iter().filter(|line| !line.sidechain) {
             match &line.body {

@@ -162,6 +162,17 @@ impl Session {
         Ok(Some(rewound))
     }
 
+    /// The newest compaction or snip that counts, unless a going back is newer.
+    pub fn newest_cover(&self) -> Option<Id> {
+        let rewound = self.newest_rewind().map_or(0, |(place, _, _)| place);
+        let since = self.log().lines()[rewound..].iter().rev();
+        let covers = since.filter(|line| match &line.body {
+            Body::Commit(commit) => matches!(commit.act, Act::Compact { .. } | Act::Snip { .. }),
+            _ => false,
+        });
+        covers.filter_map(|line| line.id.as_ref()).find(|id| self.log().view().counts(id)).cloned()
+    }
+
     /// Shows the conversation as it was when a going back began, and hides what was said since.
     fn show_again(&mut self, place: usize, window: &Window) -> Result<Option<Id>, Error> {
         let after = &self.log().lines()[place..];

@@ -50,14 +50,20 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
         Body::Assistant { model, .. } => prices.of(model),
         _ => None,
     });
-    let (mut taken, mut ends) = (Vec::new(), Vec::new());
+    let (mut taken, mut ends): (Vec<Taken>, Vec<usize>) = (Vec::new(), Vec::new());
+    // The newest compaction, until the first request after it shows what it left.
+    let mut compacted = None;
     let (mut round, mut last) = (0, None);
     let (mut changed, mut written): (Option<usize>, u64) = (None, 0);
     for line in log.lines().iter().filter(|line| !line.sidechain) {
         match &line.body {
             Body::Assistant { id, usage, .. } if last != Some(id) => {
                 (round, last) = (round + 1, Some(id));
-                let now = usage.unwrap_or_default().cache_creation_input_tokens;
+                let usage = usage.unwrap_or_default();
+                if let (Some(at), true) = (compacted.take(), usage.context() > 0) {
+                    leave(&mut taken, at, usage.context());
+                }
+                let now = usage.cache_creation_input_tokens;
                 if let (Some(layer), Some(price)) = (changed.take(), price) {
                     // More was written than in the round before: what had been sent already.
                     let again = now.saturating_sub(written) as f64;
@@ -72,12 +78,16 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
                     changed = was_sent.then_some(layer).or(changed);
                 }
                 if matches!(commit.act, Act::Compact { .. }) {
+                    compacted = commit.reason.freed.is_none().then(|| taken.len() - 1);
                     ends.push(round);
                 }
             }
             Body::Meta(_) => cost(line, prices, price, &mut savings),
             _ => {}
         }
+    }
+    if let Some(at) = compacted {
+        leave(&mut taken, at, log.view().tally().count());
     }
     for one in taken {
         let end = ends.iter().copied().find(|end| *end > one.round).unwrap_or(round);
@@ -109,6 +119,13 @@ pub fn sum(sessions: impl IntoIterator<Item = Vec<Saving>>) -> Vec<Saving> {
     }
     all.retain(|saving| saving.times > 0 || saving.cost_usd > 0.0);
     all
+}
+
+/// What was left after a compaction was not taken out by it.
+fn leave(taken: &mut [Taken], at: usize, tokens: u64) {
+    if let Some(one) = taken.get_mut(at) {
+        one.freed = one.freed.saturating_sub(tokens);
+    }
 }
 
 fn counts(log: &Log, line: &Line) -> bool {

@@ -4,13 +4,13 @@
 //! is on the disk. A session that another program wrote last is not appended to: it is copied and continued under an id
 //! of its own.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Context, Kept, Line, Source};
-use transcript::view::Change;
+use transcript::view::{Change, Entry};
 use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome};
 
@@ -54,6 +54,11 @@ impl Beside {
     fn is_empty(&self) -> bool {
         self.seen.is_none() && self.directory.is_none() && self.instructions.is_empty() && self.memory.is_none()
     }
+}
+
+/// What a line carries beside what is said.
+fn beside_of(line: &Line) -> Option<Beside> {
+    serde_json::from_str(line.extra.as_ref()?.get()).ok()
 }
 
 /// A memory that was attached.
@@ -202,8 +207,7 @@ impl Session {
 
     /// What the lines of this program carry beside what is said, in order.
     pub fn beside(&self) -> impl Iterator<Item = Beside> {
-        let extras = self.log.lines().iter().filter_map(|line| line.extra.as_deref());
-        extras.filter_map(|extra: &RawValue| serde_json::from_str(extra.get()).ok())
+        self.log.lines().iter().filter_map(beside_of)
     }
 
     /// Keeps a tool's whole result in a file of its own, and says where. The id comes from a model: it names a file, and
@@ -305,15 +309,25 @@ impl Session {
         restored.filter(|id| self.log.view().counts(id)).collect()
     }
 
-    /// Drops what was said before a line from the view; a marker stands there. The newest reply and all after it stay.
-    /// Says how many messages were dropped.
+    /// Drops what was said before a line from the view; a marker stands there. The newest reply and all after it stay,
+    /// and so do instructions. Says how many messages were dropped.
     pub fn snip_before(&mut self, line: &Id) -> Result<usize, Error> {
         let view = self.log.view();
         let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());
         let end = view.item_of(line).unwrap_or(0).min(newest);
-        let dropped: Vec<_> = view.visible().filter(|entry| entry.is_original() && entry.index() < end).collect();
+        let (mut instructions, mut attached) = (HashSet::new(), HashSet::new());
+        for line in self.log.lines().iter().filter(|line| matches!(line.body, Body::Attachment { .. })) {
+            attached.extend(&line.id);
+            if beside_of(line).is_some_and(|beside| !beside.instructions.is_empty()) {
+                instructions.extend(&line.id);
+            }
+        }
+        let goes =
+            |entry: &Entry<'_>| entry.is_original() && entry.index() < end && !instructions.contains(entry.line());
+        let dropped: Vec<_> = view.visible().filter(goes).collect();
         let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return Ok(0) };
-        let (count, uuids) = (dropped.len(), dropped.iter().map(|entry| entry.line().clone()).collect());
+        let count = dropped.iter().filter(|entry| !attached.contains(entry.line())).count();
+        let uuids = dropped.iter().map(|entry| entry.line().clone()).collect();
         let freed = view.tally().estimate(dropped.iter().map(|entry| entry.size()).sum());
         let marker = format!(
             "[{count} messages were dropped here as the user wished. The History tool shows them: {} … {}]",
@@ -327,7 +341,7 @@ impl Session {
         Ok(count)
     }
 
-    /// The newest commit that counts and can be taken back.
+    /// The newest commit that counts and can be taken back. What a compaction brings back is a part of it.
     pub fn newest_commit(&self) -> Option<Id> {
         // What a compaction brought back goes with it.
         let commits = self.log.lines().iter().rev();

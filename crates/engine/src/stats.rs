@@ -78,6 +78,37 @@ impl Break {
     }
 }
 
+/// Breaks that have the same cause.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    /// The layer or event, and whether it was meant.
+    pub text: String,
+    /// How often.
+    pub times: usize,
+    /// Tokens that were not read from the cache because of it.
+    pub lost_tokens: u64,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, {}×, {} tokens not read from the cache", self.text, self.times, self.lost_tokens)
+    }
+}
+
+/// Breaks by their cause, in the order they were first seen.
+pub fn causes<'a>(breaks: impl IntoIterator<Item = &'a Break>) -> Vec<Cause> {
+    let mut all: Vec<Cause> = Vec::new();
+    for one in breaks {
+        let text = if one.declared { one.cause.clone() } else { format!("unexplained: {}", one.cause) };
+        let lost = one.expected_tokens.saturating_sub(one.read_tokens);
+        match all.iter_mut().find(|known| known.text == text) {
+            Some(known) => (known.times, known.lost_tokens) = (known.times + 1, known.lost_tokens + lost),
+            None => all.push(Cause { text, times: 1, lost_tokens: lost }),
+        }
+    }
+    all
+}
+
 impl Stats {
     /// Counts a session.
     pub fn of(log: &Log, prices: &Prices) -> Self {

@@ -8,6 +8,8 @@ mod stage;
 mod asking;
 #[path = "it/compacting.rs"]
 mod compacting;
+#[path = "it/covering.rs"]
+mod covering;
 #[path = "it/crash.rs"]
 mod crash;
 #[path = "it/embed.rs"]

@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use transcript::block::Kind;
 use transcript::line::Body;
 use transcript::mark::{Ttl, mark};
-use transcript::price::Prices;
 use transcript::tokens::predictions;
 use transcript::window::{AutoCompact, Window, WindowHints};
 use transcript::{Log, Prologue, Request, Role};
@@ -166,7 +165,7 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
         SessionCommand::Rm { file, yes } => remove(&find(&place, file)?, *yes)?,
         SessionCommand::View { file, json } => view(&read(&place, file)?.log, *json)?,
         SessionCommand::Tokens { file, json } => tokens(&find(&place, file)?, *json)?,
-        SessionCommand::Stats { file, json } => stats(&read(&place, file)?, *json)?,
+        SessionCommand::Stats { file, json } => stats(&place, &read(&place, file)?, *json)?,
     }
     Ok(Code::Success)
 }
@@ -451,9 +450,9 @@ fn models(log: &Log) -> impl DoubleEndedIterator<Item = String> {
     })
 }
 
-fn stats(record: &Record, as_json: bool) -> anyhow::Result<()> {
+fn stats(place: &Place, record: &Record, as_json: bool) -> anyhow::Result<()> {
     let log = &record.log;
-    let stats = Stats::of(log, &Prices::default());
+    let stats = Stats::of(log, &place.settings(None)?.prices);
     let window = window(log, &stats.model)?;
     let fill = window.fill(stats.context_tokens, AutoCompact::On);
     if as_json {

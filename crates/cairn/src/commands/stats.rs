@@ -1,7 +1,7 @@
 //! `cairn stats`: what sessions used, and what each layer saved.
 
 use engine::savings::{self, Saving};
-use engine::stats::Stats;
+use engine::stats::{Stats, causes};
 use engine::{Home, record};
 use serde_json::json;
 use transcript::Log;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     if args.json {
         data!("{}", json!({"sessions": figures, "layers": layers}))?;
     } else {
-        print(&figures, &layers)?;
+        print(&figures, &layers, &place)?;
     }
     Ok(Code::Success)
 }
@@ -59,9 +59,9 @@ fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<Log>> {
     Ok(logs)
 }
 
-fn print(figures: &[Stats], layers: &[Saving]) -> anyhow::Result<()> {
+fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<()> {
     if figures.is_empty() {
-        talk!("No sessions here yet.");
+        talk!("No sessions in {} yet.", place.directory.display());
         return Ok(());
     }
     let sum = |of: fn(&Stats) -> u64| figures.iter().map(of).sum::<u64>();
@@ -79,8 +79,8 @@ fn print(figures: &[Stats], layers: &[Saving]) -> anyhow::Result<()> {
         read as f64 * 100.0 / input as f64
     )?;
     data!("cost         ${cost:.4}, of it ${forks:.4} for notes and summaries")?;
-    for (cause, count) in breaks(figures) {
-        data!("cache break  {cause}, {count}×")?;
+    for cause in causes(figures.iter().flat_map(|stats| &stats.breaks)) {
+        data!("cache break  {cause}")?;
     }
     if layers.is_empty() {
         return Ok(());
@@ -103,16 +103,4 @@ fn print(figures: &[Stats], layers: &[Saving]) -> anyhow::Result<()> {
         )?;
     }
     Ok(())
-}
-
-fn breaks(figures: &[Stats]) -> Vec<(String, usize)> {
-    let mut all: Vec<(String, usize)> = Vec::new();
-    for one in figures.iter().flat_map(|stats| &stats.breaks) {
-        let cause = if one.declared { one.cause.clone() } else { format!("unexplained: {}", one.cause) };
-        match all.iter_mut().find(|(known, _)| *known == cause) {
-            Some((_, count)) => *count += 1,
-            None => all.push((cause, 1)),
-        }
-    }
-    all
 }

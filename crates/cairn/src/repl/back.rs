@@ -162,8 +162,16 @@ impl Conversation {
         Ok(())
     }
 
+    /// Undoes the newest of what the user can see change: going back, a compaction, a snip.
+    pub(super) fn undo(&mut self) -> anyhow::Result<()> {
+        match self.agent.as_ref().and_then(|agent| agent.session().newest_cover()) {
+            Some(commit) => self.uncover(&commit),
+            None => self.undo_rewind(),
+        }
+    }
+
     /// Undoes the newest going back, files and conversation.
-    pub(super) fn undo_rewind(&mut self) -> anyhow::Result<()> {
+    fn undo_rewind(&mut self) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let undone = match agent.session_mut().undo_rewind(&self.status.window) {
             Ok(Some(undone)) => undone,

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use engine::stats::Stats;
+use engine::stats::{Stats, causes};
 
 use super::conversation::{Conversation, Face};
 use super::page::Part;
 use super::slash::{COMMANDS, KEYS};
 use super::status::mode_name;
+use super::turns::count;
 use super::width::{Colour, Look, Span};
 use crate::args::{PermissionMode, RunArgs};
 
@@ -40,7 +41,7 @@ impl Conversation {
             "clear" => self.clear().await?,
             "resume" => self.resume(argument).await?,
             "rewind" => self.rewind(argument)?,
-            "undo" => self.undo_rewind()?,
+            "undo" => self.undo()?,
             "memory" => self.memories(argument),
             "model" => self.model(argument).await?,
             "permissions" => self.permissions(argument),
@@ -139,9 +140,19 @@ impl Conversation {
         );
         let cache = format!("{:.1} % read, re-write factor {:.2}", stats.hit_ratio * 100.0, stats.rewrite_factor);
         let output = stats.output_tokens.to_string();
-        let entries = [("cost", cost), ("input", input), ("output", output), ("cache", cache)];
+        let mut entries = vec![("cost", cost), ("input", input), ("output", output), ("cache", cache)];
+        let breaks = causes(&stats.breaks);
+        // The name stands before the first of them.
+        let names = std::iter::once("breaks").chain(std::iter::repeat(""));
+        entries.extend(names.zip(breaks.iter().map(ToString::to_string)));
+        if stats.forks > 0 {
+            let forks = count(stats.forks, "question", "questions");
+            entries
+                .push(("beside", format!("{forks} for notes and summaries, ${:.4} of the cost", stats.fork_cost_usd)));
+        }
+        let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         self.page.begin(Part::Note);
-        self.page.table(&entries.map(|(name, text)| (name.to_owned(), text)), Look::DIM);
+        self.page.table(&entries, Look::DIM);
     }
 
     fn show_status(&mut self) {

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use transcript::Outcome;
+use transcript::{Block, Outcome};
 
 use super::conversation::{Conversation, Face, Wires};
 use super::first_line;
@@ -231,7 +231,12 @@ impl Plain {
         self.talk.heard(event);
         match event {
             Event::Text(text) => show_part!("{}", clean_lines(text)),
-            Event::Replied { .. } => show!(),
+            // What was said in pieces ends its line; a reply of calls alone has none.
+            Event::Replied { reply } => {
+                if reply.blocks.iter().filter_map(Block::as_text).any(|text| !text.is_empty()) {
+                    show!();
+                }
+            }
             Event::ToolStarted { id, tool, input } if !is_shell(id) => {
                 show!("{tool}: {}", first_line(&self.talk.about(input), 100));
             }

@@ -21,7 +21,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         argument: "[N] [WHAT]",
         about: "go back to before a message: conversation, files or both",
     },
-    Command { name: "undo", argument: "", about: "undo the last rewind, conversation and files" },
+    Command { name: "undo", argument: "", about: "undo the last rewind, compaction or snip" },
     Command {
         name: "compact",
         argument: "[WISH]",

@@ -86,13 +86,28 @@ impl Conversation {
         match agent.session_mut().snip_before(line)? {
             0 => self.hint = Some("there is nothing to drop: the newest reply and all after it stay".into()),
             dropped => {
-                let id = agent.session().id();
-                let text = format!(
-                    "{} dropped from the window; cairn session undo {id} brings them back",
-                    count(dropped, "message", "messages")
-                );
+                let text =
+                    format!("{} dropped from the window; /undo takes that back", count(dropped, "message", "messages"));
                 self.page.note(&text, Look::PLAIN);
             }
+        }
+        Ok(())
+    }
+
+    /// Brings back what a compaction or a snip covers, if there is room for it.
+    pub(super) fn uncover(&mut self, commit: &Id) -> anyhow::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let before = agent.session().log().view().tally().count();
+        match agent.session_mut().undo(commit, &self.status.window) {
+            Ok(()) => {
+                let after = agent.session().log().view().tally().count();
+                self.page
+                    .note(&format!("what was said is back in the window ({before} → {after} tokens)"), Look::PLAIN);
+            }
+            Err(error @ engine::Error::WouldNotFit { .. }) => {
+                self.page.note(&error.to_string(), Look::of(Colour::Red));
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! A project, a config home and a simulated model for the real binary.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use simulator::{Options, Script, Simulator};
 use tempfile::TempDir;
@@ -66,7 +67,7 @@ impl Stage {
 /// The binary without a model.
 pub fn bare(project: &Path, config: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cairn"));
-    command.current_dir(project).env_clear().stdin(std::process::Stdio::null());
+    command.current_dir(project).env_clear().stdin(Stdio::null());
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("HOME", config.parent().unwrap()).env("CLAUDE_CONFIG_DIR", config);
     command
@@ -87,4 +88,18 @@ pub fn run(command: &mut Command) -> Ran {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
+}
+
+/// What the program prints for lines that come from a pipe.
+pub fn piped(stage: &Stage, args: &[&str], lines: &str) -> String {
+    piped_into(stage.cairn().args(args), lines)
+}
+
+/// The same, for a command that is made otherwise.
+pub fn piped_into(command: &mut Command, lines: &str) -> String {
+    let mut child = command.arg("--plain").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    String::from_utf8(output.stdout).unwrap()
 }

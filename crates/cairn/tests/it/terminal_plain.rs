@@ -1,11 +1,8 @@
 //! The session of plain lines, and what is left out where it is not wanted.
 
-use std::io::Write;
-use std::process::Stdio;
-
 use simulator::Fault;
 
-use crate::stage::{Stage, run};
+use crate::stage::{Stage, piped, run};
 use crate::terminal::{ENTER, Terminal, ctrl};
 
 const WORKER: &str = r#"
@@ -108,16 +105,6 @@ fn without_colours_there_are_none() {
         assert_eq!(terminal.ended(), 0);
         assert_eq!(colours.is_match(&terminal.written), !no_color);
     }
-}
-
-/// What the program prints for lines that come from a pipe.
-fn piped(stage: &Stage, args: &[&str], lines: &str) -> String {
-    let mut command = stage.cairn();
-    let mut child = command.arg("--plain").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

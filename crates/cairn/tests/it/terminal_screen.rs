@@ -112,6 +112,12 @@ pub fn named(text: &str) -> String {
     names.iter().fold(text, |text, (pattern, name)| Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned())
 }
 
+/// Counts of tokens get a name that is as long as they are, where they change with every word of a prompt.
+pub fn figures(text: &str) -> String {
+    let number = Regex::new(r"\d{3,}").unwrap();
+    number.replace_all(text, |found: &regex::Captures<'_>| "N".repeat(found[0].len())).into_owned()
+}
+
 /// A screen of another size with the same lines, those that were wrapped put together and wrapped anew.
 pub fn reflowed(screen: &vt100::Screen, columns: u16, lines: u16, scrollback: usize) -> vt100::Parser {
     let (rows, old_columns) = screen.size();

@@ -1,5 +1,6 @@
 //! Compaction: notes or a summary take the place of what was said, and the model's tools for the work come back.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use context::compact::{self, Made};
@@ -8,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use transcript::commit::{Act, Commit, Extent, Reason, Trigger};
 use transcript::line::{Body, Source};
 use transcript::mark::mark_answered;
+use transcript::view::Entry;
 use transcript::{Block, Id, Request};
 
 use super::Agent;
@@ -23,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const SHORTENED: u32 = 3;
 /// What a summary would have had at least, in tokens, where notes took its place.
 const SUMMARY_OUTPUT: f64 = 1_000.0;
+/// Who asks for a compaction gets a summary where notes would leave more than this part of what is there.
+const ASKED_PART: u64 = 2;
 /// After a refusal, this part of the window is left for the summariser's instructions and answer.
 const SPARE_PART: u64 = 20;
 /// Larger notes are not read.
@@ -84,7 +88,11 @@ impl Agent {
         part: Part,
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
-        if self.session.log().view().visible().all(|entry| entry.is_cover()) {
+        let view = self.session.log().view();
+        let said: HashSet<&Id> = view.said().map(|entry| entry.line()).collect();
+        // A summary, and what was brought back after it, would only be summarised again.
+        let new = |entry: &Entry<'_>| entry.is_original() && (entry.is_reply() || said.contains(entry.line()));
+        if !view.visible().any(|entry| new(&entry)) {
             return Ok(Err("there is nothing to compact".to_owned()));
         }
         match self.attempt(&Occasion::Asked { instructions, part }, cancel).await? {
@@ -148,7 +156,12 @@ impl Agent {
         let kept_tokens = compact::tokens_from(view, kept);
         let left =
             view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue)) + tokens(&summary) + kept_tokens;
-        let Some(extent) = self.extent_before(kept).filter(|_| left < window.warning(self.layers.auto_compact)) else {
+        let most = match occasion {
+            Occasion::Asked { .. } => view.tally().count() / ASKED_PART,
+            _ => u64::MAX,
+        };
+        let enough = left < window.warning(self.layers.auto_compact) && left <= most;
+        let Some(extent) = self.extent_before(kept).filter(|_| enough) else {
             return Ok(None);
         };
         Ok(Some(Plan { made: Made::Notes, extent, covered: 0..kept, summary }))
@@ -301,7 +314,6 @@ impl Agent {
         let reason = Reason { freed: None, changes_from, why: Some(why) };
         let act = Act::Compact { extent, trigger, pre_tokens };
         self.session.append(Body::Commit(Commit { act, reason }))?;
-        self.declare("compact");
         self.session.append(Body::User { blocks: vec![Block::text(text)], source: Source::Summary })?;
         self.state.compacted(self.session.log().view().tally().count());
         Ok(())

@@ -105,15 +105,28 @@ impl Agent {
         let reason =
             Reason { freed: Some(freed), changes_from: Some(clear.changes_from), why: Some(clear.why.clone()) };
         self.session.append(Body::Commit(Commit { act, reason }))?;
-        self.declare("clear");
         (self.listener)(Event::Cleared { results, freed, why: clear.why });
         Ok(true)
     }
 
-    /// The newest commit changes what was sent, on purpose.
+    /// The newest commit changes what was sent, on purpose, for a reason its kind does not tell.
     pub(super) fn declare(&mut self, what: &str) {
         let commit = self.session.log().lines().last().and_then(|line| line.id.clone());
         self.state.detector.declare(Declared { commit, what: what.to_owned() });
+    }
+
+    /// Commits since the last reply, whoever made them, that change what was sent.
+    fn declare_commits(&mut self) {
+        let lines = self.session.log().lines();
+        for line in lines.get(self.state.accounted..).unwrap_or_default() {
+            if let Body::Commit(commit) = &line.body
+                && changes_what_was_sent(&commit.act)
+            {
+                let what = commit.act.name().to_owned();
+                self.state.detector.declare(Declared { commit: line.id.clone(), what });
+            }
+        }
+        self.state.accounted = lines.len();
     }
 
     /// Writes a fact into the log, and takes it in.
@@ -135,6 +148,7 @@ impl Agent {
             self.session.append(Body::Commit(Commit { act, reason: Reason { freed, changes_from: None, why } }))?;
             self.declare("server-edit");
         }
+        self.declare_commits();
         let Some(broke) = self.state.detector.answered(request, &reply.usage, self.ttl, now) else { return Ok(()) };
         let (expected, read, declared) = (broke.expected, broke.read, broke.is_declared());
         (self.listener)(Event::CacheBroke(broke.clone()));
@@ -207,5 +221,18 @@ impl Agent {
             self.cover_without_summary("the window is full, and no summary could be made")?;
         }
         Ok(())
+    }
+}
+
+/// Whether a commit of this kind changes bytes that may have been sent. What goes to disk does so before it is sent.
+fn changes_what_was_sent(act: &Act) -> bool {
+    match act {
+        Act::Clear { .. }
+        | Act::Snip { .. }
+        | Act::Collapse { .. }
+        | Act::Rewind { .. }
+        | Act::Compact { .. }
+        | Act::Undo { .. } => true,
+        Act::Spill { .. } | Act::CacheEdit { .. } | Act::Restore { .. } | Act::ServerEdit { .. } => false,
     }
 }
