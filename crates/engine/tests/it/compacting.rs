@@ -260,7 +260,7 @@ async fn notes_are_kept_by_a_fork_that_can_do_nothing_else() {
 #[tokio::test]
 async fn a_compaction_waits_for_notes_that_are_being_written() {
     let slow = "[[fault]]\nwhen = { visible = \"Bring the session notes\" }\ndelay_ms = 300\n";
-    let script = format!("{slow}{}", worker::script(12));
+    let script = format!("{slow}{}", worker::script(21));
     let mut stage = Stage::new(&script).await;
     worker::equip(&stage.project(), 4_000);
     stage.layers.notes_share = None;
@@ -294,7 +294,7 @@ async fn beside_notes_files_come_back_too() {
         when = { missing = "sample text" }
         call = [{ tool = "Read", input = { file_path = "{{ project }}/sample.txt" } }]
     "#;
-    let mut stage = Stage::new(&format!("{reading}{}", worker::script(14))).await;
+    let mut stage = Stage::new(&format!("{reading}{}", worker::script(21))).await;
     std::fs::write(stage.project().join("sample.txt"), "sample text\n").unwrap();
     worker::equip(&stage.project(), 4_000);
     stage.layers.notes_share = None;
