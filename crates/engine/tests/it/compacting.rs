@@ -1,5 +1,7 @@
 use engine::Event;
+use engine::agent::End;
 use engine::agent::compact::Part;
+use engine::run::Ending;
 use tokio_util::sync::CancellationToken;
 use transcript::commit::{Act, Commit};
 use transcript::line::Body;
@@ -332,4 +334,50 @@ async fn notes_can_have_a_form_of_ones_own() {
     let asked = stage.simulator.requests().into_iter().map(|request| request["messages"].to_string());
     let asked: Vec<String> = asked.filter(|text| text.contains("My own words")).collect();
     assert!(!asked.is_empty() && asked.iter().all(|text| text.contains("{{other}}")));
+}
+
+/// REACT-1: a reply that ends because the window is full is no end: room is made once, and the turn goes on; the second
+/// time the user is told.
+#[tokio::test]
+async fn a_reply_that_fills_the_window_is_no_end() {
+    let script = |times| {
+        format!(
+            r#"
+            [[rule]]
+            name = "summary"
+            when = {{ visible = "about to leave the window" }}
+            say = "<summary>What was done.</summary>"
+            [[rule]]
+            name = "too much"
+            when = {{ user = "(?s).*Tell me all" }}
+            say = "It began like this and"
+            stop = "model_context_window_exceeded"
+            times = {times}
+            [[rule]]
+            name = "all"
+            when = {{ user = "(?s).*Tell me all" }}
+            say = "That is all."
+            [[rule]]
+            name = "else"
+            say = "A long story. "
+            say_bytes = 9000
+            "#
+        )
+    };
+    let stage = Stage::new(&script(1)).await;
+    let mut agent = stage.agent(None);
+    for _ in 0..4 {
+        say(&mut agent, "hello").await;
+    }
+    let turn = say(&mut agent, "Tell me all.").await;
+    assert!(matches!(turn.end, End::Ended(Ending::Answered)), "{:?}", turn.end);
+    assert_eq!(turn.text, "That is all.");
+    assert!(sent(&stage).contains("Tell me all.") && sent(&stage).contains("What was done."));
+    let stage = Stage::new(&script(9)).await;
+    let mut agent = stage.agent(None);
+    for _ in 0..4 {
+        say(&mut agent, "hello").await;
+    }
+    let turn = say(&mut agent, "Tell me all.").await;
+    assert!(matches!(turn.end, End::Ended(Ending::WindowFull)), "{:?}", turn.end);
 }
