@@ -26,7 +26,7 @@ const AGAINST_PYTHON: f64 = 4.0;
 const AGAINST_SERDE: f64 = 1.5;
 
 /// How many times each pass runs.
-const TRIES: usize = 5;
+const TRIES: usize = 9;
 
 /// Prints how many seconds its own loop took, so that starting Python does not count.
 const PYTHON: &str = "

@@ -281,7 +281,8 @@ fn trace_line(entry: &Entry<'_>) -> String {
                 .iter()
                 .find_map(|key| input.get(key).and_then(|value| value.as_str()))
                 .unwrap_or_default();
-            let subject: String = subject.lines().next().unwrap_or_default().chars().take(CALL_CHARACTERS).collect();
+            let subject = subject.lines().next().unwrap_or_default().replace('<', "‹");
+            let subject: String = subject.chars().take(CALL_CHARACTERS).collect();
             format!("{} {}({subject})", call.id, call.tool)
         })
         .collect();

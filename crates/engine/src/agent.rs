@@ -367,8 +367,10 @@ impl Agent {
         Ok(())
     }
 
-    /// Ends what the session started: commands that run in the background.
-    pub async fn close(self) {
+    /// Ends what the session started: commands that run in the background, and notes that are being written. What is
+    /// written by now is taken in.
+    pub async fn close(mut self) {
+        let _ = self.take_in_notes().await; // there is nobody left to tell
         self.scope.jobs().stop_all().await;
     }
 }

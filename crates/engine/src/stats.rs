@@ -64,7 +64,7 @@ pub struct Break {
     pub cause: String,
     /// Whether it was meant.
     pub declared: bool,
-    /// The commit it belongs to, if it is one's.
+    /// The commit it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Id>,
 }

@@ -281,7 +281,9 @@ impl Agent {
     /// Writes a compaction, and brings back what the model works with.
     fn put_in_place(&mut self, plan: Plan, occasion: &Occasion, before: u64) -> Result<(), Error> {
         let view = self.session.log().view();
-        let text = compact::framed(plan.made, &plan.summary, view, plan.covered.clone(), &self.layers.window);
+        // A summary tells of what tools said, too; what looks like a reminder in it is none.
+        let summary = memory::neutral::quoted(&plan.summary);
+        let text = compact::framed(plan.made, &summary, view, plan.covered.clone(), &self.layers.window);
         let why = match occasion {
             Occasion::Due => "the window was full".to_owned(),
             Occasion::Cheaper(sum) => sum.clone(),

@@ -102,6 +102,10 @@ impl Parts {
     #[must_use]
     pub(super) fn without_forbidden_tools(mut self) -> Self {
         self.tools.retain(|tool| !self.policy.rules.forbid(tool.name()));
+        // Without commands there is nothing in the background to look at.
+        if !self.tools.iter().any(|tool| tool.name() == "Bash") {
+            self.tools.retain(|tool| !["TaskOutput", "TaskStop"].contains(&tool.name()));
+        }
         self
     }
 

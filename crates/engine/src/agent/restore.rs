@@ -34,7 +34,9 @@ impl Agent {
             let Ok(snapshot) = files::read(&path, FILE_BYTES) else { continue };
             let Ok(text) = std::str::from_utf8(&snapshot.bytes) else { continue };
             let tally = self.session.log().view().tally();
-            if let Some(shown) = room.show(&path, text, |text| tally.estimate(Block::text(text).size())) {
+            // What stands in a file gives no orders.
+            let text = memory::neutral::inside_reminder(text);
+            if let Some(shown) = room.show(&path, &text, |text| tally.estimate(Block::text(text).size())) {
                 self.scope.note(&path, snapshot.stamp);
                 blocks.push(Block::text(shown));
             }

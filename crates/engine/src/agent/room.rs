@@ -142,22 +142,22 @@ impl Agent {
         let calls = reply.blocks.iter().filter(|block| matches!(block.kind(), transcript::block::Kind::ToolUse { .. }));
         let cost = cost(Some(&reply.usage), rates(&self.layers, self.ttl));
         self.state.replied(Some(now), true, calls.count(), cost);
-        self.declare_commits();
         if reply.remarks.cleared_results > 0 {
             let act = Act::ServerEdit { cleared_results: reply.remarks.cleared_results };
             let (freed, why) = (Some(reply.remarks.cleared_tokens), Some("the provider left them out".to_owned()));
             self.session.append(Body::Commit(Commit { act, reason: Reason { freed, changes_from: None, why } }))?;
             self.declare("server-edit");
         }
+        self.declare_commits();
         let Some(broke) = self.state.detector.answered(request, &reply.usage, self.ttl, now) else { return Ok(()) };
         let (expected, read, declared) = (broke.expected, broke.read, broke.is_declared());
         (self.listener)(Event::CacheBroke(broke.clone()));
-        let commit = match &broke.cause {
-            Cause::Commit { commit, .. } => commit.clone(),
-            _ => None,
-        };
         let told = reply.remarks.cache_miss.as_ref().map(|told| format!(" (the provider says: {told})"));
         let cause = broke.cause.to_string() + &told.unwrap_or_default();
+        let commit = match broke.cause {
+            Cause::Commit { commit, .. } => commit,
+            _ => None,
+        };
         self.record(Fact::CacheBreak { expected, read, cause, declared, commit })
     }
 

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
+use transcript::mark::{Seams, Ttl, mark, mark_answered};
 use transcript::view::Change;
+use transcript::{Block, Message, Prologue, Role};
 
 use crate::session::{Session, bytes, ops, read, seen};
 
@@ -20,6 +22,28 @@ proptest! {
         let now = seen(&session.log);
         prop_assert!(now.len() >= stable);
         prop_assert_eq!(&now[..stable], &sent[..stable]);
+    }
+
+    /// CACHE-3: what a fork sends begins as its parent's request does, block for block, wherever it is cut; its
+    /// breakpoints are where the parent's cache is, and none stands behind it.
+    #[test]
+    fn a_fork_begins_as_its_parent_does(ops in ops(), cut in any::<prop::sample::Index>()) {
+        let mut session = Session::of(&ops);
+        session.close_calls();
+        let view = session.log.view();
+        let blocks = |messages: &[Message]| -> Vec<(Role, String)> {
+            let of = |message: &Message| message.blocks.iter().map(|block| (message.role, block.json().to_owned())).collect::<Vec<_>>();
+            messages.iter().flat_map(of).collect()
+        };
+        let (whole, part) = (view.messages(), view.messages_before(cut.index(view.len() + 1)));
+        prop_assert_eq!(&blocks(&whole)[..blocks(&part).len()], &blocks(&part)[..]);
+        let prologue = Prologue { system: vec![Block::text("s"), Block::text("t")], static_blocks: 1, ..Prologue::default() };
+        let parent = mark(&prologue, &whole, &Seams::answered(view.seams().answered), Ttl::FiveMinutes);
+        let fork = mark_answered(&prologue, &part, view.seams().answered, Ttl::FiveMinutes);
+        prop_assert_eq!(&fork.system, &parent.system);
+        if blocks(&part).len() == blocks(&whole).len() {
+            prop_assert!(fork.messages.iter().all(|place| parent.messages.contains(place)));
+        }
     }
 
     /// LOG-3: the view is a function of the lines: written, read back and projected at once, it is the same, in the
