@@ -302,8 +302,9 @@ fn print_savings(savings: &[engine::savings::Saving], largest: u64) {
         );
     }
     let net: f64 = savings.iter().map(|one| one.saved_usd - one.cost_usd).sum();
-    let text =
-        format!("the long work never had more than {largest} tokens in view; the layers saved ${net:.4} of its cost");
+    let text = format!(
+        "the long work never had more than {largest} tokens in view; all in view would have cost ${net:.4} more"
+    );
     show!("{}", style.green(&text));
 }
 
