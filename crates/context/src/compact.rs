@@ -121,7 +121,8 @@ pub fn kept_beside_notes(view: &View, covered: usize, window: &Window) -> usize 
             }
         }
         size += entry.size();
-        texts += usize::from(entry.has_text());
+        // A call with its result says something, too.
+        texts += usize::from(entry.has_text() || entry.is_reply());
         first = entry.index();
     }
     first

@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_secs(15);
 /// What an update is expected to write, in tokens.
 const USUAL_OUTPUT: f64 = 700.0;
+/// So many tokens before a compaction is due, at the latest, notes are brought up to date for it.
+const LEAD_LEAST: u64 = 4_000;
 /// Larger notes are not read.
 const NOTES_BYTES: u64 = 1_000_000;
 
@@ -62,7 +64,7 @@ impl Agent {
         }
         let view = self.session.log().view();
         let count = view.tally().count();
-        let tight = self.layers.window.warning(self.layers.auto_compact);
+        let tight = self.notes_are_due_at();
         let rates = rates(&self.layers, self.ttl);
         let purse = Purse {
             session: self.state.spent,
@@ -99,6 +101,16 @@ impl Agent {
             tokens: count,
             model,
         });
+    }
+
+    /// Where notes are brought up to date for the compaction to come: two rounds before it. What comes after them stays in
+    /// view beside them, and every token of it is written again and carried on.
+    fn notes_are_due_at(&self) -> u64 {
+        let (view, layers) = (self.session.log().view(), &self.layers);
+        let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());
+        let lead = LEAD_LEAST.max(2 * context::compact::tokens_from(view, newest));
+        let threshold = layers.window.threshold(layers.auto_compact);
+        threshold.saturating_sub(lead).max(layers.window.warning(layers.auto_compact))
     }
 
     /// Takes in an update that is over.
