@@ -50,6 +50,10 @@ impl Agent {
         loop {
             match self.call_model(round, cancel).await? {
                 Replied::Failed(error) if self.react(&error, cancel).await? => {}
+                Replied::Failed(_) if cancel.is_cancelled() => {
+                    self.interrupt(Vec::new())?;
+                    return Ok(Replied::Cancelled);
+                }
                 replied => return Ok(replied),
             }
         }

@@ -381,3 +381,30 @@ async fn a_reply_that_fills_the_window_is_no_end() {
     let turn = say(&mut agent, "Tell me all.").await;
     assert!(matches!(turn.end, End::Ended(Ending::WindowFull)), "{:?}", turn.end);
 }
+
+/// COMPACT-8, REACT-1: who stops a turn while room is made after a refusal has stopped it; no error is shown.
+#[tokio::test]
+async fn a_stop_while_room_is_made_is_a_stop() {
+    let faults = r#"
+        [[fault]]
+        when = { visible = "Now overflow", missing = "about to leave" }
+        overflow = { tokens = 90000, maximum = 80000 }
+        [[fault]]
+        when = { visible = "about to leave" }
+        stall = true
+    "#;
+    let stage = Stage::new(&format!("{faults}{READER}")).await;
+    let mut agent = stage.agent(None);
+    say(&mut agent, "hello").await;
+    let cancel = CancellationToken::new();
+    let (events, stop) = (stage.events.clone(), cancel.clone());
+    let stopping = async move {
+        while !events.lock().unwrap().iter().any(|event| matches!(event, Event::Compacting { .. })) {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    };
+    let said = vec![transcript::Block::text("Now overflow.")];
+    let (turn, ()) = tokio::join!(agent.turn(said, &cancel), stopping);
+    assert!(matches!(turn.end, End::Cancelled), "{:?}", turn.end);
+}
