@@ -1,6 +1,7 @@
 //! `cairn session`: looking at sessions, whoever wrote them.
 
 mod layers;
+mod text;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -14,18 +15,19 @@ use engine::stats::{Stats, saved_text};
 use engine::{Session, World};
 use provider::anthropic::envelope;
 use serde_json::{Value, json};
-use transcript::block::Kind;
 use transcript::line::Body;
 use transcript::mark::{Ttl, mark};
 use transcript::tokens::predictions;
 use transcript::window::{AutoCompact, Window, WindowHints};
-use transcript::{Log, Prologue, Request, Role};
+use transcript::{Log, Prologue, Request};
 
 use crate::env;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::setup::Place;
 use crate::style::{Style, one_line};
+pub(crate) use text::markdown;
+use text::show;
 
 /// Look at sessions, whoever wrote them.
 #[derive(Debug, clap::Args)]
@@ -327,84 +329,6 @@ fn remove(path: &Path, yes: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {
-    let messages = log.view().messages();
-    if as_json {
-        data!("{}", serde_json::to_string(&messages)?)?;
-        return Ok(());
-    }
-    let style = Style::stdout();
-    for message in &messages {
-        for block in &message.blocks {
-            match (message.role, block.kind()) {
-                (Role::User, Kind::Text) => {
-                    data!("{} {}\n", style.cyan("›"), block.as_text().unwrap_or_default().trim())?;
-                }
-                (Role::Assistant, Kind::Text) => data!("{}\n", block.as_text().unwrap_or_default().trim())?,
-                (_, Kind::ToolUse { name, .. }) => {
-                    let input = block.input().unwrap_or_default().to_string();
-                    data!("{} {}", style.bold(name), style.dim(&one_line(&input, 100)))?;
-                }
-                (_, Kind::ToolResult { failed, .. }) => {
-                    let text = block.result_text();
-                    let mark = if *failed { style.red("✗") } else { style.green("✓") };
-                    let rest = text.lines().count().saturating_sub(1);
-                    let more = if rest > 0 { format!(" (+{rest} lines)") } else { String::new() };
-                    data!(
-                        "  {mark} {}\n",
-                        style.dim(&format!("{}{more}", one_line(text.lines().next().unwrap_or_default(), 100)))
-                    )?;
-                }
-                (_, Kind::Thinking) => data!("{}", style.dim("(thinking)"))?,
-                (_, kind) => data!("{}", style.dim(&format!("({kind:?})")))?,
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The conversation as Markdown, for people: without what only the model was told.
-pub(crate) fn markdown(log: &Log) -> String {
-    let mut out = String::new();
-    for message in log.view().messages() {
-        for block in &message.blocks {
-            let text = || block.as_text().unwrap_or_default().trim().to_owned();
-            let part = match (message.role, block.kind()) {
-                (Role::User, Kind::Text) => match without_reminders(&text()).trim() {
-                    "" => String::new(),
-                    said => format!("## User\n\n{said}\n\n"),
-                },
-                (Role::Assistant, Kind::Text) => format!("## Assistant\n\n{}\n\n", text()),
-                (_, Kind::ToolUse { name, .. }) => {
-                    format!("**{name}** `{}`\n\n", one_line(&block.input().unwrap_or_default().to_string(), 200))
-                }
-                (_, Kind::ToolResult { .. }) => {
-                    format!("~~~~text\n{}\n~~~~\n\n", without_reminders(&block.result_text()).trim_end())
-                }
-                _ => String::new(),
-            };
-            out.push_str(&part);
-        }
-    }
-    out
-}
-
-/// A text without the reminders that programs put into it. One that has no end, or stands within a line, was written by
-/// somebody who talks about reminders.
-fn without_reminders(text: &str) -> String {
-    const OPEN: &str = "<system-reminder>";
-    const CLOSE: &str = "</system-reminder>";
-    let (mut out, mut rest) = (String::new(), text);
-    while let Some(at) =
-        rest.match_indices(OPEN).map(|(at, _)| at).find(|&at| rest[..at].is_empty() || rest[..at].ends_with('\n'))
-        && let Some(end) = rest[at..].find(CLOSE)
-    {
-        out.push_str(&rest[..at]);
-        rest = rest[at + end + CLOSE.len()..].trim_start_matches('\n');
-    }
-    out + rest
-}
-
 fn view(log: &Log, as_json: bool) -> anyhow::Result<()> {
     let view = log.view();
     let prologue = view.prologue().cloned().unwrap_or_else(|| {
@@ -485,26 +409,5 @@ fn size(bytes: u64) -> String {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reminders_are_left_out_and_talk_about_them_is_not() {
-        let reminder = "<system-reminder>\nToday is Monday.\n</system-reminder>";
-        for (text, rest) in [
-            (reminder.to_owned(), String::new()),
-            (format!("one\n{reminder}\n{reminder}\ntwo"), "one\ntwo".to_owned()),
-            (
-                "what is a <system-reminder>x</system-reminder>?".to_owned(),
-                "what is a <system-reminder>x</system-reminder>?".to_owned(),
-            ),
-            ("<system-reminder>\nno end".to_owned(), "<system-reminder>\nno end".to_owned()),
-        ] {
-            assert_eq!(without_reminders(&text), rest);
-        }
     }
 }
