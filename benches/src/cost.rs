@@ -150,5 +150,5 @@ fn equip(project: &Path, bytes: usize) -> Result<()> {
 
 /// The model: it looks at what it sees, and does the next step. A summary of it has 900 tokens, an update of its notes 400.
 fn script(steps: u32) -> String {
-    include_str!("cost.toml").replace("STEPS", &steps.to_string())
+    include_str!("../../crates/engine/tests/it/worker.toml").replace("STEPS", &steps.to_string())
 }
