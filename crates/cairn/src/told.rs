@@ -2,6 +2,7 @@
 
 use engine::Event;
 use engine::context::compact::Made;
+use engine::savings::Saving;
 
 /// What is to be told of an event, if it is one of the layers' and worth a line.
 pub(crate) fn of_layers(event: &Event) -> Option<String> {
@@ -35,4 +36,19 @@ fn results_of(number: usize) -> String {
 
 fn tokens(number: u64) -> String {
     format!("{number} tokens")
+}
+
+/// What each layer saved: a heading, and a row for each.
+pub(crate) fn savings(savings: &[Saving]) -> (String, Vec<String>) {
+    let row = |layer: &str, cells: [String; 5]| {
+        let [times, out, unsent, saved, cost] = cells;
+        format!("{layer:<9} {times:>6} {out:>12} {unsent:>14} {saved:>10} {cost:>10}")
+    };
+    let head = ["times", "taken out", "not sent again", "saved", "cost"].map(str::to_owned);
+    let dollars = |amount: f64| format!("${amount:.4}");
+    let rows = savings.iter().map(|one| {
+        let (out, unsent) = (one.freed_tokens.to_string(), one.unsent_tokens.to_string());
+        row(one.layer, [one.times.to_string(), out, unsent, dollars(one.saved_usd), dollars(one.cost_usd)])
+    });
+    (row("layer", head), rows.collect())
 }

@@ -2,13 +2,16 @@
 //!
 //! All of it can be read off the log again: [`State::of`] does so when a session is resumed.
 
+use std::sync::Arc;
+
 use context::breaks::Detector;
-use context::micro::{KEPT_WHEN_IDLE, When};
+use context::micro::{KEPT_WHEN_IDLE, Situation, When};
 use context::notes::Progress;
 use context::restore;
 use context::worth::{Pace, Rates};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use tools::{Limit, Tool};
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line, Source};
 use transcript::mark::Ttl;
@@ -22,6 +25,9 @@ pub const NOTES_SHARE: f64 = 0.1;
 pub const MOST_FAILURES: u32 = 3;
 /// So many may be tried in a turn.
 pub const MOST_ATTEMPTS: u32 = 3;
+
+/// How many characters a tool may return when it does not say.
+const USUAL_LIMIT: usize = 100_000;
 
 /// How the layers work. [`Layers::default`] has all of them on.
 #[derive(Debug, Clone)]
@@ -87,6 +93,20 @@ impl Default for Layers {
 }
 
 impl Layers {
+    /// What the clearing of old results depends on, so long after the newest reply.
+    pub(crate) fn situation<'a>(&self, idle: Option<SignedDuration>, pace: &'a Pace, ttl: Ttl) -> Situation<'a> {
+        Situation {
+            idle: idle.filter(|_| self.clear_when_idle),
+            window: self.window,
+            auto: self.auto_compact,
+            when: self.when,
+            pace,
+            rates: rates(self, ttl),
+            kept_when_idle: self.kept_when_idle,
+            may_pay: self.clear,
+        }
+    }
+
     /// All of them off: what is said is sent.
     pub fn none(window: Window) -> Self {
         Self {
@@ -272,6 +292,15 @@ pub(crate) fn cost(usage: Option<&Usage>, rates: Rates) -> f64 {
         + usage.cache_creation_input_tokens as f64 * rates.write
         + usage.cache_read_input_tokens as f64 * rates.read
         + usage.output_tokens as f64 * rates.output
+}
+
+/// How many characters a tool may return; none if it bounds itself. A tool nobody knows has the usual limit.
+pub(crate) fn limit(tools: &[Arc<dyn Tool>], name: &str) -> Option<usize> {
+    match tools.iter().find(|known| known.name() == name).map(|known| known.limit()) {
+        Some(Limit::Unlimited) => None,
+        Some(Limit::Characters(characters)) => Some(characters),
+        None => Some(USUAL_LIMIT),
+    }
 }
 
 /// The rates of a model at a time to live.

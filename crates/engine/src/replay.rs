@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use context::compact::{self, Made};
-use context::micro::{self, Situation};
+use context::micro;
 use context::spill::{self, Fresh};
 use context::worth::Pace;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use transcript::mark::Ttl;
 use transcript::view::{Change, View};
 use transcript::{Block, Id, Log, Message, Role};
 
-use crate::layers::{Layers, rates};
+use crate::layers::{Layers, limit};
 
 /// A summary that is made up has so many tokens, unless told otherwise.
 pub const SUMMARY_TOKENS: u64 = 1_500;
@@ -169,14 +169,9 @@ impl<'a> Player<'a> {
         }
         let view = self.log.view();
         let fresh = view.fresh_results();
-        let limit = |tool: &str| match tool {
-            "Read" => None,
-            "Bash" => Some(30_000),
-            "Grep" => Some(20_000),
-            _ => Some(100_000),
-        };
+        let tools = tools::standard();
         let fresh: Vec<Fresh<'_>> =
-            fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(tool) }).collect();
+            fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(&tools, tool) }).collect();
         let replacements: Vec<Replacement> = spill::decide(&fresh)
             .iter()
             .map(|spill| Replacement {
@@ -192,17 +187,8 @@ impl<'a> Player<'a> {
     }
 
     fn clear(&mut self, now: Option<Timestamp>, commits: &mut Vec<Done>) {
-        let idle = now.zip(self.replied_at).filter(|_| self.layers.clear_when_idle);
-        let situation = Situation {
-            idle: idle.map(|(now, then)| now.duration_since(then)),
-            window: self.layers.window,
-            auto: self.layers.auto_compact,
-            when: self.layers.when,
-            pace: &self.pace,
-            rates: rates(self.layers, Ttl::default()),
-            kept_when_idle: self.layers.kept_when_idle,
-            may_pay: self.layers.clear,
-        };
+        let idle = now.zip(self.replied_at).map(|(now, then)| now.duration_since(then));
+        let situation = self.layers.situation(idle, &self.pace, Ttl::default());
         if let Some(clear) = micro::decide(self.log.view(), &situation) {
             let (before, why) = (self.count(), clear.why.clone());
             let reason = Reason { freed: Some(clear.freed), changes_from: Some(clear.changes_from), why: None };

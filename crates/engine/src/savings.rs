@@ -15,6 +15,8 @@ use crate::layers::Fact;
 
 /// The layers, in their order.
 const LAYERS: [&str; 5] = ["spill", "clear", "notes", "compact", "snip"];
+/// Where compaction stands among them.
+const COMPACT: usize = 3;
 
 /// What a layer did for a session, or for many.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -34,9 +36,20 @@ pub struct Saving {
     pub cost_usd: f64,
 }
 
+/// Nothing yet, in the layers' order.
+fn none() -> Vec<Saving> {
+    LAYERS.iter().map(|layer| Saving { layer, ..Saving::default() }).collect()
+}
+
+/// A layer's part. A fork that is no layer's is compaction's.
+fn of_layer<'a>(savings: &'a mut [Saving], layer: &str) -> &'a mut Saving {
+    let at = LAYERS.iter().position(|known| *known == layer).unwrap_or(COMPACT);
+    &mut savings[at]
+}
+
 /// What took tokens out of the view, and when.
 struct Taken {
-    layer: usize,
+    layer: &'static str,
     freed: u64,
     /// The round before which it happened.
     round: usize,
@@ -45,7 +58,7 @@ struct Taken {
 
 /// What each layer saved in a session.
 pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
-    let mut savings: Vec<Saving> = LAYERS.iter().map(|layer| Saving { layer, ..Saving::default() }).collect();
+    let mut savings = none();
     let price = log.lines().iter().rev().find_map(|line| match &line.body {
         Body::Assistant { model, .. } => prices.of(model),
         _ => None,
@@ -54,7 +67,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
     // The newest compaction, until the first request after it shows what it left.
     let mut compacted = None;
     let (mut round, mut last) = (0, None);
-    let (mut changed, mut written): (Option<usize>, u64) = (None, 0);
+    let (mut changed, mut written): (Option<&str>, u64) = (None, 0);
     for line in log.lines().iter().filter(|line| !line.sidechain) {
         match &line.body {
             Body::Assistant { id, usage, .. } if last != Some(id) => {
@@ -67,7 +80,8 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
                 if let (Some(layer), Some(price)) = (changed.take(), price) {
                     // More was written than in the round before: what had been sent already.
                     let again = now.saturating_sub(written) as f64;
-                    savings[layer].cost_usd += again * (price.cache_write_5m - price.cache_read) / 1_000_000.0;
+                    of_layer(&mut savings, layer).cost_usd +=
+                        again * (price.cache_write_5m - price.cache_read) / 1_000_000.0;
                 } else {
                     written = now;
                 }
@@ -92,7 +106,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
     for one in taken {
         let end = ends.iter().copied().find(|end| *end > one.round).unwrap_or(round);
         let rounds = end.saturating_sub(one.round) as u64;
-        let saving = &mut savings[one.layer];
+        let saving = of_layer(&mut savings, one.layer);
         saving.times += 1;
         saving.freed_tokens += one.freed;
         saving.unsent_tokens += one.freed * rounds;
@@ -108,9 +122,9 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
 
 /// Adds up what layers saved in several sessions.
 pub fn sum(sessions: impl IntoIterator<Item = Vec<Saving>>) -> Vec<Saving> {
-    let mut all: Vec<Saving> = LAYERS.iter().map(|layer| Saving { layer, ..Saving::default() }).collect();
+    let mut all = none();
     for saving in sessions.into_iter().flatten() {
-        let Some(sum) = all.iter_mut().find(|sum| sum.layer == saving.layer) else { continue };
+        let sum = of_layer(&mut all, saving.layer);
         sum.times += saving.times;
         sum.freed_tokens += saving.freed_tokens;
         sum.unsent_tokens += saving.unsent_tokens;
@@ -133,13 +147,13 @@ fn counts(log: &Log, line: &Line) -> bool {
 }
 
 /// Which layer a commit is of, what it freed, and whether that had been sent.
-fn taken_by(commit: &Commit) -> Option<(usize, u64, bool)> {
+fn taken_by(commit: &Commit) -> Option<(&'static str, u64, bool)> {
     let freed = commit.reason.freed.unwrap_or(0);
     match &commit.act {
-        Act::Spill { .. } => Some((0, freed, false)),
-        Act::Clear { .. } => Some((1, freed, true)),
-        Act::Compact { pre_tokens, .. } => Some((3, commit.reason.freed.unwrap_or(*pre_tokens), true)),
-        Act::Snip { .. } => Some((4, freed, true)),
+        Act::Spill { .. } => Some(("spill", freed, false)),
+        Act::Clear { .. } => Some(("clear", freed, true)),
+        Act::Compact { pre_tokens, .. } => Some(("compact", commit.reason.freed.unwrap_or(*pre_tokens), true)),
+        Act::Snip { .. } => Some(("snip", freed, true)),
         _ => None,
     }
 }
@@ -148,13 +162,13 @@ fn taken_by(commit: &Commit) -> Option<(usize, u64, bool)> {
 fn cost(line: &Line, prices: &Prices, price: Option<Price>, savings: &mut [Saving]) {
     match Fact::of(line) {
         Some(Fact::Side { agent, model, usage }) => {
-            let layer = if agent == "notes" { 2 } else { 3 };
-            savings[layer].cost_usd += prices.of(&model).map_or(0.0, |price: Price| price.cost(&usage));
-            savings[layer].times += usize::from(agent == "notes");
+            let saving = of_layer(savings, &agent);
+            saving.cost_usd += prices.of(&model).map_or(0.0, |price: Price| price.cost(&usage));
+            saving.times += usize::from(agent == "notes");
         }
         Some(Fact::NotesUsed { saved }) => {
             if let Some(price) = price {
-                savings[2].saved_usd += saved as f64 * price.input / 1_000_000.0;
+                of_layer(savings, "notes").saved_usd += saved as f64 * price.input / 1_000_000.0;
             }
         }
         _ => {}

@@ -290,16 +290,10 @@ fn log_of(day: u32) -> String {
 
 fn print_savings(savings: &[engine::savings::Saving], largest: u64) {
     let style = Style::stdout();
-    show!("\n{}", style.bold("layer     times   taken out   not sent again     saved      cost"));
-    for one in savings {
-        let (saved, cost) = (format!("${:.4}", one.saved_usd), format!("${:.4}", one.cost_usd));
-        show!(
-            "{:<9} {:>5} {:>11} {:>16} {saved:>9} {cost:>9}",
-            one.layer,
-            one.times,
-            one.freed_tokens,
-            one.unsent_tokens
-        );
+    let (head, rows) = crate::told::savings(savings);
+    show!("\n{}", style.bold(&head));
+    for row in rows {
+        show!("{row}");
     }
     let net: f64 = savings.iter().map(|one| one.saved_usd - one.cost_usd).sum();
     let text = format!(

@@ -86,22 +86,10 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
     if layers.is_empty() {
         return Ok(());
     }
-    let style = Style::stdout();
-    let head = format!(
-        "{:<9} {:>6} {:>12} {:>14} {:>10} {:>10}",
-        "layer", "times", "taken out", "not sent again", "saved", "cost"
-    );
-    data!("\n{}", style.bold(&head))?;
-    for one in layers {
-        data!(
-            "{:<9} {:>6} {:>12} {:>14} {:>10} {:>10}",
-            one.layer,
-            one.times,
-            one.freed_tokens,
-            one.unsent_tokens,
-            format!("${:.4}", one.saved_usd),
-            format!("${:.4}", one.cost_usd)
-        )?;
+    let (head, rows) = crate::told::savings(layers);
+    data!("\n{}", Style::stdout().bold(&head))?;
+    for row in rows {
+        data!("{row}")?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use context::spill::Fresh;
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Limit, Output, Scope, run_all};
+use tools::{Call, Output, Scope, run_all};
 use transcript::Block;
 use transcript::block::Kind;
 use transcript::commit::{Act, Commit, Reason, Replacement};
@@ -11,6 +11,7 @@ use transcript::line::{Body, Source};
 use super::{Agent, NOT_RUN};
 use crate::error::Error;
 use crate::event::Event;
+use crate::layers::limit;
 use crate::permission::Answer;
 use crate::run::REPEATS_TOLD;
 use crate::session::{Beside, SeenFile};
@@ -63,14 +64,12 @@ impl Agent {
         if !self.layers.spill {
             return Ok(());
         }
-        let limit = |tool: &str| match self.tools.iter().find(|known| known.name() == tool)?.limit() {
-            Limit::Characters(characters) => Some(characters),
-            Limit::Unlimited => None,
-        };
         let view = self.session.log().view();
         let fresh = view.fresh_results();
-        let fresh: Vec<Fresh<'_>> =
-            fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(tool) }).collect();
+        let fresh: Vec<Fresh<'_>> = fresh
+            .iter()
+            .map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(&self.tools, tool) })
+            .collect();
         let spills = context::spill::decide(&fresh);
         if spills.is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use context::breaks::{Cause, Declared};
 use context::compact;
-use context::micro::{self, Situation};
+use context::micro;
 use provider::Error as ProviderError;
 use tokio_util::sync::CancellationToken;
 use transcript::commit::{Act, Commit, Reason, Trigger};
@@ -88,17 +88,8 @@ impl Agent {
     /// Clears old results, if that is worth it; says whether it was.
     fn clear(&mut self) -> Result<bool, Error> {
         let now = self.session.world().now();
-        let idle = self.state.replied_at.filter(|_| self.layers.clear_when_idle).map(|at| now.duration_since(at));
-        let situation = Situation {
-            idle,
-            window: self.layers.window,
-            auto: self.layers.auto_compact,
-            when: self.layers.when,
-            pace: &self.state.pace,
-            rates: rates(&self.layers, self.ttl),
-            kept_when_idle: self.layers.kept_when_idle,
-            may_pay: self.layers.clear,
-        };
+        let idle = self.state.replied_at.map(|at| now.duration_since(at));
+        let situation = self.layers.situation(idle, &self.state.pace, self.ttl);
         let Some(clear) = micro::decide(self.session.log().view(), &situation) else { return Ok(false) };
         let (results, freed) = (clear.results.len(), clear.freed);
         let act = Act::Clear { results: clear.results, trigger: Trigger::Auto };
@@ -146,7 +137,6 @@ impl Agent {
             let act = Act::ServerEdit { cleared_results: reply.remarks.cleared_results };
             let (freed, why) = (Some(reply.remarks.cleared_tokens), Some("the provider left them out".to_owned()));
             self.session.append(Body::Commit(Commit { act, reason: Reason { freed, changes_from: None, why } }))?;
-            self.declare("server-edit");
         }
         self.declare_commits();
         let Some(broke) = self.state.detector.answered(request, &reply.usage, self.ttl, now) else { return Ok(()) };
@@ -232,7 +222,8 @@ fn changes_what_was_sent(act: &Act) -> bool {
         | Act::Collapse { .. }
         | Act::Rewind { .. }
         | Act::Compact { .. }
+        | Act::ServerEdit { .. }
         | Act::Undo { .. } => true,
-        Act::Spill { .. } | Act::CacheEdit { .. } | Act::Restore { .. } | Act::ServerEdit { .. } => false,
+        Act::Spill { .. } | Act::CacheEdit { .. } | Act::Restore { .. } => false,
     }
 }
