@@ -33,6 +33,12 @@ fn only_lines(terminal: &Terminal) {
     assert!(!terminal.written.contains(&0x1b), "{}", String::from_utf8_lossy(&terminal.written));
 }
 
+/// Waits for the prompt: what is typed before it stands on its row.
+fn prompts(terminal: &mut Terminal) {
+    let last = |rows: &[String]| rows.iter().rev().find(|row| !row.trim().is_empty()).cloned();
+    terminal.until("a prompt", |screen| last(&screen.rows).is_some_and(|row| row.trim_end() == ">"));
+}
+
 #[test]
 fn a_dumb_terminal_gets_prompts_and_answers_in_lines() {
     let stage = Stage::new(WORKER);
@@ -41,6 +47,7 @@ fn a_dumb_terminal_gets_prompts_and_answers_in_lines() {
     terminal.until("the answer and a prompt", |screen| screen.contains("**Hello.**"));
     terminal.keys(&format!("/help{ENTER}"));
     terminal.shows("Ctrl-C stops a turn");
+    prompts(&mut terminal);
     terminal.keys(&format!("!echo from the shell{ENTER}"));
     terminal.until("its output", |screen| screen.rows.iter().any(|row| row == "from the shell"));
     terminal.keys(&format!("seen?{ENTER}"));
