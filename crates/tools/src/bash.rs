@@ -191,6 +191,11 @@ fn reported(report: &Path) -> Option<PathBuf> {
 
 fn output(ended: Ended, printed: &str, timeout: Duration, mut notes: Vec<String>) -> Output {
     let printed = printed.trim_end_matches('\n');
+    // A shell that outlives its command for a moment tells of our own signal.
+    let printed = match ended.end {
+        End::TimedOut | End::Cancelled => printed.strip_suffix("Terminated").unwrap_or(printed).trim_end_matches('\n'),
+        End::Exited(_) => printed,
+    };
     if ended.stopped_others {
         notes.push(OTHERS_STOPPED.to_owned());
     }
