@@ -177,7 +177,22 @@ pub(crate) enum Then {
     Restart,
 }
 
+/// Whether a reply had begun when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Yes,
+    No,
+}
+
 impl Failure {
+    /// The same, where a reply may have begun: to ask again for one that has is a restart.
+    pub(crate) fn after(mut self, begun: Begun) -> Self {
+        if let (Begun::Yes, Then::Retry(_)) = (begun, self.then) {
+            self.then = Then::Restart;
+        }
+        self
+    }
+
     pub(crate) fn give_up(error: Error) -> Self {
         Self { error, then: Then::GiveUp }
     }

@@ -2,7 +2,7 @@
 //!
 //! One attempt is: post the body, read the answer's head, turn its events into a reply. Around it, [`crate::retry`]
 //! decides what a failed attempt leads to. A stream that is cut before the reply is complete is asked for again with the
-//! same bytes; one that is cut after everything but the farewell has come counts as complete.
+//! same bytes, and so is one that is garbled; one that is cut after everything but the farewell has come counts as complete.
 //!
 //! A server that answers a request for a stream with plain JSON is understood; one that answers with a web page is told
 //! apart from one that answers wrongly. What the events mean is a [`Draft`]'s business: each dialect brings its own.
@@ -15,7 +15,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use transcript::Reply;
 
-use crate::error::{Error, Failure};
+use crate::error::{Begun, Error, Failure};
 use crate::event::{Emit, Event, generate};
 use crate::http::{Broken, EXCERPT, Server};
 use crate::refusal::{self, Complaint};
@@ -100,13 +100,14 @@ impl Exchange {
             start if start.starts_with(b"event:") || start.starts_with(b"data:") => {
                 self.follow::<D>(Events::of_whole(body), emit).await
             }
-            start => Err(self.server.malformed(self.server.quote(&String::from_utf8_lossy(start), EXCERPT))),
+            start => Err(self.server.garbled(self.server.quote(&String::from_utf8_lossy(start), EXCERPT))),
         }
     }
 
     /// Follows a stream of events to its end.
     async fn follow<D: Draft>(&self, mut events: Events, emit: &Emit) -> Result<Reply, Failure> {
         let mut draft = D::of(&self.body);
+        let mut begun = Begun::No;
         let broken = loop {
             let event = match events.next().await {
                 Some(Ok(event)) => event,
@@ -116,8 +117,15 @@ impl Exchange {
             };
             let Some(data) = event.data.filter(|data| !data.is_empty()) else { continue };
             let name = event.event.filter(|name| !name.is_empty());
-            let shown = draft.read_event(name.as_deref(), &data);
-            for event in shown.map_err(|wrong| self.wrong("an event", wrong, &data))? {
+            let shown = match draft.read_event(name.as_deref(), &data) {
+                Ok(shown) => shown,
+                Err(wrong) => return Err(self.wrong("an event", wrong, &data).after(begun)),
+            };
+            if !shown.is_empty() {
+                begun = Begun::Yes;
+                self.server.has_spoken();
+            }
+            for event in shown {
                 emit.send(event).await;
             }
             if draft.has_ended() {
@@ -134,17 +142,19 @@ impl Exchange {
             return Err(wrong(Wrong::Complaint(Box::new(complaint))));
         }
         let mut draft = D::of(&self.body);
-        for event in draft.read_whole(body).map_err(wrong)? {
+        let shown = draft.read_whole(body).map_err(wrong)?;
+        self.server.has_spoken();
+        for event in shown {
             emit.send(event).await;
         }
-        draft.finish().ok_or_else(|| self.server.malformed("the reply is not complete"))
+        draft.finish().ok_or_else(|| self.server.garbled("the reply is not complete"))
     }
 
     fn wrong(&self, what: &str, wrong: Wrong, text: &str) -> Failure {
         match wrong {
             Wrong::Complaint(complaint) => refusal::of_complaint(&self.server, &complaint),
             Wrong::Unreadable(error) => self.server.unreadable(what, &error, text),
-            Wrong::Nonsense(message) => self.server.malformed(message),
+            Wrong::Nonsense(message) => self.server.garbled(message),
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::error::Error as _;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -55,6 +56,8 @@ pub(crate) struct Server {
     host: String,
     secret: SecretString,
     patience: Patience,
+    /// Whether a part of an answer of its could be read.
+    has_spoken: AtomicBool,
 }
 
 /// How a body ended that should have gone on.
@@ -114,7 +117,7 @@ impl Server {
         let client = client.map_err(|error| settings(format!("no HTTP client can be made: {}", deepest(&error))))?;
         let path = root(base.path().trim_end_matches('/'));
         base.set_path(&path);
-        Ok(Self { client, base, host, secret, patience })
+        Ok(Self { client, base, host, secret, patience, has_spoken: AtomicBool::new(false) })
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -191,14 +194,28 @@ impl Server {
         quoted
     }
 
-    /// An answer that is not the protocol.
+    /// It speaks the protocol: a part of an answer could be read.
+    pub(crate) fn has_spoken(&self) {
+        self.has_spoken.store(true, Ordering::Relaxed);
+    }
+
+    /// An answer, or a part of one, that makes no sense. From a server that has spoken the protocol it was damaged on
+    /// the way, and is asked for again; from any other it is another protocol.
+    pub(crate) fn garbled(&self, message: impl Into<String>) -> Failure {
+        if self.has_spoken.load(Ordering::Relaxed) {
+            return Failure::restart(Error::Cut { host: self.host.clone(), cause: message.into() });
+        }
+        self.malformed(message)
+    }
+
+    /// An answer that is not the protocol, and will not be the next time.
     pub(crate) fn malformed(&self, message: impl Into<String>) -> Failure {
         Failure::give_up(Error::Malformed { host: self.host.clone(), message: message.into() })
     }
 
     /// An answer, or a part of one, that is not the JSON it should be.
     pub(crate) fn unreadable(&self, what: &str, error: &serde_json::Error, text: &str) -> Failure {
-        self.malformed(format!("{what} cannot be read ({error}): {}", self.quote(text, EXCERPT)))
+        self.garbled(format!("{what} cannot be read ({error}): {}", self.quote(text, EXCERPT)))
     }
 
     /// What a body that broke off means for the attempt.
@@ -207,7 +224,8 @@ impl Server {
         match broken {
             Broken::Cut(cause) => Failure::restart(Error::Cut { host, cause }),
             Broken::Idle(silence) => Failure::restart(Error::Idle { host, silence }),
-            Broken::TooLarge { .. } | Broken::NotEvents(_) => self.malformed(broken.to_string()),
+            Broken::NotEvents(_) => self.garbled(broken.to_string()),
+            Broken::TooLarge { .. } => self.malformed(broken.to_string()),
         }
     }
 
@@ -218,7 +236,7 @@ impl Server {
             return Failure::give_up(settings(cause));
         }
         if causes(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_parse)) {
-            return self.malformed(format!("its answer is not HTTP ({cause})"));
+            return self.garbled(format!("its answer is not HTTP ({cause})"));
         }
         if !error.is_connect() {
             return Failure::restart(Error::Cut { host, cause });

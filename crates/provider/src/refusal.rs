@@ -173,7 +173,8 @@ fn judge(host: &str, status: u16, details: &Details, message: String, headers: &
 
 /// Whether a message says that a picture or document is too large, or that there are too many.
 fn is_media(message: &str) -> bool {
-    let names = ["image", "pdf", "document"].iter().any(|word| message.contains(word));
+    const MEDIA: [&str; 6] = ["image", "images", "pdf", "pdfs", "document", "documents"];
+    let names = message.split(|c: char| !c.is_alphanumeric()).any(|word| MEDIA.contains(&word));
     let limits = ["exceed", "maximum", "too large", "too many", "at most"].iter().any(|word| message.contains(word));
     names && limits
 }
@@ -242,6 +243,9 @@ mod tests {
         let pages = judged(400, "A maximum of 100 PDF pages may be provided.");
         assert!(matches!(pages.error, Error::MediaTooLarge { place: None, .. }));
         assert!(matches!(judged(400, "messages.0.content.1.image: field required").error, Error::Refused { .. }));
+        let elsewhere = judged(400, "max_tokens: 99999 exceeds the maximum; see our documentation");
+        assert!(matches!(elsewhere.error, Error::Refused { .. }), "{elsewhere:?}");
+        assert!(matches!(judged(400, "Too many images: 101").error, Error::MediaTooLarge { .. }));
     }
 
     #[test]

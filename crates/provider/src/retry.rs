@@ -2,7 +2,8 @@
 //!
 //! The wait grows exponentially and is spread by a jitter that is a function of the request's bytes and the attempt:
 //! no randomness, so a test can tell the wait beforehand, and two sessions still do not march in step. A server that
-//! says how long to wait is obeyed to the letter, up to a limit beyond which waiting is the user's decision.
+//! says how long to wait is obeyed to the letter, up to a limit beyond which waiting is the user's decision; one that asks
+//! for less than our first wait, or for none, gets our own waits, or ten attempts would come at once.
 //!
 //! An attempt that failed is a *retry*; a reply that was lost on the way is a *restart*. Restarts cost the output that
 //! was already paid for, so there are fewer of them. They do not resume in the middle: the request goes out again byte
@@ -57,7 +58,7 @@ impl Retry {
 
     /// The wait after `failed` attempts; none if the server asks for more than we are willing to wait.
     fn wait(&self, failed: u32, asked: Option<Duration>, seed: u64) -> Option<Duration> {
-        if let Some(asked) = asked {
+        if let Some(asked) = asked.filter(|asked| *asked >= self.first) {
             return (asked <= self.longest_asked).then_some(asked);
         }
         let doublings = failed.saturating_sub(1).min(31);
@@ -183,10 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_obeyed_up_to_the_limit() {
+    fn a_server_is_obeyed_within_limits() {
         let policy = Retry::default();
         assert_eq!(policy.wait(1, Some(Duration::from_secs(200)), 0), Some(Duration::from_secs(200)));
-        assert_eq!(policy.wait(9, Some(Duration::ZERO), 0), Some(Duration::ZERO));
+        let small = Some(Duration::from_millis(10));
+        assert_eq!(policy.wait(9, Some(Duration::ZERO), 0), policy.wait(9, None, 0));
+        assert_eq!(policy.wait(9, small, 0), policy.wait(9, None, 0));
+        assert_eq!(Retry::immediate().wait(9, small, 0), small);
         assert_eq!(policy.wait(1, Some(Duration::from_secs(301)), 0), None);
     }
 

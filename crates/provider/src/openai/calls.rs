@@ -66,8 +66,8 @@ impl Open {
     /// Whether a piece belongs to the next call rather than to this one.
     fn is_over(&self, id: Option<&str>, name: Option<&str>, more: &str) -> bool {
         match id {
-            Some(id) if !self.is_made_up => id != self.id,
-            Some(_) => name.is_some(),
+            // An id alone begins nothing: some servers make a new one for every piece.
+            Some(id) => name.is_some() && (self.is_made_up || id != self.id),
             // No id to go by: a name with arguments of its own, after arguments that are complete.
             None => name.is_some() && !more.is_empty() && is_object(&self.arguments),
         }
@@ -134,6 +134,13 @@ mod tests {
             json!({"index": 1, "id": "y", "function": {"name": "Bash", "arguments": "{\"b\": [2]}"}}),
             json!({"index": 1, "id": null, "function": {"name": "", "arguments": null}}),
         ];
+        let an_id_for_every_piece = [
+            json!({"index": 0, "id": "x", "function": {"name": "Read", "arguments": "{\"a\""}}),
+            json!({"index": 0, "id": "x2", "function": {"arguments": ": 1}"}}),
+            json!({"index": 1, "id": "y", "function": {"name": "Bash", "arguments": ""}}),
+            json!({"index": 1, "id": "y2", "function": {"name": null, "arguments": "{\"b\": [2]}"}}),
+        ];
+        assert_eq!(calls(&an_id_for_every_piece), expected(["x", "y"]));
         assert_eq!(calls(&by_the_book), expected(["x", "y"]));
         assert_eq!(calls(&always_repeated), expected(["x", "y"]));
         assert_eq!(calls(&always_the_first_index), expected(["x", "y"]));

@@ -76,6 +76,10 @@ macro_rules! conformance {
             a_stream_that_is_always_cut_fails,
             only_the_farewell_may_be_missing,
             an_error_in_the_middle_of_a_stream_is_retried,
+            errors_in_the_middle_of_streams_are_restarts,
+            a_garbled_stream_is_asked_for_again,
+            a_garbled_answer_is_asked_for_again_where_another_was_good,
+            a_server_that_wants_no_wait_is_not_stormed,
             a_silent_server_fails,
             a_server_that_never_answers_fails,
             dropping_the_stream_ends_the_request,
@@ -366,6 +370,58 @@ pub(crate) async fn an_error_in_the_middle_of_a_stream_is_retried(dialect: &impl
     let events = run(dialect, &server.url).await;
     assert_eq!(done(&events), &greeting(dialect));
     assert_eq!((restarts(&events), retries(&events).len()), (1, 1));
+}
+
+/// LOOP-2: what broke off costs output, so it is asked for fewer times than what never began.
+pub(crate) async fn errors_in_the_middle_of_streams_are_restarts(dialect: &impl Dialect) {
+    let whole = dialect.events(&greeting(dialect));
+    let mut part = whole[..whole.len() / 2].to_vec();
+    part.push(dialect.overloaded());
+    let server = Server::start(vec![wire::stream(&part)]).await;
+    let events = run(dialect, &server.url).await;
+    assert!(matches!(failed(&events), Error::Busy { .. }), "{events:?}");
+    assert_eq!((restarts(&events), server.received().len()), (3, 4));
+}
+
+/// Events that are no JSON, no text, or make no sense where they stand.
+pub(crate) async fn a_garbled_stream_is_asked_for_again(dialect: &impl Dialect) {
+    let whole = dialect.events(&greeting(dialect));
+    let garbled = |bytes: &[u8]| {
+        let part = whole[..whole.len() / 2].concat().into_bytes();
+        vec![Step::Send([wire::stream_head(), part, bytes.to_vec()].concat())]
+    };
+    let answers = vec![garbled(b"data: {oops\n\n"), garbled(b"data: \xff\xfe{}\n\n"), wire::stream(&whole)];
+    let server = Server::start(answers).await;
+    let events = run(dialect, &server.url).await;
+    assert_eq!(done(&events), &greeting(dialect));
+    assert_eq!((restarts(&events), retries(&events).len()), (2, 2));
+
+    let server = Server::start(vec![garbled(b"data: {oops\n\n")]).await;
+    let events = run(dialect, &server.url).await;
+    assert!(matches!(failed(&events), Error::Cut { cause, .. } if cause.contains("{oops")), "{events:?}");
+    assert_eq!(server.received().len(), 4);
+}
+
+/// A server that has answered before speaks the protocol: what is no answer now was damaged on the way.
+pub(crate) async fn a_garbled_answer_is_asked_for_again_where_another_was_good(dialect: &impl Dialect) {
+    let good = wire::stream(&dialect.events(&greeting(dialect)));
+    let no_json = wire::stream(&["data: {oops\n\n".to_owned()]);
+    let page = wire::whole(200, &[("content-type", "text/html")], "<h1>Bad gateway</h1>");
+    let server = Server::start(vec![good.clone(), no_json, page, good]).await;
+    let model = dialect.model(&server.url, Retry::immediate(), patience());
+    done(&run_model(&*model).await);
+    assert_eq!(retries(&run_model(&*model).await).len(), 2);
+}
+
+/// However often it says that there is no need to wait.
+pub(crate) async fn a_server_that_wants_no_wait_is_not_stormed(dialect: &impl Dialect) {
+    let good = wire::stream(&dialect.events(&greeting(dialect)));
+    let limited = busy(dialect, 429, &[("retry-after", "0")]);
+    let server = Server::start(vec![limited, good]).await;
+    let first = Duration::from_millis(20);
+    let model = dialect.model(&server.url, Retry { first, ..Retry::default() }, patience());
+    let events = run_model(&*model).await;
+    assert!(retries(&events)[0].1 >= first / 2, "{events:?}");
 }
 
 pub(crate) async fn a_silent_server_fails(dialect: &impl Dialect) {
