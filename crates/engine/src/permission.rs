@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tools::permission::{Decision, Mode, Rule, Rules, decide};
+use tools::permission::{Confined, Decision, Mode, Rule, Rules, Situation, decide};
 use tools::{Access, Scope, Subject, Tool};
 
 /// The mode and the rules in force.
@@ -14,6 +14,8 @@ pub struct Policy {
     pub mode: Mode,
     /// What settings and flags say.
     pub rules: Rules,
+    /// How commands run.
+    pub confined: Confined,
 }
 
 /// A call that is neither allowed nor denied.
@@ -70,11 +72,20 @@ impl Policy {
     pub async fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope, approver: &dyn Approver) -> Answer {
         let subject = tool.subject(input, scope);
         let access: Access = tool.access(input);
-        match decide(self.mode, access, tool.name(), &subject, &self.rules, &scope.directories()) {
+        let (directory, directories) = (scope.directory(), scope.directories());
+        let situation = Situation {
+            mode: self.mode,
+            rules: &self.rules,
+            directories: &directories,
+            directory: &directory,
+            home: scope.home(),
+            confined: self.confined,
+        };
+        match decide(&situation, access, tool.name(), &subject) {
             Decision::Allow => Answer::Allow,
             Decision::Deny { why } => Answer::Deny { why },
             Decision::Ask { why } => {
-                let (tool, input, directory) = (tool.name().to_owned(), input.clone(), scope.directory());
+                let (tool, input) = (tool.name().to_owned(), input.clone());
                 approver.ask(Question { tool, input, subject, directory, why }).await
             }
         }

@@ -229,6 +229,7 @@ impl Settings {
             directory: ground.directory.to_owned(),
             settings: settings_root(path),
             home: ground.home.map(Path::to_owned),
+            file: Some(path.to_owned()),
         };
         for (texts, rules) in lists {
             for text in texts {
@@ -248,6 +249,7 @@ pub fn rules(texts: &[String], ground: &Ground<'_>) -> Result<Vec<Rule>, BadRule
         directory: ground.directory.to_owned(),
         settings: ground.directory.to_owned(),
         home: ground.home.map(Path::to_owned),
+        file: None,
     };
     let split = texts.iter().flat_map(|text| split_rules(text));
     split.map(|text| Rule::parse(text, &places)).collect()

@@ -9,11 +9,15 @@
 //! if any part of the call does, even one that only looks like it. What is not understood is never allowed by a pattern.
 
 mod command;
+mod guard;
 mod mode;
 mod rule;
 
-pub use mode::{Decision, Mode, decide};
+pub use guard::{GUARDED, guarded, is_guarded_name};
+pub use mode::{Confined, Decision, Mode, Situation, decide};
 pub use rule::{BadRule, Places, Rule};
+
+use std::path::Path;
 
 use crate::tool::Subject;
 
@@ -33,9 +37,9 @@ pub struct Rules {
 pub enum Verdict {
     /// It may run.
     Allow,
-    /// Ask, because of this rule.
+    /// Ask, because of this rule, with the file it stands in.
     Ask(String),
-    /// It may not run, because of this rule.
+    /// It may not run, because of this rule, with the file it stands in.
     Deny(String),
     /// No rule matches.
     NoRule,
@@ -46,7 +50,7 @@ impl Rules {
     pub fn decide(&self, tool: &str, subject: &Subject) -> Verdict {
         let touching = |rules: &[Rule]| {
             let mut rules = rules.iter().filter(|rule| rule.covers(tool));
-            rules.find(|rule| rule.touches(subject)).map(Rule::to_string)
+            rules.find(|rule| rule.touches(subject)).map(Rule::cited)
         };
         if let Some(rule) = touching(&self.deny) {
             return Verdict::Deny(rule);
@@ -56,6 +60,12 @@ impl Rules {
         }
         let allow: Vec<&Rule> = self.allow.iter().filter(|rule| rule.covers(tool)).collect();
         if rule::allowed(&allow, subject) { Verdict::Allow } else { Verdict::NoRule }
+    }
+
+    /// Whether a guarded path is allowed by name, as it is named and where it leads.
+    fn name_guarded(&self, tool: &str, named: &Path, real: &Path) -> bool {
+        let mut paths = [named, real].into_iter();
+        paths.all(|path| self.allow.iter().any(|rule| rule.covers(tool) && rule.names(path)))
     }
 
     /// Whether no call of `tool` may ever run, so that there is no use in offering it.

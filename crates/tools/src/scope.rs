@@ -121,6 +121,11 @@ impl Scope {
         &self.places.project
     }
 
+    /// What `~` stands for.
+    pub fn home(&self) -> Option<&Path> {
+        self.places.home.as_deref()
+    }
+
     /// Where temporary files of this session go.
     pub fn temporary(&self) -> &Path {
         &self.places.temporary

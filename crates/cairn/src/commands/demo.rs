@@ -186,8 +186,8 @@ impl Stage {
             extra_guidelines: None,
             search_past: None,
         })];
-        parts.policy =
-            Policy { mode: Mode::AcceptEdits, rules: PermissionRules { allow, ..PermissionRules::default() } };
+        let rules = PermissionRules { allow, ..PermissionRules::default() };
+        parts.policy = Policy { mode: Mode::AcceptEdits, rules, ..Policy::default() };
         parts.limits.max_rounds = Some(MAX_ROUNDS + DAYS);
         parts.listener = timeline.listener();
         let agent = Agent::new(session, parts)?;

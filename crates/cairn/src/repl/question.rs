@@ -283,7 +283,7 @@ fn capped(mut rows: Vec<Vec<Span>>) -> Vec<Vec<Span>> {
 
 /// A rule that covers this call and others like it: the command's first words, the file's folder.
 fn rule_for(question: &Question, project: &Path) -> Option<(String, Rule)> {
-    let places = Places { directory: project.to_owned(), settings: project.to_owned(), home: None };
+    let places = Places { directory: project.to_owned(), settings: project.to_owned(), home: None, file: None };
     let texts: Vec<String> = match &question.subject {
         Subject::Command(command) => {
             let words: Vec<&str> = command.split_whitespace().collect();

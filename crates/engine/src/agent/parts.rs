@@ -91,7 +91,8 @@ impl Parts {
     /// With what the settings say of rules, mode, directories and limits.
     #[must_use]
     pub fn with_settings(mut self, settings: &Settings) -> Self {
-        self.policy = Policy { mode: settings.mode.unwrap_or_default(), rules: settings.rules.clone() };
+        self.policy.mode = settings.mode.unwrap_or_default();
+        self.policy.rules = settings.rules.clone();
         self.directories.clone_from(&settings.directories);
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
         self.ttl = settings.cache_ttl.unwrap_or_default();

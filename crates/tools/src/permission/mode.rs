@@ -4,12 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::guarded;
 use super::{Rules, Verdict};
 use crate::tool::{Access, Subject};
-
-/// Directories below the project whose files decide what an agent may do, or what git runs. Edits of them are asked
-/// about even where edits are accepted.
-const GUARDED: [&str; 3] = [".git", ".cairn", ".claude"];
 
 /// How much may happen without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,27 +40,59 @@ pub enum Decision {
     },
 }
 
-/// Decides on one call. `directories` are the working directories with symbolic links followed.
-pub fn decide(
-    mode: Mode,
-    access: Access,
-    tool: &str,
-    subject: &Subject,
-    rules: &Rules,
-    directories: &[PathBuf],
-) -> Decision {
+/// How far a command is kept from doing harm by where it runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Confined {
+    /// Not at all.
+    #[default]
+    No,
+    /// Some promises of the sandbox hold here, not all: commands are asked about as if there were none.
+    Partly,
+    /// Every promise holds: commands run unasked unless a rule or plan mode speaks.
+    Wholly,
+}
+
+/// What a call is judged by, beside itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// How much may happen without asking.
+    pub mode: Mode,
+    /// The rules in force.
+    pub rules: &'a Rules,
+    /// The working directories, symbolic links followed.
+    pub directories: &'a [PathBuf],
+    /// Where the call would run: paths in commands start from it.
+    pub directory: &'a Path,
+    /// What `~` stands for.
+    pub home: Option<&'a Path>,
+    /// How commands run.
+    pub confined: Confined,
+}
+
+/// Decides on one call.
+pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &Subject) -> Decision {
+    let Situation { mode, rules, directories, .. } = *situation;
     let verdict = rules.decide(tool, subject);
     if let Verdict::Deny(rule) = verdict {
-        return Decision::Deny { why: format!("{tool} is denied here by the permission rule `{rule}`.") };
+        return Decision::Deny { why: format!("{tool} is denied here by the permission rule {rule}.") };
     }
     if mode == Mode::Plan && access == Access::Changes {
         let why = format!("{tool} could change something, and in plan mode nothing is changed. Look, and make a plan.");
         return Decision::Deny { why };
     }
     if let Verdict::Ask(rule) = verdict {
-        return Decision::Ask { why: format!("the permission rule `{rule}` says to ask") };
+        return Decision::Ask { why: format!("the permission rule {rule} says to ask") };
     }
-    if verdict == Verdict::Allow || mode == Mode::BypassPermissions {
+    if mode == Mode::BypassPermissions {
+        return Decision::Allow;
+    }
+    if let (Access::Changes, Subject::Path { named, real }) = (access, subject)
+        && (guarded(named, directories) || guarded(real, directories))
+        && !rules.name_guarded(tool, named, real)
+    {
+        return Decision::Ask { why: format!("{} decides what may run here", real.display()) };
+    }
+    if verdict == Verdict::Allow {
         return Decision::Allow;
     }
     match (access, subject) {
@@ -72,23 +101,17 @@ pub fn decide(
         }
         (Access::ReadOnly | Access::Session, _) => Decision::Allow,
         (Access::Changes, Subject::Path { real, .. }) if mode == Mode::AcceptEdits => {
-            if !inside(real, directories) {
-                Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
-            } else if guarded(real, directories) {
-                Decision::Ask { why: format!("{} decides what may run here", real.display()) }
-            } else {
+            if inside(real, directories) {
                 Decision::Allow
+            } else {
+                Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
             }
         }
+        (Access::Changes, Subject::Command(_)) if situation.confined == Confined::Wholly => Decision::Allow,
         (Access::Changes, _) => Decision::Ask { why: format!("{tool} could change something") },
     }
 }
 
 fn inside(path: &Path, directories: &[PathBuf]) -> bool {
     directories.iter().any(|directory| path.starts_with(directory))
-}
-
-fn guarded(path: &Path, directories: &[PathBuf]) -> bool {
-    let below = directories.iter().filter_map(|directory| path.strip_prefix(directory).ok());
-    below.flat_map(Path::components).any(|part| GUARDED.iter().any(|name| part.as_os_str() == *name))
 }

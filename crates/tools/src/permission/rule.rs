@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::command;
+use super::guard::is_guarded_name;
 use crate::tool::Subject;
 
 /// Where the paths in rules start from. All absolute.
@@ -24,6 +25,8 @@ pub struct Places {
     pub settings: PathBuf,
     /// The user's home.
     pub home: Option<PathBuf>,
+    /// The settings file the rule stands in; none for a flag, or for what was said in this session.
+    pub file: Option<PathBuf>,
 }
 
 /// One rule.
@@ -32,6 +35,8 @@ pub struct Rule {
     text: String,
     tool: String,
     pattern: Pattern,
+    /// The settings file, as people write it.
+    file: Option<String>,
 }
 
 /// A rule that cannot be understood.
@@ -49,7 +54,16 @@ enum Pattern {
     /// Every call.
     Any,
     /// A command or a path, whichever the tool is about.
-    Of { command: String, path: Option<Gitignore> },
+    Of { command: String, path: Option<PathPattern> },
+}
+
+#[derive(Debug, Clone)]
+struct PathPattern {
+    matcher: Gitignore,
+    /// How far it says by name where it leads.
+    literal: PathBuf,
+    /// Whether that is all of it.
+    is_exact: bool,
 }
 
 impl Rule {
@@ -76,7 +90,16 @@ impl Rule {
                 Pattern::Of { command: pattern.to_owned(), path: Some(path) }
             }
         };
-        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern })
+        let file = places.file.as_deref().map(|file| shown(file, places.home.as_deref()));
+        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern, file })
+    }
+
+    /// The rule with the file it stands in, in words: what a question or a refusal says.
+    pub fn cited(&self) -> String {
+        match &self.file {
+            Some(file) => format!("`{}` in {file}", self.text),
+            None => format!("`{}`", self.text),
+        }
     }
 
     /// Whether it is about this tool.
@@ -86,10 +109,13 @@ impl Rule {
             "Edit" => matches!(tool, "Write" | "MultiEdit" | "NotebookEdit"),
             "Read" => matches!(tool, "Grep" | "Glob"),
             name if name.starts_with("mcp__") => {
-                let server = name.strip_suffix("__*").unwrap_or(name);
-                // `mcp__server`, and not `mcp__server__tool`, which is one tool.
-                let is_server = !server["mcp__".len()..].contains("__");
-                is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
+                let rest = &name["mcp__".len()..];
+                let server = rest.strip_suffix("__*").unwrap_or(rest);
+                // `mcp__server`, and not `mcp__server__tool`, which is one tool; `mcp__*` is every server's.
+                let is_server = !server.is_empty() && !server.contains("__");
+                tool.strip_prefix("mcp__").is_some_and(|tool| {
+                    rest == "*" || is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
+                })
             }
             _ => false,
         }
@@ -120,6 +146,16 @@ impl Rule {
             Pattern::Any => true,
             Pattern::Of { command, .. } => command_matches(command, part),
         }
+    }
+
+    /// Whether it names a guarded path, and does not just cover it: exactly this one, or, where the rule comes from no
+    /// file, the guarded directory it lies in.
+    pub(super) fn names(&self, path: &Path) -> bool {
+        let Pattern::Of { path: Some(pattern), .. } = &self.pattern else { return false };
+        let names_directory =
+            || path.strip_prefix(&pattern.literal).is_ok_and(|rest| !rest.iter().any(is_guarded_name));
+        (pattern.is_exact && pattern.literal == path)
+            || (self.file.is_none() && names_directory() && path_matches(pattern, path))
     }
 
     fn matches_path(&self, path: &Path) -> bool {
@@ -174,7 +210,7 @@ fn command_matches(pattern: &str, command: &str) -> bool {
     rest.ends_with(last)
 }
 
-fn path_pattern(pattern: &str, places: &Places) -> Result<Gitignore, String> {
+fn path_pattern(pattern: &str, places: &Places) -> Result<PathPattern, String> {
     let no_home = || "it starts with ~, but the home directory is not known".to_owned();
     let (root, rest) = if let Some(rest) = pattern.strip_prefix("//") {
         (Path::new("/"), format!("/{rest}"))
@@ -195,11 +231,23 @@ fn path_pattern(pattern: &str, places: &Places) -> Result<Gitignore, String> {
     }
     let mut builder = GitignoreBuilder::new(root);
     builder.add_line(None, &rest).map_err(|error| error.to_string())?;
-    builder.build().map_err(|error| error.to_string())
+    let matcher = builder.build().map_err(|error| error.to_string())?;
+    let parts = || rest.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let by_name = parts().take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
+    let literal = by_name.clone().fold(root.to_owned(), |path, part| path.join(part));
+    Ok(PathPattern { matcher, literal, is_exact: by_name.count() == parts().count() })
 }
 
-fn path_matches(pattern: &Gitignore, path: &Path) -> bool {
+fn path_matches(pattern: &PathPattern, path: &Path) -> bool {
     // Relative to the root by ourselves: the matcher does not tolerate a path outside it.
-    path.strip_prefix(pattern.path())
-        .is_ok_and(|relative| pattern.matched_path_or_any_parents(relative, false).is_ignore())
+    path.strip_prefix(pattern.matcher.path())
+        .is_ok_and(|relative| pattern.matcher.matched_path_or_any_parents(relative, false).is_ignore())
+}
+
+/// A path as people write it: with `~` for the home.
+fn shown(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
 }

@@ -4,13 +4,17 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tools::permission::{Decision, Mode, Places, Rule, Rules, Verdict, decide};
+use tools::permission::{Confined, Decision, Mode, Places, Rule, Rules, Situation, Verdict, decide};
 use tools::{Access, Subject, standard};
 
 use super::place::Place;
 
 fn places() -> Places {
-    Places { directory: "/work".into(), settings: "/settings".into(), home: Some("/home/u".into()) }
+    Places { directory: "/work".into(), settings: "/settings".into(), home: Some("/home/u".into()), file: None }
+}
+
+fn situation<'a>(mode: Mode, rules: &'a Rules, directories: &'a [PathBuf]) -> Situation<'a> {
+    Situation { mode, rules, directories, directory: &directories[0], home: None, confined: Confined::No }
 }
 
 fn rules(texts: &[&str]) -> Vec<Rule> {
@@ -92,9 +96,9 @@ fn deny_wins_over_ask_and_ask_over_allow() {
         deny: rules(&["Bash(rm:*)", "Bash(curl *)", "Read(.env)", "Read(//etc/**)"]),
     };
     let verdict = |tool: &str, subject: Subject| rules.decide(tool, &subject);
-    let deny = |rule: &str| Verdict::Deny(rule.to_owned());
+    let deny = |rule: &str| Verdict::Deny(format!("`{rule}`"));
     assert_eq!(verdict("Bash", command("ls")), Verdict::Allow);
-    assert_eq!(verdict("Bash", command("ls && git push origin")), Verdict::Ask("Bash(git push:*)".to_owned()));
+    assert_eq!(verdict("Bash", command("ls && git push origin")), Verdict::Ask("`Bash(git push:*)`".to_owned()));
     for denied in ["rm x", "git push && rm x", "echo $(rm x)", "sudo rm x", "if a; then rm x; fi", "bash -c 'rm x'"] {
         assert_eq!(verdict("Bash", command(denied)), deny("Bash(rm:*)"), "{denied}");
     }
@@ -102,7 +106,7 @@ fn deny_wins_over_ask_and_ask_over_allow() {
     assert_eq!(verdict("Read", path("/work/deep/.env")), deny("Read(.env)"));
     assert_eq!(verdict("Grep", path("/etc/ssl")), deny("Read(//etc/**)"));
     assert_eq!(verdict("Edit", path("/work/src/a.rs")), Verdict::Allow);
-    assert_eq!(verdict("Write", path("/work/src/generated/a.rs")), Verdict::Ask("Edit(src/generated/**)".to_owned()));
+    assert_eq!(verdict("Write", path("/work/src/generated/a.rs")), Verdict::Ask("`Edit(src/generated/**)`".to_owned()));
 }
 
 #[test]
@@ -131,6 +135,8 @@ fn rules_are_about_the_tools_they_name() {
     assert!(covers("mcp__files", "mcp__files__read") && covers("mcp__files__*", "mcp__files__read"));
     assert!(covers("mcp__files__read", "mcp__files__read") && !covers("mcp__files__read", "mcp__files__read__all"));
     assert!(!covers("mcp__files", "mcp__filesystem__read") && !covers("Bash", "Read"));
+    assert!(covers("mcp__*", "mcp__files__read") && !covers("mcp__*", "Bash") && covers("mcp__*", "mcp__a__b__c"));
+    assert!(!covers("mcp__", "mcp__files__read") && !covers("mcp____*", "mcp__files__read"));
     for (bad, why) in [
         ("Bash(git", "does not close it"),
         ("(x)", "name of a tool"),
@@ -150,12 +156,16 @@ fn rules_are_about_the_tools_they_name() {
 fn modes_decide_what_happens_without_a_rule() {
     let directories = [PathBuf::from("/work"), PathBuf::from("/extra")];
     let none = Rules::default();
-    let short =
-        |mode, access, tool: &str, subject: &Subject| match decide(mode, access, tool, subject, &none, &directories) {
-            Decision::Allow => "allow",
-            Decision::Ask { .. } => "ask",
-            Decision::Deny { .. } => "deny",
-        };
+    let short = |mode, access, tool: &str, subject: &Subject| match decide(
+        &situation(mode, &none, &directories),
+        access,
+        tool,
+        subject,
+    ) {
+        Decision::Allow => "allow",
+        Decision::Ask { .. } => "ask",
+        Decision::Deny { .. } => "deny",
+    };
     let (looks, changes) = (Access::ReadOnly, Access::Changes);
     let modes = [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::BypassPermissions];
     for (access, tool, subject, expected) in [
@@ -183,7 +193,9 @@ fn rules_hold_in_every_mode() {
         ask: rules(&["Bash(git push:*)"]),
         deny: rules(&["Bash(rm:*)", "Read(secret)"]),
     };
-    let decision = |mode, access, tool: &str, subject| decide(mode, access, tool, &subject, &rules, &["/work".into()]);
+    let directories = ["/work".into()];
+    let decision =
+        |mode, access, tool: &str, subject| decide(&situation(mode, &rules, &directories), access, tool, &subject);
     for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::BypassPermissions] {
         let denied = decision(mode, Access::Changes, "Bash", command("ls; rm x"));
         assert_eq!(
@@ -211,8 +223,9 @@ fn a_link_that_leads_out_is_judged_by_where_it_leads() {
     let directories = place.scope.directories();
     let read = subject("Read", json!({"file_path": "out/passwd"}));
     assert_eq!(read, Subject::Path { named: place.path("out/passwd"), real: "/etc/passwd".into() });
-    let decision =
-        |mode, access, tool, subject: &Subject, rules: &Rules| decide(mode, access, tool, subject, rules, &directories);
+    let decision = |mode, access, tool, subject: &Subject, rules: &Rules| {
+        decide(&situation(mode, rules, &directories), access, tool, subject)
+    };
     assert!(matches!(
         decision(Mode::Default, Access::ReadOnly, "Read", &read, &Rules::default()),
         Decision::Ask { .. }
@@ -222,7 +235,7 @@ fn a_link_that_leads_out_is_judged_by_where_it_leads() {
         decision(Mode::AcceptEdits, Access::Changes, "Write", &write, &Rules::default()),
         Decision::Ask { .. }
     ));
-    let here = Places { directory: place.root.clone(), settings: place.root.clone(), home: None };
+    let here = Places { directory: place.root.clone(), settings: place.root.clone(), home: None, file: None };
     let allowing = Rules { allow: vec![Rule::parse("Read(out/**)", &here).unwrap()], ..Rules::default() };
     assert_eq!(allowing.decide("Read", &read), Verdict::NoRule, "allowed as it is named, not where it leads");
     let denying = Rules { deny: vec![Rule::parse("Read(//etc/**)", &here).unwrap()], ..Rules::default() };
@@ -234,4 +247,76 @@ fn a_link_that_leads_out_is_judged_by_where_it_leads() {
         path(&Path::new(&place.root).with_file_name("x").to_string_lossy())
     );
     assert_eq!(subject("Read", json!({"nonsense": 1})), Subject::Whole);
+}
+
+/// TRUST-6: a rule that covers a guarded path in passing does not allow it; one that names it does.
+#[test]
+fn no_rule_covers_a_guarded_path_in_passing() {
+    let directories = [PathBuf::from("/work")];
+    let from_file = Places { file: Some("/home/u/.claude/settings.json".into()), ..places() };
+    let decision = |rule: &str, places: &Places, file: &str| {
+        let rules = Rules { allow: vec![Rule::parse(rule, places).unwrap()], ..Rules::default() };
+        decide(&situation(Mode::AcceptEdits, &rules, &directories), Access::Changes, "Edit", &path(file))
+    };
+    let asks = |rule: &str, places: &Places, file: &str| matches!(decision(rule, places, file), Decision::Ask { .. });
+    for file in [
+        "/work/.git/hooks/pre-commit",
+        "/work/.GIT/hooks/pre-commit",
+        "/work/a/.claude/settings.json",
+        "/work/.husky/x",
+        "/work/.vscode/tasks.json",
+        "/work/.envrc",
+        "/work/sub/.mcp.json",
+        "/work/.Gitmodules",
+    ] {
+        for rule in ["Edit", "Edit(**)", "Edit(/**)", "Edit(//work/**)", "Edit(.*)", "Edit(.git*)", "Edit(a)"] {
+            assert!(asks(rule, &from_file, file), "{rule} {file}");
+            assert!(asks(rule, &places(), file), "{rule} {file} from a flag");
+        }
+    }
+    assert!(asks("Edit(.husky/**)", &from_file, "/work/.husky/x"), "a file's rule has to be exact");
+    assert_eq!(decision("Edit(.husky/x)", &from_file, "/work/.husky/x"), Decision::Allow);
+    assert_eq!(decision("Edit(.husky/**)", &places(), "/work/.husky/x"), Decision::Allow, "a flag names the directory");
+    assert!(asks("Edit(.husky/**)", &places(), "/work/.husky/.git/x"), "it names one guarded directory, not the other");
+    let kept = "Edit(//work/.claude/projects/x/memory/**)";
+    assert_eq!(decision(kept, &places(), "/work/.claude/projects/x/memory/a.md"), Decision::Allow);
+}
+
+/// TOOL-2: a question and a refusal say which rule of which file decided.
+#[test]
+fn a_question_and_a_refusal_name_the_rule_and_its_file() {
+    let file = |file: &str| Places { file: Some(file.into()), ..places() };
+    let rules = Rules {
+        deny: vec![Rule::parse("Bash(rm:*)", &file("/home/u/.claude/settings.json")).unwrap()],
+        ask: vec![Rule::parse("Bash(git push:*)", &file("/work/.claude/settings.json")).unwrap()],
+        ..Rules::default()
+    };
+    let directories = [PathBuf::from("/work")];
+    let situation = situation(Mode::Default, &rules, &directories);
+    let why = |text: &str| match decide(&situation, Access::Changes, "Bash", &command(text)) {
+        Decision::Ask { why } | Decision::Deny { why } => why,
+        Decision::Allow => String::new(),
+    };
+    assert!(why("rm x").contains("`Bash(rm:*)` in ~/.claude/settings.json"), "{}", why("rm x"));
+    assert!(why("git push").contains("`Bash(git push:*)` in /work/.claude/settings.json"), "{}", why("git push"));
+}
+
+/// SANDBOX-1: in a sandbox that holds all it promises commands run unasked; rules and plan mode still speak.
+#[test]
+fn a_wholly_confined_command_runs_unasked_unless_a_rule_or_plan_mode_speaks() {
+    let rules = Rules { ask: rules(&["Bash(git push:*)"]), deny: rules(&["Bash(rm:*)"]), ..Rules::default() };
+    let directories = [PathBuf::from("/work")];
+    let decision = |mode, confined, text| {
+        let situation = Situation { confined, ..situation(mode, &rules, &directories) };
+        match decide(&situation, Access::Changes, "Bash", &command(text)) {
+            Decision::Allow => "allow",
+            Decision::Ask { .. } => "ask",
+            Decision::Deny { .. } => "deny",
+        }
+    };
+    assert_eq!(decision(Mode::Default, Confined::Wholly, "make"), "allow");
+    assert_eq!(decision(Mode::Default, Confined::Partly, "make"), "ask");
+    assert_eq!(decision(Mode::Default, Confined::Wholly, "git push"), "ask");
+    assert_eq!(decision(Mode::Default, Confined::Wholly, "rm x"), "deny");
+    assert_eq!(decision(Mode::Plan, Confined::Wholly, "make"), "deny");
 }

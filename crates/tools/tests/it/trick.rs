@@ -85,7 +85,7 @@ fn commands() -> impl Strategy<Value = String> {
 /// TOOL-2: what a prefix rule allows, runs nothing else.
 #[test]
 fn nothing_that_a_prefix_rule_allows_runs_another_command() {
-    let places = Places { directory: "/".into(), settings: "/".into(), home: None };
+    let places = Places { directory: "/".into(), settings: "/".into(), home: None, file: None };
     let allow = vec![Rule::parse("Bash(true:*)", &places).unwrap()];
     let rules = Rules { allow, ..Rules::default() };
     let directory = tempfile::tempdir().unwrap();
