@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod env;
+mod error;
 mod exit;
 mod knowledge;
 mod model;
@@ -12,7 +13,7 @@ mod repl;
 mod rules;
 mod said;
 mod setup;
-mod style;
+mod span;
 mod told;
 
 use clap::Parser;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(error) if out::reader_has_gone(&error) => exit::Code::Success.into(),
         Err(error) => {
-            style::print_error(&error);
+            error::print(&error);
             exit::Code::of(&error).into()
         }
     }

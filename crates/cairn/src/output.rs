@@ -2,7 +2,7 @@
 //!
 //! The JSON shapes are those of Claude Code's `--output-format`, so that scripts written for it work here.
 
-use std::io::Write;
+use std::io::IsTerminal;
 use std::sync::Mutex;
 
 use engine::Event;
@@ -13,8 +13,8 @@ use transcript::price::Prices;
 
 use crate::args::OutputFormat;
 use crate::exit::Code;
-use crate::out::{show, talk};
-use crate::style::{Style, one_line};
+use crate::out::{self, data, talk};
+use crate::span::{bold, dim, green, one_line, red};
 
 /// Prints events and the result of a headless run.
 #[derive(Debug)]
@@ -69,31 +69,26 @@ impl Output {
 
     /// What happens, one line each, for a person who watches.
     fn progress(&self, event: &Event) {
-        use std::io::IsTerminal;
-        if !std::io::stderr().is_terminal() {
+        if !out::stderr().is_terminal() {
             return;
         }
-        let style = Style::stderr();
         match event {
             Event::ToolEnded { tool, output, .. } => {
                 let failed = output.outcome == transcript::Outcome::Failed;
-                let mark = if failed { style.red("✗") } else { style.green("✓") };
-                talk!("{mark} {} {}", style.bold(tool), style.dim(&one_line(&output.summary, 100)));
+                let mark = if failed { red("✗ ") } else { green("✓ ") };
+                talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
             }
             Event::ToolStarted { tool, input, .. } if tool == "Bash" => {
                 let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
-                talk!("{}", style.dim(&format!("  $ {command}")));
+                talk!([dim(&format!("  $ {command}"))]);
             }
             Event::Retrying { attempt, after, why } => {
-                talk!(
-                    "{}",
-                    style.dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))
-                );
+                talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
             }
-            Event::Warning(text) => talk!("{} {text}", style.cyan("warning:")),
+            Event::Warning(text) => out::warn(text),
             _ => {
                 if let Some(text) = crate::told::of_layers(event) {
-                    talk!("{}", style.dim(&text));
+                    talk!([dim(&text)]);
                 }
             }
         }
@@ -152,14 +147,14 @@ impl Output {
         match self.format {
             OutputFormat::Text => {
                 if !turn.text.trim().is_empty() && code != Code::Interrupted {
-                    show!("{}", turn.text.trim_end());
+                    let _ = data!("{}", turn.text.trim_end()); // whoever has gone needs no answer
                 }
                 if let Some(trouble) = trouble {
                     let error = match &turn.end {
                         End::Failed(error) => anyhow::Error::from(error.clone()),
                         _ => anyhow::anyhow!(trouble),
                     };
-                    crate::style::print_error(&error);
+                    crate::error::print(&error);
                 }
             }
             OutputFormat::Json | OutputFormat::StreamJson => print_line(&json!({
@@ -207,7 +202,5 @@ fn verdict(end: &End) -> (&'static str, Code, Option<String>) {
 
 /// One JSON line. A reader that went away is no error of ours.
 fn print_line(value: &Value) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = writeln!(stdout, "{value}");
-    let _ = stdout.flush();
+    let _ = data!("{value}");
 }

@@ -41,9 +41,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
 use crate::exit::Code;
-use crate::out::show;
+use crate::out::{self, show};
 use crate::setup::{Place, Ready};
-use crate::style::Style;
+use crate::span::{Look, Span, dim, one_line};
 use complete::Candidate;
 use conversation::{Conversation, Face, Wires};
 use editor::Editor;
@@ -53,7 +53,6 @@ use page::Part;
 use picker::Picker;
 use question::Asking;
 use screen::Screen;
-use width::{Look, Span};
 
 /// How often the screen is drawn anew while something is under way.
 const TICK: Duration = Duration::from_millis(120);
@@ -61,7 +60,7 @@ const TICK: Duration = Duration::from_millis(120);
 /// Whether this terminal can show the interactive session.
 pub(crate) fn terminal_is_capable() -> bool {
     let dumb = crate::env::TERM.get().is_none_or(|term| term == "dumb");
-    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !dumb
+    std::io::stdin().is_terminal() && out::stdout().is_terminal() && !dumb
 }
 
 /// Runs the interactive session until the user leaves.
@@ -147,8 +146,8 @@ struct Repl {
 impl Repl {
     fn new(args: RunArgs, place: Place, wires: Wires, ready: Ready) -> Self {
         let (columns, lines) = terminal::size();
-        let colours = Style::stdout().is_on();
-        let screen = Screen::new(std::io::stdout(), columns, lines, colours);
+        let colours = out::colours(&out::stdout());
+        let screen = Screen::new(out::stdout(), columns, lines, colours);
         let history = History::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
@@ -188,7 +187,8 @@ impl Repl {
         let id = agent.session().id().to_owned();
         put_away(agent).await;
         if said {
-            show!("\n{}", Style::stdout().dim(&format!("go on with: cairn --resume {id}")));
+            show!();
+            show!([dim(&format!("go on with: cairn --resume {id}"))]);
         }
     }
 
@@ -226,5 +226,5 @@ async fn put_away(agent: Agent) {
 
 /// The first line of a text, cut.
 fn first_line(text: &str, most: usize) -> String {
-    crate::style::one_line(text.lines().next().unwrap_or_default(), most)
+    one_line(text.lines().next().unwrap_or_default(), most)
 }

@@ -33,6 +33,8 @@ mod terminal;
 mod terminal_asking;
 #[path = "it/terminal_back.rs"]
 mod terminal_back;
+#[path = "it/terminal_clean.rs"]
+mod terminal_clean;
 #[path = "it/terminal_commands.rs"]
 mod terminal_commands;
 #[path = "it/terminal_editing.rs"]

@@ -28,7 +28,7 @@ use transcript::window::{Window, WindowHints};
 
 use crate::exit::Code;
 use crate::out::{show, show_part};
-use crate::style::{Style, one_line};
+use crate::span::{Span, bold, cyan, dim, green, one_line, red};
 
 const SCRIPT: &str = include_str!("demo/script.toml");
 const PROJECT: [(&str, &str); 2] =
@@ -66,9 +66,9 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let folder = tempfile::Builder::new().prefix("cairn-demo-").tempdir()?;
     let root = files::real(folder.path())?;
     let stage = Stage::set(&root, args).await?;
-    let style = Style::stdout();
-    show!("{}", style.bold("A coding session, played against a simulated model. Everything else is real."));
-    show!("{}\n", style.dim(&format!("project {}", stage.project.display())));
+    show!([bold("A coding session, played against a simulated model. Everything else is real.")]);
+    show!([dim(&format!("project {}", stage.project.display()))]);
+    show!();
 
     let (mut agent, first) = stage.agent(None)?;
     let id = agent.session().id().to_owned();
@@ -76,12 +76,12 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let fixed = first.play(&mut agent, "The tests fail. Make them pass.").await;
     drop(agent);
 
-    show!("\n{}\n", style.dim("The session is closed and opened again from its file."));
+    chapter("The session is closed and opened again from its file.");
     let (mut agent, second) = stage.agent(Some(&id))?;
     let told = second.play(&mut agent, "What did you change?").await;
     drop(agent);
 
-    show!("\n{}\n", style.dim("A new session begins. It knows only what the first one saved."));
+    chapter("A new session begins. It knows only what the first one saved.");
     let (mut agent, third) = stage.agent(None)?;
     if let Some(knowledge) = agent.knowledge() {
         knowledge.ready().await;
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     drop(agent);
     let report = stage.simulator.report();
 
-    show!("\n{}\n", style.dim(&format!("A long piece of work, in a window of {SMALL_WINDOW} tokens.")));
+    chapter(&format!("A long piece of work, in a window of {SMALL_WINDOW} tokens."));
     let (mut agent, fourth) = stage.small_agent()?;
     let searched = fourth.play(&mut agent, "Something went wrong this month. Look through the logs.").await;
     let compacted = agent.compaction(None, Part::Everything, &CancellationToken::new()).await;
@@ -201,7 +201,6 @@ impl Stage {
 #[derive(Clone)]
 struct Timeline {
     started: Instant,
-    style: Style,
     speaking: Arc<Mutex<bool>>,
     /// Whether calls are left out.
     brief: bool,
@@ -209,7 +208,7 @@ struct Timeline {
 
 impl Timeline {
     fn start() -> Self {
-        Self { started: Instant::now(), style: Style::stdout(), speaking: Arc::default(), brief: false }
+        Self { started: Instant::now(), speaking: Arc::default(), brief: false }
     }
 
     async fn play(&self, agent: &mut Agent, said: &str) -> bool {
@@ -244,9 +243,9 @@ impl Timeline {
             Event::MemorySaved { .. } => self.line("memory", "saved"),
             Event::ToolEnded { output, .. } => {
                 let failed = output.outcome == transcript::Outcome::Failed;
-                let mark = if failed { self.style.red("✗") } else { self.style.green("✓") };
+                let mark = if failed { red("✗ ") } else { green("✓ ") };
                 self.quiet();
-                show!("{:18}{mark} {}", "", self.style.dim(&one_line(&output.summary, 90)));
+                show!([" ".repeat(18), mark, dim(&one_line(&output.summary, 90))]);
             }
             _ => {}
         }
@@ -254,14 +253,13 @@ impl Timeline {
 
     fn line(&self, who: &str, what: &str) {
         self.quiet();
-        let (time, who) = (self.time(), self.style.cyan(&format!("{who:<8}")));
-        show!("{time}  {who} {}", one_line(what, 100));
+        show!([self.time(), "  ", cyan(&format!("{who:<8} ")), one_line(what, 100)]);
     }
 
     fn speak(&self, text: &str) {
         let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
         if !*speaking {
-            show_part!("{}  {} ", self.time(), self.style.bold("model   "));
+            show_part!([self.time(), "  ", bold("model    ")]);
             *speaking = true;
         }
         show_part!("{}", text.replace('\n', " "));
@@ -274,9 +272,16 @@ impl Timeline {
         }
     }
 
-    fn time(&self) -> String {
-        self.style.dim(&format!("{:5.2} s", self.started.elapsed().as_secs_f32()))
+    fn time(&self) -> Span {
+        dim(&format!("{:5.2} s", self.started.elapsed().as_secs_f32()))
     }
+}
+
+/// What comes next.
+fn chapter(title: &str) {
+    show!();
+    show!([dim(title)]);
+    show!();
 }
 
 /// A day's log. On the third something went wrong.
@@ -289,9 +294,9 @@ fn log_of(day: u32) -> String {
 }
 
 fn print_savings(savings: &[engine::savings::Saving], largest: u64) {
-    let style = Style::stdout();
     let (head, rows) = crate::told::savings(savings);
-    show!("\n{}", style.bold(&head));
+    show!();
+    show!([bold(&head)]);
     for row in rows {
         show!("{row}");
     }
@@ -299,12 +304,12 @@ fn print_savings(savings: &[engine::savings::Saving], largest: u64) {
     let text = format!(
         "the long work never had more than {largest} tokens in view; all in view would have cost ${net:.4} more"
     );
-    show!("{}", style.green(&text));
+    show!([green(&text)]);
 }
 
 fn print_figures(report: &Report) {
-    let style = Style::stdout();
-    show!("\n{}", style.bold("request  uncached   written      read    output       cost"));
+    show!();
+    show!([bold("request  uncached   written      read    output       cost")]);
     for line in &report.requests {
         let written = line.input.write_5m + line.input.write_1h;
         let (uncached, read) = (line.input.uncached, line.input.read);
@@ -323,8 +328,6 @@ fn print_figures(report: &Report) {
         totals.output,
         totals.breaks
     );
-    show!(
-        "{}",
-        style.green(&format!("cost ${:.5}, without the cache ${:.5}", totals.price, without.unwrap_or_default()))
-    );
+    let cost = format!("cost ${:.5}, without the cache ${:.5}", totals.price, without.unwrap_or_default());
+    show!([green(&cost)]);
 }

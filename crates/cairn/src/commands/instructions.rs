@@ -10,7 +10,7 @@ use crate::exit::Code;
 use crate::knowledge::Plan;
 use crate::out::{data, talk};
 use crate::setup::Place;
-use crate::style::Style;
+use crate::span::{cyan, dim};
 
 /// Instruction files: what is loaded, from where, why, how many tokens.
 #[derive(Debug, clap::Args)]
@@ -53,22 +53,17 @@ pub(crate) fn run(args: &InstructionsArgs) -> anyhow::Result<Code> {
         data!("{}", files.collect::<serde_json::Value>())?;
         return Ok(Code::Success);
     }
-    let style = Style::stdout();
     if loaded.files.is_empty() {
         talk!("No instruction files are loaded in {}.", place.directory.display());
     }
     for file in &loaded.files {
         let parent = file.parent.as_ref().map(|parent| format!(" (by {})", parent.display())).unwrap_or_default();
         let why = format!("{}, {}{parent}", file.owner.name(), file.reason.name());
-        data!(
-            "{:>7} tokens  {}  {}",
-            tokens(&file.text),
-            style.cyan(&file.path.display().to_string()),
-            style.dim(&why)
-        )?;
+        let tokens = format!("{:>7} tokens  ", tokens(&file.text));
+        data!([tokens, cyan(&file.path.display().to_string()), "  ", dim(&why)])?;
     }
     for note in &loaded.notes {
-        talk!("{} {note}", style.cyan("note:"));
+        talk!([cyan("note: "), note.to_string()]);
     }
     Ok(Code::Success)
 }

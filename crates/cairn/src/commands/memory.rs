@@ -12,7 +12,7 @@ use crate::exit::Code;
 use crate::knowledge;
 use crate::out::{data, talk};
 use crate::setup::Place;
-use crate::style::Style;
+use crate::span::{cyan, dim};
 
 /// The most that is read as the text of a memory.
 const BODY_LIMIT: u64 = 1_000_000;
@@ -188,10 +188,9 @@ fn list(store: &Store, as_json: bool) -> anyhow::Result<()> {
     if headers.is_empty() {
         talk!("There are no memories in {} yet.", store.root().path().display());
     }
-    let style = Style::stdout();
     for header in headers {
         let kind = header.kind.map_or("", Kind::name);
-        data!("{kind:<10} {}  {}", style.cyan(&header.path), style.dim(&header.description.unwrap_or_default()))?;
+        data!([format!("{kind:<10} "), cyan(&header.path), "  ", dim(&header.description.unwrap_or_default())])?;
     }
     Ok(())
 }
@@ -299,7 +298,7 @@ impl Found {
 fn report(what: &str, saved: &Saved) {
     talk!("{what} {}", saved.path);
     for warning in &saved.warnings {
-        talk!("{} {warning}", Style::stderr().cyan("warning:"));
+        crate::out::warn(&warning.to_string());
     }
 }
 

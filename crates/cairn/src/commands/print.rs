@@ -8,11 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
 use crate::exit::Code;
-use crate::out::talk;
+use crate::out;
 use crate::output::{Facts, Output};
 use crate::said::said;
 use crate::setup::{self, Place};
-use crate::style::Style;
 
 /// The most that is read from a pipe.
 const PIPE_LIMIT: u64 = 10_000_000;
@@ -28,7 +27,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     };
     let mut ready = setup::agent(args, &place, Arc::new(Nobody), listener).await?;
     for warning in &ready.warnings {
-        talk!("{} {warning}", Style::stderr().cyan("warning:"));
+        out::warn(warning);
     }
     let cancel = CancellationToken::new();
     let on_interrupt = cancel.clone();

@@ -12,7 +12,7 @@ use crate::exit::Code;
 use crate::knowledge;
 use crate::out::{data, talk};
 use crate::setup::Place;
-use crate::style::Style;
+use crate::span::{Span, bold, dim, green};
 
 /// How many ranked names are shown.
 const SHOWN: usize = 10;
@@ -86,21 +86,16 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
 }
 
 fn explain(hits: &[Hit], chosen: &[Hit]) -> anyhow::Result<()> {
-    let style = Style::stdout();
-    data!("{}", style.bold("  sure  route        covers  memory"))?;
+    data!([bold("  sure  route        covers  memory")])?;
     for hit in hits.iter().take(SHOWN) {
-        let mark = if chosen.iter().any(|one| one.path == hit.path) { style.green("✓") } else { " ".to_owned() };
+        let mark = if chosen.iter().any(|one| one.path == hit.path) { green("✓") } else { Span::plain(" ") };
         let words: Vec<&str> = hit.matched.iter().map(|(word, _)| word.as_str()).collect();
         let route = route(hit);
-        data!(
-            "{mark} {:.2}  {route:<11}  {:>5.0}%  {}  {}",
-            hit.confidence,
-            hit.coverage * 100.0,
-            hit.path,
-            style.dim(&words.join(" "))
-        )?;
+        let covers = hit.coverage * 100.0;
+        let row = format!(" {:.2}  {route:<11}  {covers:>5.0}%  {}  ", hit.confidence, hit.path);
+        data!([mark, row, dim(&words.join(" "))])?;
         for older in &hit.supersedes {
-            data!("{}", style.dim(&format!("        takes the place of {older}")))?;
+            data!([dim(&format!("        takes the place of {older}"))])?;
         }
     }
     Ok(())

@@ -23,9 +23,9 @@ use transcript::{Log, Prologue, Request};
 
 use crate::env;
 use crate::exit::Code;
-use crate::out::{data, talk};
+use crate::out::{self, data, talk};
 use crate::setup::Place;
-use crate::style::{Style, one_line};
+use crate::span::{cyan, dim, one_line};
 pub(crate) use text::markdown;
 use text::show;
 
@@ -184,7 +184,7 @@ pub(crate) fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
 fn read(place: &Place, name: &str) -> anyhow::Result<Record> {
     let record = record::read(&find(place, name)?)?;
     for line in &record.skipped {
-        talk!("{} line {} was skipped: {}", Style::stderr().cyan("warning:"), line.number, line.why);
+        out::warn(&format!("line {} was skipped: {}", line.number, line.why));
     }
     Ok(record)
 }
@@ -201,9 +201,8 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
     } else if rows.is_empty() {
         talk!("No sessions in {} yet.", place.directory.display());
     } else {
-        let style = Style::stdout();
         for (id, modified, bytes, title) in rows {
-            data!("{}  {}  {:>7}  {title}", style.cyan(&id), style.dim(&modified), size(bytes))?;
+            data!([cyan(&id), "  ", dim(&modified), format!("  {:>7}  {title}", size(bytes))])?;
         }
     }
     Ok(())

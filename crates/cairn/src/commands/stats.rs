@@ -9,7 +9,7 @@ use transcript::Log;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::setup::Place;
-use crate::style::Style;
+use crate::span::bold;
 
 /// Longer files are left out, with a word.
 const MOST_BYTES: u64 = 200_000_000;
@@ -87,7 +87,8 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
         return Ok(());
     }
     let (head, rows) = crate::told::savings(layers);
-    data!("\n{}", Style::stdout().bold(&head))?;
+    data!("")?;
+    data!([bold(&head)])?;
     for row in rows {
         data!("{row}")?;
     }

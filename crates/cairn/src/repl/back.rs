@@ -12,7 +12,7 @@ use super::markdown::Markdown;
 use super::page::Part;
 use super::picker::Choice;
 use super::turns::count;
-use super::width::{Colour, Look, Span};
+use crate::span::{Colour, Look, Span};
 
 /// How many messages are shown again when a session is resumed.
 const REPLAYED: usize = 6;

@@ -5,8 +5,9 @@ use transcript::Block;
 use super::editor::window;
 use super::screen::Area;
 use super::status::Work;
-use super::width::{Colour, Look, Span, wrap};
+use super::width::wrap;
 use super::{Repl, first_line};
+use crate::span::{Colour, Look, Span};
 
 /// What turns while something is under way.
 const SPINNER: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];

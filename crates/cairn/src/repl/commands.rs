@@ -9,8 +9,8 @@ use super::page::Part;
 use super::slash::{COMMANDS, KEYS};
 use super::status::mode_name;
 use super::turns::count;
-use super::width::{Colour, Look, Span};
 use crate::args::{PermissionMode, RunArgs};
+use crate::span::{Colour, Look, Span};
 
 /// What `/help` says of a session of plain lines.
 const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\

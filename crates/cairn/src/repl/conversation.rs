@@ -18,10 +18,10 @@ use super::expand::Shown;
 use super::page::Page;
 use super::picker::Choice;
 use super::status::Status;
-use super::width::{Colour, Look};
 use super::{first_line, put_away};
 use crate::args::RunArgs;
 use crate::setup::{self, Place, Ready};
+use crate::span::{Colour, Look};
 
 /// Where the agent's events and questions go.
 #[derive(Clone)]

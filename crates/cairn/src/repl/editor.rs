@@ -5,7 +5,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::width::{Look, Span, clean, width};
+use super::width::width;
+use crate::span::{Look, Span, clean};
 
 /// The text and the cursor, a byte position at a character's border.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -179,7 +180,7 @@ impl Editor {
 
     /// The text as rows after a prompt, and where the cursor stands in them.
     pub(crate) fn rows(&self, prompt: &Span, columns: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
-        let lead = width(&prompt.text);
+        let lead = width(prompt.text());
         let room = columns.saturating_sub(lead).max(4);
         let mut rows: Vec<Vec<Span>> = Vec::new();
         let mut cursor = (0, lead);
@@ -194,7 +195,7 @@ impl Editor {
                 let wide = width(&shown);
                 if used + wide > room {
                     let lead = start(&rows);
-                    rows.push(vec![lead, Span { text: std::mem::take(&mut row), look: Look::PLAIN }]);
+                    rows.push(vec![lead, Span::plain(&std::mem::take(&mut row))]);
                     used = 0;
                 }
                 if at + offset == self.cursor {
@@ -207,13 +208,13 @@ impl Editor {
                 // After a full row the cursor stands where the next character will.
                 if used >= room {
                     let lead = start(&rows);
-                    rows.push(vec![lead, Span { text: std::mem::take(&mut row), look: Look::PLAIN }]);
+                    rows.push(vec![lead, Span::plain(&std::mem::take(&mut row))]);
                     used = 0;
                 }
                 cursor = (rows.len(), lead + used);
             }
             let lead = start(&rows);
-            rows.push(vec![lead, Span { text: row, look: Look::PLAIN }]);
+            rows.push(vec![lead, Span::plain(&row)]);
             at += line.len() + 1;
         }
         (rows, cursor)
@@ -257,8 +258,7 @@ mod tests {
         let shown = |editor: &Editor| {
             let (rows, cursor) = editor.rows(&Span::plain("> "), 20);
             let (rows, cursor) = window(rows, cursor, 5);
-            let rows: Vec<String> =
-                rows.iter().map(|row| row.iter().map(|span| span.text.as_str()).collect()).collect();
+            let rows: Vec<String> = rows.iter().map(|row| row.iter().map(|span| span.text()).collect()).collect();
             (rows, cursor)
         };
         assert_eq!(
@@ -320,7 +320,7 @@ mod tests {
     fn the_cursor_is_where_the_text_is() {
         let editor = typed("日本語 abc\nx");
         let (rows, cursor) = editor.rows(&Span::plain("> "), 8);
-        let shown: Vec<String> = rows.iter().map(|row| row.iter().map(|span| span.text.as_str()).collect()).collect();
+        let shown: Vec<String> = rows.iter().map(|row| row.iter().map(|span| span.text()).collect()).collect();
         assert_eq!(shown, ["> 日本語", "   abc", "  x"]);
         assert_eq!(cursor, (2, 3));
     }

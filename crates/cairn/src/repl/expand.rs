@@ -6,7 +6,7 @@ use engine::event::Recalled;
 use super::conversation::Conversation;
 use super::page::Part;
 use super::turns::{count, is_shell};
-use super::width::{Look, Span};
+use crate::span::{Look, Span};
 
 /// How many things can be expanded.
 const REMEMBERED: usize = 20;

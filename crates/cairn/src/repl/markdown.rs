@@ -6,7 +6,8 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use super::width::{Colour, Look, Span, spans_width, wrap};
+use super::width::{spans_width, wrap};
+use crate::span::{Colour, Look, Span};
 
 /// A line without an end is flushed when it is as long as this, so that memory and work stay bounded.
 const LONGEST_LINE: usize = 8_192;
@@ -207,7 +208,7 @@ fn table_row(cells: &[Vec<Span>], widths: &[usize]) -> Rows {
             line.push(Span::plain(&" ".repeat(pad)));
         }
         if let Some(pad) = line.last_mut() {
-            pad.text.clear();
+            *pad = Span::plain("");
         }
         line
     };
@@ -245,7 +246,7 @@ fn inline(text: &str, base: Look) -> Vec<Span> {
             }
             Event::End(TagEnd::Link) => {
                 looks.pop();
-                if let Some(url) = link.take().filter(|url| spans.last().is_none_or(|shown| shown.text != *url)) {
+                if let Some(url) = link.take().filter(|url| spans.last().is_none_or(|shown| shown.text() != url)) {
                     spans.push(Span::new(&format!(" ({url})"), Look::DIM));
                 }
             }
@@ -261,14 +262,14 @@ fn inline(text: &str, base: Look) -> Vec<Span> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::width::paint;
     use super::*;
+    use crate::span::{Colours, paint};
 
     fn render(text: &str, columns: usize) -> Vec<String> {
         let mut markdown = Markdown::new(columns);
         let mut rows = markdown.push(text);
         rows.extend(markdown.finish());
-        rows.iter().map(|row| paint(row, false)).collect()
+        rows.iter().map(|row| paint(row, Colours::Off)).collect()
     }
 
     #[test]
@@ -310,7 +311,7 @@ mod tests {
             rows.extend(markdown.push(c.encode_utf8(&mut [0; 4])));
         }
         rows.extend(markdown.finish());
-        assert_eq!(rows.iter().map(|row| paint(row, false)).collect::<Vec<_>>(), whole);
+        assert_eq!(rows.iter().map(|row| paint(row, Colours::Off)).collect::<Vec<_>>(), whole);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::first_line;
 use super::markdown::Markdown;
 use super::page::Part;
 use super::picker::Choice;
-use super::width::{Look, Span};
+use crate::span::{Look, Span};
 
 /// How much of a description stands in the list.
 const DESCRIPTION: usize = 100;

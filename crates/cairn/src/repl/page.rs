@@ -3,7 +3,8 @@
 //! Whoever prints says what kind of thing comes; a blank row stands wherever that changes. So nobody else has to think
 //! about spacing, and rows are wrapped in one place.
 
-use super::width::{Colour, Look, Span, fit, spans_width, wrap};
+use super::width::{fit, spans_width, wrap};
+use crate::span::{Colour, Look, Span};
 
 /// A kind of thing that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,11 +122,11 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
-    use super::super::width::paint;
     use super::*;
+    use crate::span::{Colours, paint};
 
     fn shown(page: &mut Page) -> Vec<String> {
-        page.take().iter().map(|row| paint(row, false)).collect()
+        page.take().iter().map(|row| paint(row, Colours::Off)).collect()
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::Editor;
-use super::width::{Colour, Look, Span, fit, width, wrap};
+use super::width::{fit, width, wrap};
+use crate::span::{Colour, Look, Span};
 
 /// How many choices are shown at once.
 const SHOWN: usize = 8;

@@ -16,12 +16,12 @@ use transcript::{Block, Outcome};
 use super::conversation::{Conversation, Face, Wires};
 use super::first_line;
 use super::turns::{is_shell, trouble};
-use super::width::{clean_lines, paint};
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::said::said;
 use crate::setup::Place;
+use crate::span::{Colours, paint};
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
@@ -162,17 +162,20 @@ impl Plain {
             self.hear(&event);
         }
         if is_shell {
-            show!("{}", clean_lines(turn.text.trim_end()));
+            show!("{}", turn.text.trim_end());
         }
         Some(turn)
     }
 
     /// Asks on the same input that the prompts come from.
     async fn ask(&mut self, question: &Question, reply: oneshot::Sender<Answer>, cancel: &CancellationToken) {
-        show!("{} wants to run, in {}:", question.tool, question.directory.display());
+        // Each on rows of its own, indented: no name or value can look like the question below.
+        show!([question.tool.as_str(), " wants to run, in ", question.directory.display().to_string(), ":"]);
         for (key, value) in question.input.as_object().into_iter().flatten() {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            show!("  {key}: {}", clean_lines(&text).replace('\n', "\n    "));
+            let mut lines = text.split('\n');
+            show!(["  ", key.as_str(), ": ", lines.next().unwrap_or_default()]);
+            lines.for_each(|line| show!(["    ", line]));
         }
         show_part!("Allow it once? y or n, or say why not: ");
         let line = tokio::select! {
@@ -193,9 +196,9 @@ impl Plain {
     /// Prints an open list with numbers, and takes the next line as the choice.
     async fn choose(&mut self) -> anyhow::Result<()> {
         let Some(open) = &self.talk.choices else { return Ok(()) };
-        show!("{}", open.title);
+        show!([open.title.as_str()]);
         for (at, choice) in open.list.iter().enumerate() {
-            show!("{}. {}  {}", at + 1, clean_lines(&choice.label), clean_lines(&choice.about));
+            show!([format!("{}. {}  {}", at + 1, choice.label, choice.about)]);
         }
         let choices = open.list.len();
         let line = self.typed("A number, or an empty line for none: ").await.unwrap_or_default();
@@ -217,20 +220,20 @@ impl Plain {
         }
         let rows = self.talk.page.take();
         for row in rows.iter().skip_while(|row| row.is_empty()) {
-            show!("{}", paint(row, false));
+            show!("{}", paint(row, Colours::Off));
         }
         if let Some(hint) = self.talk.hint.take() {
-            show!("{}", clean_lines(&hint));
+            show!("{hint}");
         }
         if let Some(text) = self.talk.prompt.take().filter(|text| !text.is_empty()) {
-            show!("You had said: {}", clean_lines(&text));
+            show!("You had said: {text}");
         }
     }
 
     fn hear(&mut self, event: &Event) {
         self.talk.heard(event);
         match event {
-            Event::Text(text) => show_part!("{}", clean_lines(text)),
+            Event::Text(text) => show_part!("{text}"),
             // What was said in pieces ends its line; a reply of calls alone has none.
             Event::Replied { reply } => {
                 if reply.blocks.iter().filter_map(Block::as_text).any(|text| !text.is_empty()) {
@@ -245,7 +248,7 @@ impl Plain {
                 show!("{tool} {ended}: {}", first_line(&output.summary, 100));
             }
             Event::ToolDenied { tool, why, .. } => show!("{tool} denied: {}", first_line(why, 100)),
-            Event::Recalled { memories } => show!("{}", clean_lines(&Conversation::recalled(memories))),
+            Event::Recalled { memories } => show!([Conversation::recalled(memories)]),
             Event::Restarted => show!("\n(the reply broke off and begins again)"),
             Event::Retrying { attempt, after, why } => {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
@@ -253,7 +256,7 @@ impl Plain {
             Event::Warning(text) => talk!("warning: {text}"),
             _ => {
                 if let Some(text) = crate::told::of_layers(event) {
-                    show!("{}", clean_lines(&text));
+                    show!("{text}");
                 }
             }
         }

@@ -13,7 +13,8 @@ use tools::permission::{Places, Rule};
 
 use super::editor::{Done, Editor};
 use super::page::{Page, Part};
-use super::width::{Colour, Look, Span, wrap};
+use super::width::wrap;
+use crate::span::{Colour, Look, Span};
 
 /// How many lines of a diff or a text are shown.
 const SHOWN: usize = 300;

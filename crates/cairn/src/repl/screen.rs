@@ -6,7 +6,8 @@
 
 use std::io::{self, Write};
 
-use super::width::{Span, fit, paint, spans_width};
+use super::width::{fit, spans_width};
+use crate::span::{Colours, Span, paint};
 
 /// What is drawn at the bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(crate) struct Screen<W> {
     out: W,
     columns: usize,
     lines: usize,
-    colours: bool,
+    colours: Colours,
     /// The area as it was asked for.
     drawn: Area,
     /// How wide the rows are that are there, from the area's first to the one with the cursor.
@@ -34,7 +35,7 @@ pub(crate) struct Screen<W> {
 
 impl<W: Write> Screen<W> {
     /// A terminal of so many columns and lines.
-    pub(crate) fn new(out: W, columns: usize, lines: usize, colours: bool) -> Self {
+    pub(crate) fn new(out: W, columns: usize, lines: usize, colours: Colours) -> Self {
         Self {
             out,
             columns: columns.max(4),
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_stays_and_the_area_follows_it() {
-        let mut screen = Screen::new(Vec::new(), 20, 6, true);
+        let mut screen = Screen::new(Vec::new(), 20, 6, Colours::On);
         screen.draw(&area(&["> hello", "status"], (0, 7))).unwrap();
         screen.print(&[vec![Span::plain("first")]], &area(&["> ", "status"], (0, 2))).unwrap();
         screen.print(&[vec![Span::plain("second")]], &area(&["> x", "menu", "status"], (0, 3))).unwrap();
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_long_session_scrolls_and_leaves_one_area() {
-        let mut screen = Screen::new(Vec::new(), 20, 5, true);
+        let mut screen = Screen::new(Vec::new(), 20, 5, Colours::On);
         for n in 0..50 {
             screen.print(&[vec![Span::plain(&format!("line {n}"))]], &area(&["> ", "status"], (0, 2))).unwrap();
         }
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_row_with_the_cursor_is_always_shown() {
-        let mut screen = Screen::new(Vec::new(), 20, 4, true);
+        let mut screen = Screen::new(Vec::new(), 20, 4, Colours::On);
         screen.draw(&area(&["> ", "menu 1", "menu 2", "menu 3", "menu 4", "status"], (0, 2))).unwrap();
         let (rows, cursor) = shown(&screen, 20, 4);
         assert_eq!((rows[0].as_str(), cursor), (">", (0, 2)));
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_area_higher_than_the_terminal_shows_its_end() {
-        let mut screen = Screen::new(Vec::new(), 20, 4, true);
+        let mut screen = Screen::new(Vec::new(), 20, 4, Colours::On);
         screen.draw(&area(&["a", "b", "c", "d", "e"], (4, 1))).unwrap();
         screen.draw(&area(&["> "], (0, 2))).unwrap();
         assert_eq!(shown(&screen, 20, 4).0[0], ">");

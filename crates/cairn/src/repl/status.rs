@@ -5,8 +5,9 @@ use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window};
 
-use super::width::{Colour, Look, Span, width};
+use super::width::width;
 use crate::setup::Ready;
+use crate::span::{Colour, Look, Span};
 
 /// What the status line knows.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Status {
         }
         const BETWEEN: &str = " · ";
         let wide = |parts: &[(u8, Span)]| {
-            parts.iter().map(|(_, span)| width(&span.text)).sum::<usize>() + width(BETWEEN) * (parts.len() - 1)
+            parts.iter().map(|(_, span)| width(span.text())).sum::<usize>() + width(BETWEEN) * (parts.len() - 1)
         };
         while parts.len() > 1 && wide(&parts) > columns {
             let weights = parts.iter().enumerate().map(|(at, (weight, _))| (*weight, at));

@@ -1,8 +1,10 @@
 //! The terminal in raw mode, and out of it again whatever happens.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::out::stdout;
 
 /// Columns and lines of a terminal that does not say.
 const USUAL_SIZE: (u16, u16) = (80, 24);

@@ -11,8 +11,8 @@ use transcript::{Block, Outcome};
 use super::conversation::Conversation;
 use super::page::{Page, Part};
 use super::question::{Answered, Asking, Guard, reason_shown};
-use super::width::{Colour, Look, Span};
 use super::{Repl, Working, first_line};
+use crate::span::{Colour, Look, Span};
 
 /// How much of the end of a thought is kept for the screen.
 const THOUGHT: usize = 400;

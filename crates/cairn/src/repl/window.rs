@@ -10,7 +10,7 @@ use super::first_line;
 use super::page::Part;
 use super::picker::Choice;
 use super::turns::count;
-use super::width::{Colour, Look, Span};
+use crate::span::{Colour, Look, Span};
 
 /// How long the bar of a full window is.
 const BAR: u64 = 40;

@@ -15,7 +15,7 @@ use transcript::{Id, Log};
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::setup::Place;
-use crate::style::Style;
+use crate::span::{cyan, dim, red};
 
 /// Brings back what a commit covers, or lists what is covered.
 pub(crate) fn expand(
@@ -81,16 +81,10 @@ fn show_covers(log: &Log, as_json: bool) -> anyhow::Result<()> {
     } else if rows.is_empty() {
         talk!("Nothing is covered in this session.");
     } else {
-        let style = Style::stdout();
         for row in rows {
             let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-            data!(
-                "{}  {:<8}  {}  {}",
-                style.cyan(&text("commit")),
-                text("kind"),
-                style.dim(&text("time")),
-                text("why")
-            )?;
+            let kind = format!("  {:<8}  ", text("kind"));
+            data!([cyan(&text("commit")), kind, dim(&text("time")), "  ", text("why")])?;
         }
     }
     Ok(())
@@ -132,11 +126,10 @@ pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: boo
 }
 
 fn print(replayed: &Replayed, layers: &Layers) -> anyhow::Result<()> {
-    let style = Style::stdout();
     for round in &replayed.rounds {
         for done in &round.commits {
             let what = format!("round {:>4}  {:<8} {:>8} tokens less", round.round, done.layer, done.freed);
-            data!("{what}  {}", style.dim(&done.why))?;
+            data!([what, "  ", dim(&done.why)])?;
         }
     }
     let largest = replayed.rounds.iter().map(|round| round.tokens).max().unwrap_or(0);
@@ -147,7 +140,7 @@ fn print(replayed: &Replayed, layers: &Layers) -> anyhow::Result<()> {
         layers.window.size
     )?;
     for broken in &replayed.broken {
-        data!("{} {broken}", style.red("broken:"))?;
+        data!([red("broken: "), broken.to_string()])?;
     }
     Ok(())
 }

@@ -1,0 +1,208 @@
+//! Text that may be shown: a [`Span`] is one line of it in one style.
+//!
+//! Whatever becomes a span is cleaned on the way, so no text of a model, a file or a server can move the cursor, set the
+//! window's title or turn a command around. Only control characters go: what can be read stays, however odd, or an
+//! escape could hide a part of what the user is asked about.
+
+/// A run of text in one style, on one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Span {
+    text: String,
+    look: Look,
+}
+
+/// How text looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Bold.
+    pub(crate) bold: bool,
+    /// Dim.
+    pub(crate) dim: bool,
+    /// Italic.
+    pub(crate) italic: bool,
+    /// Struck through.
+    pub(crate) struck: bool,
+    /// A colour of the terminal's palette.
+    pub(crate) colour: Option<Colour>,
+}
+
+/// The colours used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Red = 31,
+    Green = 32,
+    Yellow = 33,
+    Cyan = 36,
+}
+
+/// Whether colours, bold and the like are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colours {
+    On,
+    Off,
+}
+
+impl Look {
+    pub(crate) const PLAIN: Self = Self { bold: false, dim: false, italic: false, struck: false, colour: None };
+    pub(crate) const BOLD: Self = Self { bold: true, ..Self::PLAIN };
+    pub(crate) const DIM: Self = Self { dim: true, ..Self::PLAIN };
+
+    /// A colour.
+    pub(crate) const fn of(colour: Colour) -> Self {
+        Self { colour: Some(colour), ..Self::PLAIN }
+    }
+
+    fn codes(self) -> Vec<String> {
+        let flags = [(self.bold, "1"), (self.dim, "2"), (self.italic, "3"), (self.struck, "9")];
+        let flags = flags.into_iter().filter(|(on, _)| *on).map(|(_, code)| code.to_owned());
+        flags.chain(self.colour.map(|colour| (colour as u8).to_string())).collect()
+    }
+}
+
+impl Span {
+    /// Text in a style.
+    pub(crate) fn new(text: &str, look: Look) -> Self {
+        Self { text: clean(text), look }
+    }
+
+    /// Text as it is.
+    pub(crate) fn plain(text: &str) -> Self {
+        Self::new(text, Look::PLAIN)
+    }
+
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How it looks.
+    pub(crate) fn look(&self) -> Look {
+        self.look
+    }
+
+    /// More text in the same style.
+    pub(crate) fn push(&mut self, more: &str) {
+        self.text.push_str(&clean(more));
+    }
+
+    /// Without blanks at the end.
+    pub(crate) fn trim_end(&mut self) {
+        self.text.truncate(self.text.trim_end_matches(' ').len());
+    }
+}
+
+impl From<&str> for Span {
+    fn from(text: &str) -> Self {
+        Self::plain(text)
+    }
+}
+
+impl From<String> for Span {
+    fn from(text: String) -> Self {
+        Self::plain(&text)
+    }
+}
+
+/// Stands out.
+pub(crate) fn bold(text: &str) -> Span {
+    Span::new(text, Look::BOLD)
+}
+
+/// Stands back.
+pub(crate) fn dim(text: &str) -> Span {
+    Span::new(text, Look::DIM)
+}
+
+/// Good news.
+pub(crate) fn green(text: &str) -> Span {
+    Span::new(text, Look::of(Colour::Green))
+}
+
+/// Bad news.
+pub(crate) fn red(text: &str) -> Span {
+    Span::new(text, Look::of(Colour::Red))
+}
+
+/// Names and numbers.
+pub(crate) fn cyan(text: &str) -> Span {
+    Span::new(text, Look::of(Colour::Cyan))
+}
+
+/// Spans as one string, with the escape sequences of their looks.
+pub(crate) fn paint(spans: &[Span], colours: Colours) -> String {
+    let mut out = String::new();
+    for span in spans {
+        let codes = span.look.codes();
+        if colours == Colours::On && !codes.is_empty() {
+            out.push_str(&format!("\x1b[{}m{}\x1b[0m", codes.join(";"), span.text));
+        } else {
+            out.push_str(&span.text);
+        }
+    }
+    out
+}
+
+/// One line without control characters; tabs and separators of lines become blanks.
+pub(crate) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("    "),
+            '\u{2028}' | '\u{2029}' => out.push(' '),
+            c if steers(c) => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text without control characters but tabs and ends of lines.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect()
+}
+
+/// One line of a text from outside, at most so long: all blanks are one, and what is cut is told by an ellipsis.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let blank = |c: char| if c.is_control() { ' ' } else { c };
+    let text: String = text.chars().map(blank).collect();
+    let text = clean(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    if text.chars().count() <= most {
+        return text;
+    }
+    let cut: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{cut}…")
+}
+
+/// Characters that terminals obey instead of showing them: those of the sets C0 and C1, DEL, and those that change the
+/// direction of what follows, so that a command can look like another one.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything a terminal obeys: colours, titles, the cursor, the bell, an answer it would type, other directions.
+    const HOSTILE: &str = "a\x1b[31mb\x07\x1b]0;title\x07\u{9b}2Jc\u{9d}8;;x\u{9c}\x7f\r\x08\u{202e}d\u{200f}\u{2066}e";
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(clean(HOSTILE), "a[31mb]0;title2Jc8;;xde");
+        assert_eq!(clean("a\tb\nc\u{2028}d"), "a    bc d");
+        assert_eq!(clean_lines(&format!("{HOSTILE}\n\tx\r\n")), "a[31mb]0;title2Jc8;;xde\n\tx\n");
+        assert_eq!(one_line("a\nb\u{85}c\x1b[1m  d\u{202e}", 20), "a b c [1m d");
+        assert_eq!(one_line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn a_span_is_clean_whatever_it_is_made_of() {
+        let mut span = Span::plain(HOSTILE);
+        span.push(HOSTILE);
+        let spans = [span, red(HOSTILE), Span::from(HOSTILE.to_owned())];
+        assert!(!paint(&spans, Colours::Off).chars().any(steers));
+        let painted = paint(&spans, Colours::On).replace("\x1b[31m", "").replace("\x1b[0m", "");
+        assert!(!painted.chars().any(steers), "{painted:?}");
+    }
+}
