@@ -101,7 +101,7 @@ fn clear(log: &mut Log, window: &Window) -> Option<Request> {
     let (_, clear, _) = decide(log, window, When::Window);
     let clear = clear?;
     let reason = Reason { freed: Some(clear.freed), changes_from: Some(clear.changes_from), why: Some(clear.why) };
-    let act = Act::Clear { results: clear.results, trigger: Trigger::Auto };
+    let act = Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None };
     append(log, "clear", Body::Commit(Commit { act, reason }));
     Some(request(log))
 }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use transcript::size::Size;
-use transcript::view::{Entry, View};
+use transcript::view::{Entry, Stands, View};
 use transcript::window::{AutoCompact, Window};
 use transcript::{Block, Id};
 
@@ -54,9 +54,9 @@ pub fn pays(view: &View, pace: &Pace, rates: Rates) -> Option<String> {
     let kept = young_from(view)?;
     let since = view
         .visible()
-        .find(Entry::is_cover)
+        .find(is_cover)
         .map_or(0, |cover| view.visible().filter(|entry| entry.is_reply() && entry.index() > cover.index()).count());
-    let compacted = view.visible().any(|entry| entry.is_cover());
+    let compacted = view.visible().any(|entry| is_cover(&entry));
     if compacted && since < ECONOMY_ROUNDS {
         return None;
     }
@@ -111,7 +111,7 @@ pub fn unanswered_from(view: &View, window: &Window) -> Option<usize> {
 pub fn kept_beside_notes(view: &View, covered: usize, window: &Window) -> usize {
     let (least, most) = (part(TAIL_TOKENS, window), part(TAIL_MOST, window));
     let (mut size, mut texts, mut first) = (Size::default(), 0, view.len());
-    for entry in view.visible().rev().take_while(|entry| !entry.is_cover()) {
+    for entry in view.visible().rev().take_while(|entry| !is_cover(entry)) {
         if entry.index() <= covered {
             let enough = view.tally().estimate(size) >= least && texts >= TAIL_TEXTS;
             let mut longer = size;
@@ -158,6 +158,10 @@ pub fn span_back(view: &View, tokens: u64, spare: u64) -> Option<(Id, Id)> {
         }
     }
     span
+}
+
+fn is_cover(entry: &Entry<'_>) -> bool {
+    matches!(entry.stands(), Stands::Covered(_))
 }
 
 /// Tokens of what is visible from an item on.

@@ -257,7 +257,7 @@ mod tests {
         let now = Situation { idle: Some(SignedDuration::from_hours(2)), kept_when_idle: 1, ..situation(&pace) };
         let clear = decide(session.log.view(), &now).unwrap();
         assert_eq!(clear.results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
-        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto });
+        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None });
         assert_eq!(decide(session.log.view(), &now), None);
     }
 
@@ -277,7 +277,7 @@ mod tests {
         assert!(clear.why.contains("× 8 rounds saves"), "{}", clear.why);
         assert_eq!(clear.changes_from.as_str(), "line-2");
         let before = session.log.view().tally().count();
-        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto });
+        session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None });
         let freed = before - session.log.view().tally().count();
         assert!(freed.abs_diff(clear.freed) < 200, "{freed} against {}", clear.freed);
         session.say(&"words ".repeat(30_000));

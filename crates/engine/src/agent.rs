@@ -10,7 +10,6 @@ mod restore;
 mod room;
 mod shorten;
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{Ttl, mark};
 use transcript::window::AutoCompact;
-use transcript::{Block, Id, Outcome, Request, Usage};
+use transcript::{Block, Outcome, Request, Usage};
 
 use crate::error::Error;
 use crate::event::{Event, Recalled};
@@ -171,9 +170,7 @@ impl Agent {
 
     /// What fills the window.
     pub fn filling(&self) -> Filling {
-        let view = self.session.log().view();
-        let said: HashSet<&Id> = view.said().map(|entry| entry.line()).collect();
-        Filling::of(view, &|line| said.contains(line))
+        Filling::of(self.session.log().view())
     }
 
     /// Compacts because the user asks for it, as a turn of its own.

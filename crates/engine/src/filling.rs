@@ -1,10 +1,10 @@
 //! What fills the window: how many tokens of what.
 
 use serde::Serialize;
+use transcript::Role;
 use transcript::block::Kind;
 use transcript::size::Size;
-use transcript::view::View;
-use transcript::{Id, Role};
+use transcript::view::{Stands, View};
 
 /// What fills the window.
 #[derive(Debug, Clone, Serialize)]
@@ -26,12 +26,9 @@ pub struct Part {
     pub tokens: u64,
 }
 
-/// Whether a line is what somebody said, or was put beside it.
-pub type IsSaid<'a> = dyn Fn(&Id) -> bool + 'a;
-
 impl Filling {
-    /// Looks at a view. `is_said` tells the user's own words from what was put beside them.
-    pub fn of(view: &View, is_said: &IsSaid<'_>) -> Self {
+    /// Looks at a view.
+    pub fn of(view: &View) -> Self {
         let names = [
             "summary",
             "attachments",
@@ -47,7 +44,7 @@ impl Filling {
         for entry in view.visible() {
             for (role, block) in entry.shown() {
                 let place = match (role, block.kind()) {
-                    _ if entry.is_cover() => 0,
+                    _ if matches!(entry.stands(), Stands::Covered(_)) => 0,
                     (_, Kind::Image | Kind::Document) => 8,
                     (_, Kind::ToolUse { .. }) => 4,
                     (_, Kind::ToolResult { .. }) if block.size().media > 0 => 8,
@@ -61,7 +58,7 @@ impl Filling {
                         }
                     }
                     (Role::Assistant, _) => 3,
-                    (Role::User, _) if entry.is_original() && is_said(entry.line()) => 2,
+                    (Role::User, _) if entry.stands() == Stands::Said => 2,
                     (Role::User, _) => 1,
                 };
                 sums[place].0 += 1;

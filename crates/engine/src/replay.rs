@@ -192,7 +192,7 @@ impl<'a> Player<'a> {
         if let Some(clear) = micro::decide(self.log.view(), &situation) {
             let (before, why) = (self.count(), clear.why.clone());
             let reason = Reason { freed: Some(clear.freed), changes_from: Some(clear.changes_from), why: None };
-            self.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto }, reason);
+            self.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None }, reason);
             self.done("clear", before, &why, commits);
         }
     }

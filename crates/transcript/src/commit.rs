@@ -3,7 +3,8 @@
 //! There are only three things a commit can do to the view, whatever layer made it:
 //!
 //! - **rewrite** the content of tool results (spill, clear), named by their tool-use ids;
-//! - **cover** a span of items with something shorter in the place of the first (snip, collapse, compact), or with nothing (rewind);
+//! - **cover** a span of items with something shorter in the place of the first (snip, collapse, strip, compact), or with nothing
+//!   (rewind);
 //! - **add** blocks at its own place (restore).
 //!
 //! Two more change no block: **cache-edit** asks the provider to drop results from its cache, **undo** voids another
@@ -61,11 +62,14 @@ pub enum Act {
     },
     /// Results are old and were cleared.
     Clear {
-        /// Their tool-use ids.
+        /// Their tool-use ids, the oldest first.
         results: Vec<String>,
         /// What set it off.
         #[serde(default)]
         trigger: Trigger,
+        /// What was written down of them before: it stands where the newest of them stood.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
     },
     /// The provider drops results from its cache; the view keeps them.
     CacheEdit {
@@ -89,6 +93,13 @@ pub enum Act {
         last: Id,
         /// The text that stands there.
         summary: String,
+    },
+    /// A picture or document of a message is left out; its text, and what it was, stand there.
+    Strip {
+        /// The message.
+        line: Id,
+        /// The text that stands there.
+        text: String,
     },
     /// The conversation went back to before a line: it and all that followed is out of the view, without a trace there.
     Rewind {
@@ -134,6 +145,7 @@ impl Act {
             Self::CacheEdit { .. } => "cache-edit",
             Self::Snip { .. } => "snip",
             Self::Collapse { .. } => "collapse",
+            Self::Strip { .. } => "strip",
             Self::Rewind { .. } => "rewind",
             Self::Compact { .. } => "compact",
             Self::Restore { .. } => "restore",

@@ -31,8 +31,9 @@ use crate::message::{Prologue, Usage};
 use crate::size::Size;
 use crate::tokens::Tally;
 
-use cover::{CommitState, CoverKind};
-pub use entry::{Answered, Entry};
+use cover::CommitState;
+pub use cover::Cover;
+pub use entry::{Answered, Entry, Stands};
 
 /// What the model sees, kept up to date line by line.
 #[derive(Debug, Clone, Default)]
@@ -70,15 +71,19 @@ struct Item {
 
 #[derive(Debug, Clone)]
 enum Content {
-    Prompt {
-        blocks: Vec<Block>,
-        /// A restore shows only while its commit counts.
-        commit: Option<usize>,
-    },
-    Reply {
-        blocks: Vec<Block>,
-        calls: Vec<Call>,
-    },
+    Prompt { blocks: Vec<Block>, origin: Origin },
+    Reply { blocks: Vec<Block>, calls: Vec<Call> },
+}
+
+/// Where what stands on the user's side came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The user.
+    Said,
+    /// A program.
+    Beside,
+    /// A commit, by its index; it shows only while that counts.
+    Commit(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -126,7 +131,7 @@ impl View {
         match &line.body {
             Body::User { blocks, source: Source::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
             Body::User { blocks, source } => self.push_user(id, blocks, *source),
-            Body::Attachment { blocks } => self.push_prompt(id, blocks.clone()),
+            Body::Attachment { blocks } => self.push_prompt(id, blocks.clone(), Origin::Beside),
             Body::Assistant { id: reply, blocks, usage, .. } => self.push_assistant(id, reply, blocks, *usage),
             Body::Commit(commit) => self.push_commit(Some(id), commit),
             Body::Prologue(prologue) => self.push_prologue(prologue),
@@ -171,17 +176,17 @@ impl View {
 
     /// Whether a line is out of the view because the user went back to before it.
     pub(crate) fn is_taken_back(&self, line: &Id) -> bool {
-        self.is_behind(line, &[CoverKind::Rewind])
+        self.is_behind(line, &[Cover::Rewind])
     }
 
     /// Whether a line is out of the view for other programs as well: taken back, or behind a summary.
     pub(crate) fn is_hidden(&self, line: &Id) -> bool {
-        self.is_behind(line, &[CoverKind::Rewind, CoverKind::Compact])
+        self.is_behind(line, &[Cover::Rewind, Cover::Compact])
     }
 
-    fn is_behind(&self, line: &Id, kinds: &[CoverKind]) -> bool {
+    fn is_behind(&self, line: &Id, kinds: &[Cover]) -> bool {
         let Some(&item) = self.item_of_line.get(line) else { return false };
-        let mut covers = self.commits.iter().filter(|cover| kinds.contains(&cover.kind));
+        let mut covers = self.commits.iter().filter(|cover| cover.kind.is_some_and(|kind| kinds.contains(&kind)));
         self.items[item].owner.is_some() && covers.any(|cover| cover.counts() && cover.covers(item))
     }
 
@@ -210,7 +215,7 @@ impl View {
         if source == Source::Said {
             self.said.push(self.items.len());
         }
-        self.push_prompt(line, rest)
+        self.push_prompt(line, rest, if source == Source::Said { Origin::Said } else { Origin::Beside })
     }
 
     fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) {
@@ -223,10 +228,10 @@ impl View {
         self.show_result(item, call);
     }
 
-    fn push_prompt(&mut self, line: &Id, blocks: Vec<Block>) -> Change {
+    fn push_prompt(&mut self, line: &Id, blocks: Vec<Block>, origin: Origin) -> Change {
         let blocks: Vec<Block> = blocks.into_iter().filter(Block::is_sendable).collect();
         self.tally.said(blocks.iter().map(Block::size).sum());
-        let item = self.push_item(line, Content::Prompt { blocks, commit: None });
+        let item = self.push_item(line, Content::Prompt { blocks, origin });
         self.item_of_line.insert(line.clone(), item);
         Change::Grew
     }
@@ -274,7 +279,7 @@ impl View {
         let boundary = boundary.and_then(|boundary| self.commit_of_line.get(boundary)).copied();
         match boundary.filter(|&commit| self.commits[commit].awaits_text()) {
             Some(commit) => self.complete(commit, blocks.to_vec()),
-            None => self.push_prompt(line, blocks.to_vec()),
+            None => self.push_prompt(line, blocks.to_vec(), Origin::Beside),
         }
     }
 
@@ -290,13 +295,17 @@ impl View {
                 let texts = replacements.iter().map(|one| (one.tool_use_id.as_str(), one.replacement.as_str()));
                 self.add_rewrites(index, texts);
             }
-            Act::Clear { results, .. } => {
-                self.add_rewrites(index, results.iter().map(|id| (id.as_str(), crate::commit::CLEARED)));
+            Act::Clear { results, digest, .. } => {
+                let text = |at| match digest {
+                    Some(digest) if at + 1 == results.len() => digest.as_str(),
+                    _ => crate::commit::CLEARED,
+                };
+                self.add_rewrites(index, results.iter().enumerate().map(|(at, id)| (id.as_str(), text(at))));
             }
             // Commits name what was said, never what another commit brought in: its line is not looked up.
             Act::Restore { blocks } => {
                 if let Some(line) = line {
-                    self.push_item(line, Content::Prompt { blocks: blocks.clone(), commit: Some(index) });
+                    self.push_item(line, Content::Prompt { blocks: blocks.clone(), origin: Origin::Commit(index) });
                 }
             }
             _ => {}

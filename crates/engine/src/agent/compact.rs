@@ -1,6 +1,5 @@
 //! Compaction: notes or a summary take the place of what was said, and the model's tools for the work come back.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use context::compact::{self, Made};
@@ -9,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use transcript::commit::{Act, Commit, Extent, Reason, Trigger};
 use transcript::line::{Body, Source};
 use transcript::mark::mark_answered;
-use transcript::view::Entry;
+use transcript::view::Stands;
 use transcript::{Block, Id, Request};
 
 use super::Agent;
@@ -89,10 +88,8 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
         let view = self.session.log().view();
-        let said: HashSet<&Id> = view.said().map(|entry| entry.line()).collect();
         // A summary, and what was brought back after it, would only be summarised again.
-        let new = |entry: &Entry<'_>| entry.is_original() && (entry.is_reply() || said.contains(entry.line()));
-        if !view.visible().any(|entry| new(&entry)) {
+        if !view.visible().any(|entry| matches!(entry.stands(), Stands::Said | Stands::Reply)) {
             return Ok(Err("there is nothing to compact".to_owned()));
         }
         match self.attempt(&Occasion::Asked { instructions, part }, cancel).await? {

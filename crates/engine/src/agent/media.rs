@@ -31,8 +31,7 @@ impl Agent {
                 .collect();
             if replacements.is_empty() {
                 let line = entry.line().clone();
-                let summary = named(entry.blocks());
-                acts.push((line.clone(), Act::Collapse { first: line.clone(), last: line, summary }));
+                acts.push((line.clone(), Act::Strip { line, text: named(entry.blocks()) }));
             } else {
                 acts.push((entry.line().clone(), Act::Spill { replacements }));
             }

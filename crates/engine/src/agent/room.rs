@@ -92,7 +92,7 @@ impl Agent {
         let situation = self.layers.situation(idle, &self.state.pace, self.ttl);
         let Some(clear) = micro::decide(self.session.log().view(), &situation) else { return Ok(false) };
         let (results, freed) = (clear.results.len(), clear.freed);
-        let act = Act::Clear { results: clear.results, trigger: Trigger::Auto };
+        let act = Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None };
         let reason =
             Reason { freed: Some(freed), changes_from: Some(clear.changes_from), why: Some(clear.why.clone()) };
         self.session.append(Body::Commit(Commit { act, reason }))?;
@@ -220,6 +220,7 @@ fn changes_what_was_sent(act: &Act) -> bool {
         Act::Clear { .. }
         | Act::Snip { .. }
         | Act::Collapse { .. }
+        | Act::Strip { .. }
         | Act::Rewind { .. }
         | Act::Compact { .. }
         | Act::ServerEdit { .. }

@@ -214,6 +214,14 @@ struct OurCompact {
     reason: Reason,
 }
 
+/// Our own key on a clearing.
+#[derive(Deserialize, Default)]
+struct OurClear {
+    digest: Option<String>,
+    #[serde(flatten)]
+    reason: Reason,
+}
+
 /// What a `meta` line is about.
 #[derive(Deserialize)]
 struct MetaKind<'a> {
@@ -340,13 +348,13 @@ impl Wire<'_> {
 
     fn clear(&self) -> Body {
         let Some(metadata) = &self.microcompact_metadata else { return Body::Other };
-        let mut reason = self.reason();
+        let ours: Option<OurClear> = self.cairn.and_then(|raw| from_str(raw.get()).ok());
+        let OurClear { digest, mut reason } = ours.unwrap_or_default();
         if self.cairn.is_none() {
             reason.freed = metadata.tokens_saved;
         }
-        let act =
-            Act::Clear { results: metadata.compacted_tool_ids.clone(), trigger: metadata.trigger.unwrap_or_default() };
-        Body::Commit(Commit { act, reason })
+        let (results, trigger) = (metadata.compacted_tool_ids.clone(), metadata.trigger.unwrap_or_default());
+        Body::Commit(Commit { act: Act::Clear { results, trigger, digest }, reason })
     }
 
     fn snip(&self) -> Body {

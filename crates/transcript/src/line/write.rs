@@ -97,7 +97,7 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
             out["replacements"] = records.collect();
             out["cairn"] = json!(commit.reason);
         }
-        Act::Clear { results, trigger } => {
+        Act::Clear { results, trigger, digest } => {
             out["type"] = json!("system");
             out["subtype"] = json!("microcompact_boundary");
             out["content"] = json!("Context microcompacted");
@@ -107,7 +107,11 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
                 "trigger": trigger, "preTokens": 0, "tokensSaved": commit.reason.freed.unwrap_or(0),
                 "compactedToolIds": results, "clearedAttachmentUUIDs": [],
             });
-            out["cairn"] = json!(commit.reason);
+            let mut ours = json!(commit.reason);
+            if let Some(digest) = digest {
+                ours["digest"] = json!(digest);
+            }
+            out["cairn"] = ours;
         }
         Act::Compact { extent, trigger, pre_tokens } => {
             out["type"] = json!("system");

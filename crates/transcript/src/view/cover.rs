@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::{Change, Content, View};
+use super::{Change, Content, Origin, View};
 use crate::block::{Block, Kind};
 use crate::commit::{Act, Commit, Extent};
 use crate::size::Size;
@@ -17,8 +17,8 @@ pub(super) struct CommitState {
     pub(super) text: Option<Vec<Block>>,
     /// The item that shows it.
     pub(super) anchor: Option<usize>,
-    /// Which kind of cover it is, if it is one.
-    pub(super) kind: CoverKind,
+    /// Which cover it is, if it is one.
+    pub(super) kind: Option<Cover>,
     /// How many undos that count name it.
     voids: usize,
     effect: Effect,
@@ -26,12 +26,19 @@ pub(super) struct CommitState {
     freed: Option<u64>,
 }
 
-/// Covers that other programs know of, and the rest.
+/// What a cover is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CoverKind {
-    Rewind,
+pub enum Cover {
+    /// A marker stands for what was dropped.
+    Snip,
+    /// A summary stands for a span.
+    Collapse,
+    /// What is left of a message without its pictures.
+    Strip,
+    /// A summary, or notes, stand for what was said.
     Compact,
-    Other,
+    /// The user went back: nothing stands there.
+    Rewind,
 }
 
 #[derive(Debug, Clone)]
@@ -47,15 +54,20 @@ enum Effect {
 impl CommitState {
     pub(super) fn new(commit: &Commit, (extent, effect): (Vec<RangeInclusive<usize>>, ResolvedEffect)) -> Self {
         let text = match &commit.act {
-            Act::Snip { marker: text, .. } | Act::Collapse { summary: text, .. } => Some(vec![Block::text(text)]),
+            Act::Snip { marker: text, .. } | Act::Collapse { summary: text, .. } | Act::Strip { text, .. } => {
+                Some(vec![Block::text(text)])
+            }
             Act::Restore { blocks } => Some(blocks.clone()),
             Act::Compact { .. } => None,
             _ => Some(Vec::new()),
         };
         let kind = match &commit.act {
-            Act::Rewind { .. } => CoverKind::Rewind,
-            Act::Compact { .. } => CoverKind::Compact,
-            _ => CoverKind::Other,
+            Act::Rewind { .. } => Some(Cover::Rewind),
+            Act::Compact { .. } => Some(Cover::Compact),
+            Act::Snip { .. } => Some(Cover::Snip),
+            Act::Collapse { .. } => Some(Cover::Collapse),
+            Act::Strip { .. } => Some(Cover::Strip),
+            _ => None,
         };
         Self { extent, text, anchor: None, kind, voids: 0, effect: effect.0, freed: commit.reason.freed }
     }
@@ -87,6 +99,7 @@ impl View {
             Act::Collapse { first, last, .. } | Act::Rewind { first, last } => {
                 (span(first, last).into_iter().collect(), Effect::Cover)
             }
+            Act::Strip { line, .. } => (item(line).map(|at| at..=at).into_iter().collect(), Effect::Cover),
             Act::Compact { extent, .. } => {
                 let range = match extent {
                     Extent::Span { first, last } => span(first, last),
@@ -221,7 +234,7 @@ impl View {
     /// Whether an item is there at all: what a voided commit brought in is not.
     pub(super) fn exists(&self, item: usize) -> bool {
         match self.items[item].content {
-            Content::Prompt { commit: Some(commit), .. } => self.commits[commit].counts(),
+            Content::Prompt { origin: Origin::Commit(commit), .. } => self.commits[commit].counts(),
             _ => true,
         }
     }

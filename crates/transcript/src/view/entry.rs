@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Content, Item, View};
+use super::{Content, Cover, Item, Origin, View};
 use crate::block::{Block, Kind};
 use crate::id::Id;
 use crate::message::Role;
@@ -14,6 +14,25 @@ use crate::size::Size;
 pub struct Entry<'a> {
     view: &'a View,
     index: usize,
+}
+
+/// What an item is, as things stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// What the user said.
+    Said,
+    /// What a program put beside it: attachments, reminders.
+    Beside,
+    /// A reply, with the results of its calls.
+    Reply,
+    /// What a commit brought back.
+    Restored,
+    /// What a voided commit would have brought back.
+    Void,
+    /// A cover's text, in its place.
+    Covered(Cover),
+    /// Nothing: it is behind a cover whose text stands elsewhere, or which has none.
+    Behind(Cover),
 }
 
 /// A call of a reply, with its result.
@@ -85,14 +104,27 @@ impl<'a> Entry<'a> {
         matches!(self.item().content, Content::Reply { .. })
     }
 
-    /// Whether it stands for itself: not behind a cover, and not brought in by a commit.
-    pub fn is_original(&self) -> bool {
-        self.item().owner.is_none() && !matches!(self.item().content, Content::Prompt { commit: Some(_), .. })
+    /// What it is, as things stand.
+    pub fn stands(&self) -> Stands {
+        let owner = self.item().owner.map(|owner| &self.view.commits[owner]);
+        match (owner.and_then(|owner| Some((owner.kind?, owner.anchor))), &self.item().content) {
+            (Some((cover, anchor)), _) if anchor == Some(self.index) && cover != Cover::Rewind => {
+                Stands::Covered(cover)
+            }
+            (Some((cover, _)), _) => Stands::Behind(cover),
+            (None, Content::Reply { .. }) => Stands::Reply,
+            (None, Content::Prompt { origin, .. }) => match origin {
+                Origin::Said => Stands::Said,
+                Origin::Beside => Stands::Beside,
+                Origin::Commit(_) if self.view.exists(self.index) => Stands::Restored,
+                Origin::Commit(_) => Stands::Void,
+            },
+        }
     }
 
-    /// Whether a compaction's summary, or another cover's text, stands here.
-    pub fn is_cover(&self) -> bool {
-        self.item().owner.is_some_and(|owner| self.view.commits[owner].anchor == Some(self.index))
+    /// Whether it stands for itself: not behind a cover, and not brought in by a commit.
+    pub fn is_original(&self) -> bool {
+        matches!(self.stands(), Stands::Said | Stands::Beside | Stands::Reply)
     }
 
     /// What was said here, whatever is shown of it.
@@ -129,7 +161,7 @@ impl<'a> Entry<'a> {
     }
 
     fn is_taken_back(&self) -> bool {
-        self.item().owner.is_some_and(|owner| self.view.commits[owner].text.as_ref().is_some_and(Vec::is_empty))
+        self.stands() == Stands::Behind(Cover::Rewind)
     }
 
     fn item(&self) -> &'a Item {

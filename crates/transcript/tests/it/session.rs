@@ -113,7 +113,9 @@ impl Session {
             }
             Op::Clear(at) => {
                 let results = self.pick_calls(at);
-                self.commit(Act::Clear { results, trigger: Trigger::Auto })
+                // Of several the newest has what was written down of them.
+                let digest = (results.len() > 1).then(|| format!("[cleared] {} results", results.len()));
+                self.commit(Act::Clear { results, trigger: Trigger::Auto, digest })
             }
             Op::CacheEdit(at) => match self.log.tip().cloned() {
                 Some(anchor) => {
@@ -127,6 +129,7 @@ impl Session {
                 self.commit(Act::Snip { uuids, marker: "[snipped]".into() })
             }
             Op::Collapse(a, b) => match self.span(a, b) {
+                Some((line, last)) if line == last => self.commit(Act::Strip { line, text: "[image]".into() }),
                 Some((first, last)) => {
                     let summary = format!("[collapsed {first} to {last}]");
                     self.commit(Act::Collapse { first, last, summary })

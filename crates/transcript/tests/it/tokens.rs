@@ -45,7 +45,7 @@ fn the_count_starts_from_what_the_api_reported() {
     log.append(said(6, Some(5), results(&["b", "c"])));
     let full = log.view().tally().count();
     assert_eq!(full, after_reply + 3_000);
-    let clear = Act::Clear { results: vec!["a".into()], trigger: Trigger::Auto };
+    let clear = Act::Clear { results: vec!["a".into()], trigger: Trigger::Auto, digest: None };
     let reason = Reason { freed: Some(990), ..Reason::default() };
     log.append(said(7, None, Body::Commit(Commit { act: clear, reason })));
     assert_eq!(log.view().tally().count(), full - 990);

@@ -3,9 +3,10 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use transcript::line::{Body, Line, Source};
+use transcript::view::{Cover, Stands};
 use transcript::{Id, Log};
 
-use crate::session::{Session, bytes, ops};
+use crate::session::{Op, Session, bytes, ops};
 
 /// The log as if a commit had never been written: without its line and, for a compaction, its summary.
 fn without(lines: &[Line], commit: &Id) -> Log {
@@ -79,4 +80,44 @@ fn an_undone_restore_holds_no_place() {
     let restore = session.commits[0].clone();
     session.undo(restore);
     assert_eq!(bytes(&session.log).len(), 1, "{:?}", bytes(&session.log));
+}
+
+/// MICRO-7: what was written down before a clearing stands where the newest result stood, survives the file, and goes with
+/// the clearing.
+#[test]
+fn what_was_written_down_stands_where_the_newest_result_stood() {
+    let index = crate::session::some_index();
+    let reply = Op::Reply { text: "look".into(), calls: 2, split: false, thinking: false, usage: false };
+    let said = [Op::Say("go".into()), reply, Op::Result(index, "one".into()), Op::Result(index, "two".into())];
+    let mut session = Session::of(&said);
+    let whole = bytes(&session.log);
+    session.happen(&Op::Clear(vec![index, index]));
+    let commit = session.commits.last().unwrap().clone();
+    let shown: Vec<Vec<String>> = session
+        .log
+        .view()
+        .visible()
+        .map(|entry| entry.calls().map(|call| call.shown.result_text()).collect())
+        .collect();
+    assert!(shown[1].iter().any(|text| text == "[cleared] 2 results"), "{shown:?}");
+    session.undo(commit);
+    assert_eq!(bytes(&session.log), whole);
+}
+
+/// LOG-6: what an item is, said once: by whom, or behind which cover.
+#[test]
+fn an_item_says_what_it_is() {
+    let reply = || Op::Reply { text: "yes".into(), calls: 0, split: false, thinking: false, usage: false };
+    let said = [Op::Attach("rules".into()), Op::Say("go".into()), reply(), Op::CompactAll, Op::Restore("file".into())];
+    let mut session = Session::of(&said);
+    let stands = |session: &Session| -> Vec<Stands> {
+        let view = session.log.view();
+        view.entries(0..view.len()).map(|entry| entry.stands()).collect()
+    };
+    let behind = Stands::Behind(Cover::Compact);
+    assert_eq!(stands(&session), [Stands::Covered(Cover::Compact), behind, behind, Stands::Restored]);
+    for commit in session.commits.clone() {
+        session.undo(commit);
+    }
+    assert_eq!(stands(&session), [Stands::Beside, Stands::Said, Stands::Reply, Stands::Void]);
 }

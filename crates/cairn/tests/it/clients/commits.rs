@@ -200,7 +200,7 @@ fn claude_code_steps_over_our_other_commits() {
             let one = Replacement { tool_use_id: CALL.into(), replacement: "[kept in a file]".into() };
             said.commit(Act::Spill { replacements: vec![one] });
         }),
-        ("clear", |said| said.commit(Act::Clear { results: vec![CALL.into()], trigger: Trigger::Auto })),
+        ("clear", |said| said.commit(Act::Clear { results: vec![CALL.into()], trigger: Trigger::Auto, digest: None })),
         ("snip", |said| {
             let uuids = said.lines[..2].to_vec();
             said.commit(Act::Snip { uuids, marker: "[removed]".into() });
