@@ -110,6 +110,12 @@ pub(crate) fn home() -> Option<PathBuf> {
     HOME.get().map(PathBuf::from)
 }
 
+/// This program, to be run again as a guard. On Linux the running one is meant, also after an update has replaced its file.
+pub(crate) fn program() -> Option<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { Some(running) } else { std::env::current_exe().ok() }
+}
+
 /// The working directory, symbolic links followed.
 #[expect(clippy::disallowed_methods, reason = "the one place where the working directory is read")]
 pub(crate) fn directory() -> anyhow::Result<PathBuf> {

@@ -20,6 +20,10 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything is read or started: a guard is to cost nothing.
+    if std::env::args_os().nth(1).is_some_and(|first| first == tools::guard::ARGUMENT) {
+        return tools::guard::main();
+    }
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

@@ -140,6 +140,7 @@ pub(crate) async fn agent(
     parts.system.clone_from(&args.system_prompt);
     parts.appended.clone_from(&args.append_system_prompt);
     parts.user_home.clone_from(&place.user_home);
+    parts.guard = env::program();
     parts.limits.max_rounds = args.max_turns;
     parts.approver = approver;
     parts.listener = listener;

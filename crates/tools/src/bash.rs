@@ -5,10 +5,9 @@
 //! they were written. A command that prints without end is drained and costs a fixed amount of memory: its beginning
 //! and its end are kept.
 //!
-//! No process outlives the call: when the shell has ended, timed out or was cancelled, everything left in its process
-//! group is stopped. The one way out is deliberate: a process that leaves the group itself (`setsid`) runs on. A command
-//! that is meant to run on is started in the background, where it is one of the session's [`Jobs`](crate::Jobs); it does
-//! not move the working directory.
+//! No process outlives the call: when the shell has ended, timed out or was cancelled, everything it started is stopped
+//! by its [guard](crate::guard), also what left its group or its session. A command that is meant to run on is started
+//! in the background, where it is one of the session's [`Jobs`](crate::Jobs); it does not move the working directory.
 //!
 //! API keys of model providers are taken out of the environment. Whether a command may run is not decided here.
 
@@ -104,13 +103,13 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     let directory = existing_directory(scope, &mut notes);
     let report = match report_file(scope) {
         Ok(report) => report,
-        Err(error) => return not_started(&error),
+        Err(error) => return Output::failed(format!("The command could not be started: {error}.")),
     };
     let timeout = limit(input).unwrap_or(TIMEOUT).min(LONGEST);
     let script = format!("{}\n{}", reporting(&report), input.command);
-    let process = match process::start(&script, &directory) {
+    let process = match process::start(&script, &directory, scope.guard()) {
         Ok(process) => process,
-        Err(error) => return not_started(&error),
+        Err(trouble) => return Output::failed(trouble.to_string()),
     };
     let mut printed = Capture::default();
     let ended = process.watch(timeout, scope.cancel(), |bytes| printed.push(bytes)).await;
@@ -119,14 +118,14 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     }
     match ended {
         Ok(ended) => output(ended, &printed.text(), timeout, notes),
-        Err(error) => Output::failed(format!("The command was lost: {error}.")),
+        Err(trouble) => Output::failed(trouble.to_string()),
     }
 }
 
 fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
     let mut notes = Vec::new();
     let directory = existing_directory(scope, &mut notes);
-    match scope.jobs().start(&input.command, &directory, limit(input)) {
+    match scope.jobs().start(&input.command, &directory, limit(input), scope.guard()) {
         Ok(id) => {
             let text = format!(
                 "Running in the background as {id}. TaskOutput shows what it prints, TaskStop stops it; it does not \
@@ -139,12 +138,8 @@ fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
             running.len(),
             running.join(", ")
         )),
-        Err(NotStarted::Io(error)) => not_started(&error),
+        Err(NotStarted::Trouble(trouble)) => Output::failed(trouble.to_string()),
     }
-}
-
-fn not_started(error: &dyn std::error::Error) -> Output {
-    Output::failed(format!("The command could not be started: {error}."))
 }
 
 /// How long the call lets the command run, if it says so.

@@ -1,14 +1,13 @@
 //! Jobs: commands that run in the background.
 //!
-//! A job is a shell in a process group of its own and one task that stays with it: the task reads what is printed, sees
-//! the end, and ends then itself. It holds nothing of the scope, so the jobs of a session are gone when its last
-//! [`Scope`](crate::Scope) is: dropping them ends the tasks, and a task that is dropped kills its group.
+//! A job is a shell below a guard of its own and one task that stays with it: the task reads what is printed, sees the
+//! end, and ends then itself. It holds nothing of the scope, so the jobs of a session are gone when its last
+//! [`Scope`](crate::Scope) is: dropping them ends the tasks, and a task that is dropped kills all that its shell started.
 //!
 //! What is printed waits in bounded memory until someone looks, and is then handed out once. How many jobs run at the
 //! same time, and how many that have ended are remembered, is limited. A job is not restarted, moved to the
 //! foreground or given input, and nobody is woken by its end.
 
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::process::{self, End, Ended, exit_code};
+use crate::process::{self, End, Ended, Trouble, exit_code};
 
 mod unread;
 
@@ -80,7 +79,7 @@ pub(crate) enum NotStarted {
     /// So many run already.
     TooMany { running: Vec<String> },
     /// There was no shell.
-    Io(io::Error),
+    Trouble(Trouble),
 }
 
 #[derive(Debug, Default)]
@@ -141,14 +140,20 @@ impl Jobs {
     }
 
     /// Starts a command and returns its id.
-    pub(crate) fn start(&self, command: &str, directory: &Path, limit: Option<Duration>) -> Result<String, NotStarted> {
+    pub(crate) fn start(
+        &self,
+        command: &str,
+        directory: &Path,
+        limit: Option<Duration>,
+        guard: Option<&Path>,
+    ) -> Result<String, NotStarted> {
         let mut known = self.known();
         known.forget();
         let running: Vec<String> = known.entries.iter().filter(|entry| entry.runs()).map(Entry::id).collect();
         if running.len() >= RUNNING {
             return Err(NotStarted::TooMany { running });
         }
-        let process = process::start(command, directory).map_err(NotStarted::Io)?;
+        let process = process::start(command, directory, guard).map_err(NotStarted::Trouble)?;
         known.started += 1;
         let id = format!("bash_{}", known.started);
         let unread = Arc::new(Mutex::new(Unread::default()));
@@ -159,6 +164,9 @@ impl Jobs {
         let task = tokio::spawn(async move {
             let limit = limit.unwrap_or(Duration::MAX);
             let ended = process.watch(limit, &stop, |bytes| lock(&unread).push(bytes)).await;
+            if let Err(trouble) = &ended {
+                lock(&unread).push(trouble.to_string().as_bytes());
+            }
             told.send_replace(Status::of(ended));
         });
         known.entries.push(Entry { handle, _task: AbortOnDropHandle::new(task) });
@@ -234,7 +242,7 @@ impl Handle {
 }
 
 impl Status {
-    fn of(ended: io::Result<Ended>) -> Self {
+    fn of(ended: Result<Ended, Trouble>) -> Self {
         let state = match &ended {
             Ok(Ended { end: End::Exited(status), .. }) => JobState::Exited { code: exit_code(*status) },
             Ok(Ended { end: End::TimedOut, .. }) => JobState::TimedOut,

@@ -8,6 +8,7 @@
 //! - [`Tool`] is what the engine sees; [`Typed`] is what most tools are written as.
 //! - [`Scope`] is where tools run: directories, what was read so far, and how to stop.
 //! - [`Jobs`] are the commands that run in the background of a scope.
+//! - [`guard`] is the program below which commands run.
 //! - [`run_all`] runs the calls of one reply: read-only ones at the same time, the others one by one in order.
 //!
 //! The disk is reached through the files crate alone; the network, the clock and the environment not at all.
@@ -16,8 +17,10 @@ mod bash;
 mod edit;
 mod glob;
 mod grep;
+pub mod guard;
 mod input;
 mod jobs;
+mod order;
 pub mod permission;
 mod process;
 mod read;

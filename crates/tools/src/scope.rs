@@ -31,6 +31,7 @@ struct Places {
     extra: Vec<PathBuf>,
     temporary: PathBuf,
     home: Option<PathBuf>,
+    guard: Option<PathBuf>,
     readable: Option<Arc<Readable>>,
 }
 
@@ -47,7 +48,7 @@ impl Scope {
         let memory = Memory { directory: project.clone(), seen: HashMap::new() };
         let temporary = temporary.as_ref().to_owned();
         Self {
-            places: Arc::new(Places { project, extra: Vec::new(), temporary, home: None, readable: None }),
+            places: Arc::new(Places { project, extra: Vec::new(), temporary, home: None, guard: None, readable: None }),
             memory: Arc::new(Mutex::new(memory)),
             jobs: Arc::new(Jobs::default()),
             cancel: CancellationToken::new(),
@@ -65,6 +66,12 @@ impl Scope {
     #[must_use]
     pub fn with_home(self, home: PathBuf) -> Self {
         self.with_places(|places| places.home = Some(home))
+    }
+
+    /// Names the program that is a [guard](crate::guard). Without one, commands are held by their process group alone.
+    #[must_use]
+    pub fn with_guard(self, guard: PathBuf) -> Self {
+        self.with_places(|places| places.guard = Some(guard))
     }
 
     /// Keeps files from being found by Grep and Glob, which read more than the path they are given.
@@ -99,6 +106,7 @@ impl Scope {
             extra: now.extra.clone(),
             temporary: now.temporary.clone(),
             home: now.home.clone(),
+            guard: now.guard.clone(),
             readable: now.readable.clone(),
         };
         change(&mut places);
@@ -114,6 +122,11 @@ impl Scope {
     /// The commands that run in the background. Whoever keeps a clone of this keeps them running.
     pub fn jobs(&self) -> &Arc<Jobs> {
         &self.jobs
+    }
+
+    /// The program that is a guard.
+    pub(crate) fn guard(&self) -> Option<&Path> {
+        self.places.guard.as_deref()
     }
 
     /// The project's directory.

@@ -8,6 +8,7 @@ mod it {
     mod changes;
     mod definitions;
     mod edit;
+    mod guard;
     mod jobs;
     mod permission;
     mod place;

@@ -26,6 +26,7 @@ use tools::permission::{Mode, Rules as PermissionRules};
 use transcript::price::Prices;
 use transcript::window::{Window, WindowHints};
 
+use crate::env;
 use crate::exit::Code;
 use crate::out::{show, show_part};
 use crate::span::{Span, bold, cyan, dim, green, one_line, red};
@@ -178,6 +179,7 @@ impl Stage {
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?;
         let mut parts = Parts::new(Arc::new(model), MODEL);
         parts.max_tokens = MAX_TOKENS;
+        parts.guard = env::program();
         parts.layers = layers;
         parts.sections = vec![rules(&Rules {
             variant: Variant::Private,

@@ -65,3 +65,44 @@ fn a_killed_session_has_lost_nothing_and_resumes() {
         assert_eq!(stage.simulator.report().totals.refused, 0, "kill {seed}");
     }
 }
+
+/// A model that starts a daemon, a job and a command, all of which refuse to end.
+const STUBBORN: &str = r#"
+    [[rule]]
+    name = "the command"
+    when = { visible = "as bash_1" }
+    call = [{ tool = "Bash", input = { command = "trap '' TERM HUP; touch started; sleep {{ vars.mark }}; sleep {{ vars.mark }}" } }]
+    [[rule]]
+    name = "the job"
+    call = [{ tool = "Bash", input = { command = "trap '' TERM HUP; (setsid sleep {{ vars.mark }} &) ; sleep {{ vars.mark }}; true", run_in_background = true } }]
+"#;
+
+/// BUDGET-3, TOOL-1: killed without warning, a session leaves no process behind, also none that left it on purpose.
+#[test]
+fn a_killed_session_leaves_no_process() {
+    let mark = format!("3000.{}01", std::process::id());
+    let stage = Stage::new(&STUBBORN.replace("{{ vars.mark }}", &mark));
+    let mut child = stage.cairn().args(["-p", "go", "--allowedTools", "Bash"]).stdout(Stdio::null()).spawn().unwrap();
+    until("the command runs", || stage.project().join("started").exists() && running(&mark).len() >= 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("all are gone", || running(&mark).is_empty());
+}
+
+/// Looks until it is so, for ten seconds at most.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("not within ten seconds: {what}");
+}
+
+/// The processes that sleep for as long as marked, and those that wait for them.
+fn running(mark: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let commands = processes.map(|process| std::fs::read(process.path().join("cmdline")).unwrap_or_default());
+    commands.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).filter(|line| line.contains(mark)).collect()
+}

@@ -45,6 +45,8 @@ pub struct Parts {
     pub directories: Vec<PathBuf>,
     /// What `~` stands for.
     pub user_home: Option<PathBuf>,
+    /// The program that is a [guard](tools::guard) for commands; without one their process group is all that is ended.
+    pub guard: Option<PathBuf>,
     /// Sections of the system prompt that belong to the session, such as the rules of its memory.
     pub sections: Vec<String>,
     /// In place of our own system prompt.
@@ -76,6 +78,7 @@ impl Parts {
             tools: tools::standard(),
             directories: Vec::new(),
             user_home: None,
+            guard: None,
             sections: Vec::new(),
             system: None,
             appended: None,
@@ -157,13 +160,16 @@ impl Parts {
     /// Where the tools run. What a rule keeps from being read, searches do not find.
     pub(super) fn scope(&self, session: &Session) -> Scope {
         let rules = self.policy.rules.clone();
-        let scope = Scope::new(session.directory(), session.path().with_extension(""))
+        let mut scope = Scope::new(session.directory(), session.path().with_extension(""))
             .with_directories(self.directories.clone())
             .with_readable(Arc::new(move |path| may_read(&rules, path)));
-        match &self.user_home {
-            Some(home) => scope.with_home(home.clone()),
-            None => scope,
+        if let Some(home) = &self.user_home {
+            scope = scope.with_home(home.clone());
         }
+        if let Some(guard) = &self.guard {
+            scope = scope.with_guard(guard.clone());
+        }
+        scope
     }
 }
 

@@ -96,11 +96,23 @@ async fn a_child_in_the_background_neither_hangs_the_call_nor_outlives_it() {
 }
 
 #[tokio::test]
-async fn one_who_leaves_the_group_on_purpose_runs_on_but_does_not_hang_the_call() {
-    let place = Place::new();
+async fn without_a_guard_one_who_leaves_the_group_runs_on_but_does_not_hang_the_call() {
+    let place = Place::unguarded();
     let said = place.done("Bash", command("setsid sleep 3.007 & echo done")).await;
     assert_eq!(said, "done");
     assert!(is_running("3.007"));
+}
+
+#[tokio::test]
+async fn without_a_guard_the_group_is_ended_with_the_shell() {
+    let place = Place::unguarded();
+    let said = place.done("Bash", command("sleep 1000.011 & echo done")).await;
+    assert_eq!(said, "done\n[processes that were still running in the background were stopped]");
+    let stubborn = "trap '' TERM; (sleep 1000.011; sleep 1000.011) & sleep 1000.011; sleep 1000.011";
+    assert!(place.failed("Bash", limited(stubborn, 300)).await.starts_with("Timed out"));
+    assert!(!is_running("1000.011"));
+    assert_eq!(place.failed("Bash", command("kill -9 $$")).await, "Exit code 137 (ended by signal 9)");
+    assert!(place.failed("Bash", command("a\0b")).await.contains("could not be started"));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tools::{Call, Job, JobState, Output, Scope, run_all, standard};
 use transcript::block::Outcome;
 
-use super::place::{Place, is_running, marked};
+use super::place::{Place, guard, is_running, marked};
 
 /// How often is looked before a test gives up: ten seconds in all.
 const LOOKS: usize = 1000;
@@ -212,15 +212,15 @@ async fn stopping_all_jobs_leaves_no_process_and_no_task() {
     place.done("Bash", background("echo up; sleep 2000.007")).await;
     place.done("Bash", background("trap '' TERM; echo up; sleep 2000.007; sleep 2000.007")).await;
     place.done("Bash", background("exit 5")).await;
-    // One who leaves the group on purpose runs on; the pipe it holds is not waited for.
-    place.done("Bash", background("setsid sleep 3.008 & echo up")).await;
+    // One who leaves the group on purpose is ended too.
+    place.done("Bash", background("setsid sleep 2000.008 & echo up")).await;
     for id in ["bash_1", "bash_2", "bash_4"] {
         once_it_prints(&place, id).await;
     }
     place.done("TaskOutput", to_its_end("bash_3")).await;
     place.done("TaskOutput", to_its_end("bash_4")).await;
     place.scope.jobs().stop_all().await;
-    assert!(!is_running("2000.007"));
+    assert!(!is_running("2000.007") && !is_running("2000.008"));
     let states: Vec<JobState> = place.scope.jobs().list().iter().map(|job| job.state).collect();
     let exited = |code| JobState::Exited { code: Some(code) };
     assert_eq!(states, [JobState::Stopped, JobState::Stopped, exited(5), exited(0)]);
@@ -231,7 +231,7 @@ async fn stopping_all_jobs_leaves_no_process_and_no_task() {
 #[tokio::test]
 async fn dropping_the_last_handle_of_a_scope_kills_its_jobs() {
     let place = Place::new();
-    let scope = Scope::new(&place.root, place.scope.temporary());
+    let scope = Scope::new(&place.root, place.scope.temporary()).with_guard(guard());
     let clone = scope.clone().with_home("/".into()).with_cancel(tokio_util::sync::CancellationToken::new());
     call_in(&scope, "Bash", background("trap '' TERM; (sleep 2000.009; true) & sleep 2000.009")).await;
     until(|| is_running("2000.009")).await;

@@ -18,8 +18,15 @@ impl Place {
         let directory = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(directory.path()).unwrap().join("project");
         std::fs::create_dir(&root).unwrap();
-        let scope = Scope::new(&root, directory.path().join("temporary"));
+        let scope = Scope::new(&root, directory.path().join("temporary")).with_guard(guard());
         Self { scope, root, _directory: directory }
+    }
+
+    /// The same, without a guard for commands.
+    pub(crate) fn unguarded() -> Self {
+        let mut place = Self::new();
+        place.scope = Scope::new(&place.root, place.scope.temporary());
+        place
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -56,6 +63,11 @@ impl Place {
         assert_eq!(output.outcome, Outcome::Failed, "{}", output.text());
         output.text()
     }
+}
+
+/// The program below which commands run.
+pub(crate) fn guard() -> PathBuf {
+    env!("CARGO_BIN_EXE_guard").into()
 }
 
 /// Makes a pipe with a name.

@@ -1,0 +1,115 @@
+//! A shell without a guard: its process group is what is watched and ended.
+//!
+//! Whoever leaves the group on purpose (`setsid`) runs on, and so does all of it when we are killed.
+
+use std::io;
+use std::time::Duration;
+
+use process_wrap::tokio::ChildWrapper;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{AFTER_EXIT, End, Ended, GRACE, LAST_WORDS, LOOK, Pipe};
+
+/// The longest description of a process in `/proc`.
+const STAT: u64 = 8 * 1024;
+
+/// Stays with a shell until it has ended, and all its group with it.
+pub(super) async fn watch<P: FnMut(&[u8])>(
+    mut child: Box<dyn ChildWrapper>,
+    group: Group,
+    mut output: Pipe<P>,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> io::Result<Ended> {
+    // `inner`: the wait of the wrapper would also wait for orphans where we are their new parent (process 1).
+    let child = child.inner_mut();
+    let end = tokio::select! {
+        status = child.wait() => End::Exited(status?),
+        () = sleep(limit) => End::TimedOut,
+        () = cancel.cancelled() => End::Cancelled,
+        never = output.drain_on() => match never {},
+    };
+    let mut stopped_others = false;
+    if let End::Exited(_) = end {
+        let _ = timeout(AFTER_EXIT, output.drain()).await;
+        // One who has just closed the pipe is about to end.
+        stopped_others = timeout(LAST_WORDS, group.gone()).await.is_err();
+    }
+    if group.is_alive() {
+        group.signal(Signal::TERM);
+        tokio::select! {
+            _ = timeout(GRACE, group.gone()) => {}
+            never = output.drain_on() => match never {},
+        }
+        group.signal(Signal::KILL);
+    }
+    let _ = timeout(LAST_WORDS, output.drain()).await;
+    // Killed if it had not ended by itself, so this is short; it leaves no zombie.
+    child.wait().await?;
+    group.release();
+    Ok(Ended { end, stopped_others })
+}
+
+/// A process group that is killed with us.
+pub(super) struct Group {
+    leader: Option<Pid>,
+}
+
+impl Group {
+    pub(super) fn led_by(leader: Option<u32>) -> io::Result<Self> {
+        let leader = leader.and_then(|id| Pid::from_raw(id.cast_signed()));
+        let leader = leader.ok_or_else(|| io::Error::other("the shell ended before it began"))?;
+        Ok(Self { leader: Some(leader) })
+    }
+
+    fn is_alive(&self) -> bool {
+        self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok() && has_living(leader))
+    }
+
+    /// Waits until nobody is left.
+    async fn gone(&self) {
+        while self.is_alive() {
+            sleep(LOOK).await;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.leader {
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+
+    /// Nothing is left to kill, and the number may soon be someone else's.
+    fn release(mut self) {
+        self.leader = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Whether a group has a member that is not a zombie. Orphans stay zombies where process 1 does not clean up after
+/// others, as in many containers. Where processes cannot be looked at, they are taken to live.
+fn has_living(group: Pid) -> bool {
+    let Ok(processes) = files::list("/proc") else { return true };
+    let numbers = processes.iter().filter_map(|entry| entry.name.to_str()?.parse::<u32>().ok());
+    let mut looked = false;
+    for number in numbers {
+        let Ok(stat) = files::read(format!("/proc/{number}/stat"), STAT) else { continue };
+        looked = true;
+        let stat = String::from_utf8_lossy(&stat.bytes);
+        // `number (name) state parent group …`, where the name may hold anything.
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let (state, member_of) = (fields.next(), fields.nth(1));
+        let is_member = member_of.and_then(|id| id.parse().ok()) == Some(group.as_raw_nonzero().get());
+        if is_member && !matches!(state, Some("Z" | "X")) {
+            return true;
+        }
+    }
+    !looked
+}

@@ -1,0 +1,82 @@
+//! A shell below a guard: we say what to run and when to end, the guard sees to the rest and tells how it went.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use process_wrap::tokio::ChildWrapper;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{End, Ended, LAST_WORDS, Pipe, Trouble};
+use crate::order::{END, Order, Report};
+
+/// How long a guard may take to end everything: longer than it gives those it asks and those it kills together.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A guard that was started. Dropping it closes the socket, and that ends everything below it.
+pub(super) struct Guarded {
+    child: Box<dyn ChildWrapper>,
+    socket: BufReader<UnixStream>,
+    order: Order,
+}
+
+/// A socket for a guard to be started with, and our end of it.
+pub(super) fn socket() -> io::Result<(OwnedFd, UnixStream)> {
+    let (ours, its) = UnixStream::pair()?;
+    let its = its.into_std()?;
+    its.set_nonblocking(false)?;
+    Ok((its.into(), ours))
+}
+
+impl Guarded {
+    pub(super) fn new(child: Box<dyn ChildWrapper>, socket: UnixStream, order: Order) -> Self {
+        Self { child, socket: BufReader::new(socket), order }
+    }
+
+    /// Stays with it until nothing is left below it.
+    pub(super) async fn watch<P: FnMut(&[u8])>(
+        mut self,
+        mut output: Pipe<P>,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Ended, Trouble> {
+        let mut line = serde_json::to_vec(&self.order).map_err(io::Error::other)?;
+        line.push(b'\n');
+        self.socket.write_all(&line).await?;
+        let mut report = Vec::new();
+        let stopped = tokio::select! {
+            read = self.socket.read_until(b'\n', &mut report) => { read?; None }
+            () = sleep(limit) => Some(End::TimedOut),
+            () = cancel.cancelled() => Some(End::Cancelled),
+            never = output.drain_on() => match never {},
+        };
+        if stopped.is_some() {
+            let _ = self.socket.write_all(&[END]).await;
+            tokio::select! {
+                read = timeout(PATIENCE, self.socket.read_until(b'\n', &mut report)) => { let _ = read; }
+                never = output.drain_on() => match never {},
+            }
+        }
+        let _ = timeout(LAST_WORDS, output.drain()).await;
+        // It has nothing left to do, unless it hangs, and then nobody can help it.
+        drop(self.socket);
+        if timeout(PATIENCE, self.child.inner_mut().wait()).await.is_err() {
+            self.child.start_kill()?;
+        }
+        let report = serde_json::from_slice(&report).map_err(|_| io::Error::other("its guard was killed"))?;
+        match report {
+            Report::NotStarted { error, code } => {
+                Err(Trouble::NotStarted(code.map_or_else(|| io::Error::other(error), io::Error::from_raw_os_error)))
+            }
+            Report::Ended { status, others } => {
+                let end = stopped.unwrap_or(End::Exited(ExitStatus::from_raw(status)));
+                Ok(Ended { end, stopped_others: others && stopped.is_none() })
+            }
+        }
+    }
+}
