@@ -69,6 +69,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output_format: OutputFormat,
 
+    /// What comes on stdin: text for the prompt, or messages, one JSON object a line, each a turn.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) input_format: InputFormat,
+
+    /// With text: tell what happens on stderr, also where no terminal is.
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
     /// With stream-json: also print pieces of replies as they arrive.
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
@@ -113,6 +121,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
+    /// The same as --permission-mode bypassPermissions, and stronger.
+    #[arg(long)]
+    pub(crate) dangerously_skip_permissions: bool,
+
     /// Text in place of the system prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,
@@ -128,6 +140,24 @@ pub(crate) struct RunArgs {
     /// One more settings file, or settings as JSON; stronger than the others.
     #[arg(long, value_name = "FILE_OR_JSON", value_hint = ValueHint::FilePath)]
     pub(crate) settings: Option<String>,
+}
+
+impl RunArgs {
+    /// The mode that is asked for, in whichever words.
+    pub(crate) fn mode(&self) -> Option<PermissionMode> {
+        let all = self.dangerously_skip_permissions.then_some(PermissionMode::BypassPermissions);
+        all.or(self.permission_mode)
+    }
+}
+
+/// What comes on stdin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// Text that is added to the prompt.
+    #[default]
+    Text,
+    /// One JSON object a line: the user's messages, in the order they come. Implies --print.
+    StreamJson,
 }
 
 /// How an answer is printed.

@@ -12,7 +12,7 @@ pub(crate) mod session;
 pub(crate) mod simulate;
 pub(crate) mod stats;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, InputFormat};
 use crate::exit::Code;
 use crate::repl;
 use std::io::IsTerminal;
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),
         Some(Command::Reference(args)) => reference::run(&args),
-        None if args.run.print => print::run(&args.run).await,
+        None if args.run.print || args.run.input_format == InputFormat::StreamJson => print::run(&args.run).await,
         None if repl::terminal_is_capable() && !args.run.plain => repl::run(&args.run).await,
         // A pipe on stdin asks once, as with -p; a terminal that cannot be redrawn gets plain lines.
         None if !std::io::stdin().is_terminal() && !args.run.plain => print::run(&args.run).await,

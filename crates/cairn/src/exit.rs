@@ -21,8 +21,14 @@ pub(crate) enum Code {
     Refused = 6,
     /// A file or a session could not be read or written.
     Files = 7,
+    /// The terminal has gone.
+    HungUp = 129,
     /// Interrupted from the keyboard.
     Interrupted = 130,
+    /// Nobody read what was printed.
+    Unread = 141,
+    /// Ended from outside.
+    Terminated = 143,
 }
 
 /// What each means.
@@ -35,7 +41,10 @@ pub(crate) const ALL: &[(Code, &str)] = &[
     (Code::Limit, "a limit was reached"),
     (Code::Refused, "refused by the model or its server"),
     (Code::Files, "a file or session could not be read or written"),
+    (Code::HungUp, "the terminal was closed"),
     (Code::Interrupted, "interrupted"),
+    (Code::Unread, "nobody reads stdout"),
+    (Code::Terminated, "ended by a signal"),
 ];
 
 /// What `--help` says about them.

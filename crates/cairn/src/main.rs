@@ -1,6 +1,7 @@
 //! The binary: arguments, environment, terminal and exit codes. Everything worth a test elsewhere lives elsewhere.
 
 mod args;
+mod closing;
 mod commands;
 mod env;
 mod error;

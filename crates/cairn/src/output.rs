@@ -1,26 +1,37 @@
 //! What a headless run prints: text, one JSON object, or one a line.
 //!
-//! The JSON shapes are those of Claude Code's `--output-format`, so that scripts written for it work here.
+//! The JSON shapes are those of Claude Code's `--output-format`, so that scripts written for it work here; `lines` has
+//! those of events.
+
+mod lines;
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use engine::Event;
 use engine::agent::{End, Turn};
 use engine::run::Ending;
+use engine::{Event, World};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use transcript::price::Prices;
 
-use crate::args::OutputFormat;
+use crate::args::{OutputFormat, RunArgs};
+use crate::closing::Closed;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::span::{bold, dim, green, one_line, red};
 
-/// Prints events and the result of a headless run.
+/// Prints the events and the results of a headless run.
 #[derive(Debug)]
 pub(crate) struct Output {
     format: OutputFormat,
+    /// Whether pieces of replies are printed as they come.
     partial: bool,
+    /// Whether a person is told what happens.
+    watched: bool,
+    directory: PathBuf,
     state: Mutex<State>,
 }
 
@@ -28,154 +39,172 @@ pub(crate) struct Output {
 struct State {
     session: String,
     model: String,
+    /// What is said of the session before each turn, once it was said.
+    init: Option<Value>,
     denials: Vec<Value>,
+    /// What all turns cost, as far as prices are known.
+    cost: Option<f64>,
+    /// When the request went out that is under way.
+    asked: Option<Instant>,
+    /// How long the model was waited for in this turn.
+    waited: Duration,
 }
 
-/// What is known of a run beside its turn.
+/// What is known of a turn beside it.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
     /// What tokens cost.
     pub(crate) prices: &'a Prices,
     /// How long it took.
-    pub(crate) took: std::time::Duration,
+    pub(crate) took: Duration,
+    /// What ended the program, if something did.
+    pub(crate) closed: Option<Closed>,
 }
 
 impl Output {
-    /// A printer for a format.
-    pub(crate) fn new(format: OutputFormat, partial: bool) -> Self {
-        Self { format, partial, state: Mutex::default() }
+    /// For a run with these arguments in this directory.
+    pub(crate) fn new(args: &RunArgs, directory: &Path) -> Self {
+        Self {
+            format: args.output_format,
+            partial: args.include_partial_messages,
+            watched: args.verbose || out::stderr().is_terminal(),
+            directory: directory.to_owned(),
+            state: Mutex::default(),
+        }
     }
 
     /// Shows an event.
-    pub(crate) fn event(&self, event: &Event, cwd: &std::path::Path) {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Event::SessionStarted { session, model, .. } = event {
-            state.session.clone_from(session);
-            state.model.clone_from(model);
-        }
-        if let Event::ToolDenied { id, tool, input, .. } = event {
-            state.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
-        }
+    pub(crate) fn event(&self, event: &Event) {
+        let mut state = self.state();
+        state.heard(event);
         match self.format {
-            OutputFormat::Text => self.progress(event),
-            OutputFormat::Json => {}
+            OutputFormat::Text if self.watched => progress(event),
+            OutputFormat::Text | OutputFormat::Json => {}
             OutputFormat::StreamJson => {
-                if let Some(line) = self.stream_line(event, &state.session, cwd) {
-                    print_line(&line);
+                let Some(line) = lines::of(event, &self.directory, self.partial) else { return };
+                if let Event::SessionStarted { .. } = event {
+                    state.init = Some(line.clone());
                 }
+                print_line(line, &state.session);
             }
         }
     }
 
-    /// What happens, one line each, for a person who watches.
-    fn progress(&self, event: &Event) {
-        if !out::stderr().is_terminal() {
-            return;
-        }
-        match event {
-            Event::ToolEnded { tool, output, .. } => {
-                let failed = output.outcome == transcript::Outcome::Failed;
-                let mark = if failed { red("✗ ") } else { green("✓ ") };
-                talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
-            }
-            Event::ToolStarted { tool, input, .. } if tool == "Bash" => {
-                let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
-                talk!([dim(&format!("  $ {command}"))]);
-            }
-            Event::Retrying { attempt, after, why } => {
-                talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
-            }
-            Event::Warning(text) => out::warn(text),
-            _ => {
-                if let Some(text) = crate::told::of_layers(event) {
-                    talk!([dim(&text)]);
-                }
-            }
+    /// A further turn begins.
+    pub(crate) fn again(&self) {
+        let state = self.state();
+        if let (OutputFormat::StreamJson, Some(init)) = (self.format, &state.init) {
+            print_line(init.clone(), &state.session);
         }
     }
 
-    fn stream_line(&self, event: &Event, session: &str, cwd: &std::path::Path) -> Option<Value> {
-        let line = match event {
-            Event::SessionStarted { model, tools, mode, .. } => json!({
-                "type": "system", "subtype": "init", "session_id": session, "cwd": cwd, "model": model,
-                "tools": tools, "permissionMode": mode, "mcp_servers": [], "slash_commands": [],
-            }),
-            Event::Replied { reply } => json!({
-                "type": "assistant", "session_id": session, "parent_tool_use_id": null,
-                "message": {
-                    "id": reply.id, "type": "message", "role": "assistant", "model": reply.model,
-                    "content": reply.blocks, "stop_reason": reply.stop, "stop_sequence": null, "usage": reply.usage,
-                },
-            }),
-            Event::ToolEnded { id, output, .. } => {
-                let result = transcript::Block::tool_result(id, &output.content, output.outcome);
-                json!({
-                    "type": "user", "session_id": session, "parent_tool_use_id": null,
-                    "message": {"role": "user", "content": [result]},
-                })
-            }
-            Event::Text(text) if self.partial => json!({
-                "type": "stream_event", "session_id": session, "parent_tool_use_id": null,
-                "event": {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
-            }),
-            Event::Thinking(text) if self.partial => json!({
-                "type": "stream_event", "session_id": session, "parent_tool_use_id": null,
-                "event": {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": text}},
-            }),
-            Event::Retrying { attempt, after, why } => json!({
-                "type": "system", "subtype": "api_retry", "session_id": session,
-                "attempt": attempt, "retry_delay_ms": after.as_millis(), "error": why,
-            }),
-            Event::Compacted { before, after, .. } => json!({
-                "type": "system", "subtype": "compact_boundary", "session_id": session,
-                "compact_metadata": {"trigger": "auto", "pre_tokens": before, "post_tokens": after},
-            }),
-            Event::Cleared { results, freed, .. } => json!({
-                "type": "system", "subtype": "microcompact_boundary", "session_id": session,
-                "microcompact_metadata": {"results": results, "tokens_saved": freed},
-            }),
-            _ => return None,
-        };
-        Some(line)
+    /// Prints a line that is no event's, as it is.
+    pub(crate) fn line(&self, line: &Value) {
+        let _state = self.state(); // one at a time
+        let _ = data!("{line}");
     }
 
-    /// Prints the result and says how the program ends.
+    /// Prints the result of a turn and says how the program would end with it.
     pub(crate) fn result(&self, turn: &Turn, facts: &Facts<'_>) -> Code {
-        let (subtype, code, trouble) = verdict(&turn.end);
-        let state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let cost = facts.prices.of(&state.model).map(|price| price.cost(&turn.usage));
-        match self.format {
-            OutputFormat::Text => {
-                if !turn.text.trim().is_empty() && code != Code::Interrupted {
-                    let _ = data!("{}", turn.text.trim_end()); // whoever has gone needs no answer
-                }
-                if let Some(trouble) = trouble {
-                    let error = match &turn.end {
-                        End::Failed(error) => anyhow::Error::from(error.clone()),
-                        _ => anyhow::anyhow!(trouble),
-                    };
-                    crate::error::print(&error);
-                }
-            }
-            OutputFormat::Json | OutputFormat::StreamJson => print_line(&json!({
-                "type": "result",
-                "subtype": subtype,
-                "is_error": code != Code::Success,
-                "duration_ms": facts.took.as_millis(),
-                "num_turns": turn.rounds,
-                "result": if code == Code::Success { turn.text.as_str() } else { trouble.as_deref().unwrap_or_default() },
-                "session_id": state.session,
-                "total_cost_usd": cost,
-                "usage": turn.usage,
-                "permission_denials": state.denials,
-            })),
+        let (subtype, code, trouble) = verdict(&turn.end, facts.closed);
+        if facts.closed == Some(Closed::Unread) {
+            return code;
         }
-        code
+        let mut state = self.state();
+        let cost = facts.prices.of(&state.model).map(|price| price.cost(&turn.usage));
+        state.cost = cost.map(|cost| state.cost.unwrap_or_default() + cost);
+        let denials = std::mem::take(&mut state.denials);
+        let waited = std::mem::take(&mut state.waited);
+        let printed = match self.format {
+            OutputFormat::Text => print_text(turn, trouble),
+            OutputFormat::Json | OutputFormat::StreamJson => {
+                let mut line = json!({
+                    "type": "result",
+                    "subtype": subtype,
+                    "is_error": code != Code::Success,
+                    "duration_ms": facts.took.as_millis(),
+                    "duration_api_ms": waited.as_millis(),
+                    "num_turns": turn.rounds,
+                    "result": if code == Code::Success { &turn.text } else { trouble.as_ref().unwrap_or(&turn.text) },
+                    "session_id": state.session,
+                    "total_cost_usd": state.cost,
+                    "usage": turn.usage,
+                    "permission_denials": denials,
+                });
+                if let Some(trouble) = trouble {
+                    line["errors"] = json!([trouble]);
+                }
+                print_line(line, &state.session)
+            }
+        };
+        if printed { code } else { Code::Unread }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl State {
+    fn heard(&mut self, event: &Event) {
+        match event {
+            Event::SessionStarted { session, model, .. } => {
+                self.session.clone_from(session);
+                self.model.clone_from(model);
+            }
+            Event::ToolDenied { id, tool, input, .. } => {
+                self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
+            }
+            Event::RequestSent { .. } => self.asked = Some(Instant::now()),
+            Event::Replied { .. } | Event::TurnEnded { .. } => {
+                self.waited += self.asked.take().map(|asked| asked.elapsed()).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What happens, one line each, for a person who watches.
+fn progress(event: &Event) {
+    match event {
+        Event::ToolEnded { tool, output, .. } => {
+            let failed = output.outcome == transcript::Outcome::Failed;
+            let mark = if failed { red("✗ ") } else { green("✓ ") };
+            talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
+        }
+        Event::ToolStarted { tool, input, .. } if tool == "Bash" => {
+            let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
+            talk!([dim(&format!("  $ {command}"))]);
+        }
+        Event::Retrying { attempt, after, why } => {
+            talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
+        }
+        Event::Warning(text) => out::warn(text),
+        _ => {
+            if let Some(text) = crate::told::of_layers(event) {
+                talk!([dim(&text)]);
+            }
+        }
+    }
+}
+
+/// The answer on stdout, what went wrong on stderr. Says whether somebody reads.
+fn print_text(turn: &Turn, trouble: Option<String>) -> bool {
+    let answer = turn.text.trim_end();
+    let wanted = !answer.trim().is_empty() && !matches!(turn.end, End::Cancelled);
+    let printed = !wanted || data!("{answer}").is_ok();
+    if let Some(trouble) = trouble {
+        let error = match &turn.end {
+            End::Failed(error) => anyhow::Error::from(error.clone()),
+            _ => anyhow::anyhow!(trouble),
+        };
+        crate::error::print(&error);
+    }
+    printed
+}
+
 /// How a turn's end is called, which code it gives, and what a person is told if it went wrong.
-fn verdict(end: &End) -> (&'static str, Code, Option<String>) {
+fn verdict(end: &End, closed: Option<Closed>) -> (&'static str, Code, Option<String>) {
     let limit = |subtype, text: &str| (subtype, Code::Limit, Some(text.to_owned()));
     match end {
         End::Ended(Ending::Answered) => ("success", Code::Success, None),
@@ -190,7 +219,10 @@ fn verdict(end: &End) -> (&'static str, Code, Option<String>) {
         End::Ended(Ending::Refused) => {
             ("error_refused", Code::Refused, Some("the model declined to answer".to_owned()))
         }
-        End::Cancelled => ("error_interrupted", Code::Interrupted, Some("interrupted".to_owned())),
+        End::Cancelled => {
+            let closed = closed.unwrap_or(Closed::Interrupted);
+            ("error_during_execution", closed.code(), Some(closed.words().to_owned()))
+        }
         End::Failed(error) => ("error_during_execution", Code::of_provider(error), Some(error.to_string())),
         End::NoRoom(why) => ("error_window_full", Code::Limit, Some(why.clone())),
         End::NotWritten(error) => {
@@ -200,7 +232,9 @@ fn verdict(end: &End) -> (&'static str, Code, Option<String>) {
     }
 }
 
-/// One JSON line. A reader that went away is no error of ours.
-fn print_line(value: &Value) {
-    let _ = data!("{value}");
+/// One JSON line, with the names every line carries. Says whether somebody reads.
+fn print_line(mut line: Value, session: &str) -> bool {
+    line["session_id"] = json!(session);
+    line["uuid"] = json!(World::real().fresh_id());
+    data!("{line}").is_ok()
 }

@@ -40,6 +40,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
+use crate::closing::Closing;
 use crate::exit::Code;
 use crate::out::{self, show};
 use crate::setup::{Place, Ready};
@@ -74,7 +75,8 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let first = args.prompt.clone();
     let mut repl = Repl::new(args.clone(), place, wires, ready);
     let terminal = terminal::Raw::enter()?;
-    let mut closing = terminal::Closing::watch()?;
+    let mut closing = Closing::watch_all()?;
+    let mut code = Code::Success;
     let mut keys = EventStream::new();
     let mut tick = tokio::time::interval(TICK);
     repl.greet(&warnings);
@@ -82,7 +84,12 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         repl.submit(&first).await?;
     }
     while !repl.talk.leaving {
-        repl.draw()?;
+        if repl.draw().is_err() {
+            // There is no screen any more: what is under way still ends properly.
+            code = Code::HungUp;
+            repl.leave();
+            break;
+        }
         tokio::select! {
             input = keys.next() => match input {
                 Some(Ok(input)) => repl.input(input).await?,
@@ -108,14 +115,20 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                 }
                 repl.turn_ended(ended)?;
             }
-            () = closing.wanted() => repl.leave(),
+            closed = closing.wanted() => {
+                code = closed.code();
+                repl.leave();
+            }
             _ = tick.tick(), if repl.working.is_some() => repl.ticks += 1,
         }
     }
-    repl.screen.clear()?;
+    let _ = repl.screen.clear(); // one that has gone needs no clearing
     drop(terminal);
-    repl.close().await;
-    Ok(Code::Success)
+    tokio::select! {
+        () = repl.close() => Ok(code),
+        // Told again, it leaves at once.
+        closed = closing.wanted() => Ok(closed.code()),
+    }
 }
 
 /// A turn under way; the agent comes back with its end.

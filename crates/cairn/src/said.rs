@@ -7,15 +7,16 @@ use transcript::Block;
 /// The largest picture that is sent along.
 const PICTURE_LIMIT: u64 = 3_750_000;
 
-/// Kinds of pictures, by their first bytes.
-const PICTURES: [(&str, &[u8]); 4] =
-    [("image/png", b"\x89PNG"), ("image/jpeg", b"\xff\xd8\xff"), ("image/gif", b"GIF8"), ("image/webp", b"RIFF")];
-
 /// Text, with every picture it names by path (after `@`, or as an absolute path, as terminals paste them) before it.
 pub(crate) fn said(text: &str, directory: &Path) -> Vec<Block> {
-    let mut blocks: Vec<Block> = words(text).filter_map(|word| picture(&word, directory)).collect();
+    let mut blocks = pictures(text, directory);
     blocks.push(Block::text(text));
     blocks
+}
+
+/// The pictures a text names.
+pub(crate) fn pictures(text: &str, directory: &Path) -> Vec<Block> {
+    words(text).filter_map(|word| picture(&word, directory)).collect()
 }
 
 /// Words that could be paths; quoted ones are taken whole.
@@ -34,7 +35,7 @@ fn picture(word: &str, directory: &Path) -> Option<Block> {
         return None;
     }
     let file = files::read(directory.join(path), PICTURE_LIMIT).ok()?;
-    let (kind, _) = PICTURES.iter().find(|(_, magic)| file.bytes.starts_with(magic))?;
+    let kind = tools::picture(&file.bytes)?;
     use base64::Engine;
     Some(Block::image(kind, &base64::engine::general_purpose::STANDARD.encode(&file.bytes)))
 }

@@ -122,7 +122,7 @@ pub(crate) async fn agent(
     let mut plan = Plan::new(place, &settings);
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(&settings);
     parts.sections = plan.sections();
-    parts.policy.mode = args.permission_mode.map_or(parts.policy.mode, Into::into);
+    parts.policy.mode = args.mode().map_or(parts.policy.mode, Into::into);
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
     parts.policy.rules.allow.extend(rules(&plan.prepare())?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);

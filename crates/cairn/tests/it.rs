@@ -17,6 +17,8 @@ mod clients;
 mod docs;
 #[path = "it/edges.rs"]
 mod edges;
+#[path = "it/ends.rs"]
+mod ends;
 #[path = "it/headless.rs"]
 mod headless;
 #[path = "it/kills.rs"]
@@ -27,6 +29,8 @@ mod recall;
 mod sdk;
 #[path = "it/sessions.rs"]
 mod sessions;
+#[path = "it/stream.rs"]
+mod stream;
 #[path = "it/terminal.rs"]
 mod terminal;
 #[path = "it/terminal_asking.rs"]

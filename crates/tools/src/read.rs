@@ -232,7 +232,8 @@ impl Page {
     }
 }
 
-fn picture(head: &[u8]) -> Option<&'static str> {
+/// The kind of picture a file is, by its first bytes.
+pub fn picture(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),

@@ -1,61 +1,173 @@
-//! `cairn -p`: one turn without a terminal.
+//! `cairn -p`: turns without a terminal. One for the prompt, or one for each message that comes on stdin.
+//!
+//! Whatever ends the program before its work is done ends the turn first: see [`crate::closing`].
 
-use std::io::{IsTerminal, Read};
+mod input;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engine::permission::Nobody;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use transcript::Block;
 
-use crate::args::RunArgs;
+use crate::args::{InputFormat, OutputFormat, RunArgs};
+use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out;
 use crate::output::{Facts, Output};
-use crate::said::said;
-use crate::setup::{self, Place};
+use crate::said;
+use crate::setup::{self, Place, Ready};
+use input::Line;
 
-/// The most that is read from a pipe.
-const PIPE_LIMIT: u64 = 10_000_000;
-
-/// Runs one turn and prints its answer.
+/// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
-    let said = said(&prompt(args)?, &place.directory);
-    let output = Arc::new(Output::new(args.output_format, args.include_partial_messages));
-    let listener = {
-        let (output, place) = (output.clone(), place.clone());
-        Arc::new(move |event| output.event(&event, &place.directory))
-    };
-    let mut ready = setup::agent(args, &place, Arc::new(Nobody), listener).await?;
-    for warning in &ready.warnings {
-        out::warn(warning);
+    match args.input_format {
+        InputFormat::Text => once(args).await,
+        InputFormat::StreamJson => each_line(args).await,
     }
-    let cancel = CancellationToken::new();
-    let on_interrupt = cancel.clone();
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            on_interrupt.cancel();
-        }
-    });
-    let started = tokio::time::Instant::now();
-    let turn = ready.agent.turn(said, &cancel).await;
-    ready.agent.close().await;
-    Ok(output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed() }))
 }
 
-/// The prompt, with what comes from a pipe before it.
-fn prompt(args: &RunArgs) -> anyhow::Result<String> {
-    let prompt = args.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.is_empty());
-    let mut piped = Vec::new();
-    if !std::io::stdin().is_terminal() {
-        std::io::stdin().lock().take(PIPE_LIMIT + 1).read_to_end(&mut piped)?;
-        anyhow::ensure!(
-            piped.len() as u64 <= PIPE_LIMIT,
-            "more than {PIPE_LIMIT} bytes on stdin: give a file's path instead"
-        );
+/// A session that nobody watches.
+struct Headless {
+    ready: Ready,
+    output: Arc<Output>,
+    closing: Closing,
+}
+
+impl Headless {
+    /// The code instead, where the program is to end before it has begun.
+    async fn open(args: &RunArgs, place: &Place) -> anyhow::Result<Result<Self, Code>> {
+        let mut closing = Closing::watch_all()?;
+        let output = Arc::new(Output::new(args, &place.directory));
+        let listener = {
+            let output = output.clone();
+            Arc::new(move |event| output.event(&event))
+        };
+        let ready = tokio::select! {
+            ready = setup::agent(args, place, Arc::new(Nobody), listener) => ready?,
+            closed = closing.wanted() => return Ok(Err(closed.code())),
+        };
+        for warning in &ready.warnings {
+            out::warn(warning);
+        }
+        Ok(Ok(Self { ready, output, closing }))
     }
-    let piped = String::from_utf8_lossy(&piped);
+}
+
+/// One turn for the prompt and what comes from a pipe.
+async fn once(args: &RunArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    let said = prompt(args, &place).await?;
+    let mut session = match Headless::open(args, &place).await? {
+        Ok(session) => session,
+        Err(code) => return Ok(code),
+    };
+    let cancel = CancellationToken::new();
+    let started = tokio::time::Instant::now();
+    let (mut agent, prices) = (session.ready.agent, session.ready.prices);
+    let work = async {
+        let turn = agent.turn(said, &cancel).await;
+        agent.close().await;
+        turn
+    };
+    Ok(match session.closing.or_done(&cancel, work).await {
+        Ok((turn, closed)) => session.output.result(&turn, &Facts { prices: &prices, took: started.elapsed(), closed }),
+        Err(closed) => closed.code(),
+    })
+}
+
+/// The prompt, with what comes from a pipe before it. Only pictures that the prompt names are sent along: a pipe's text
+/// may be anybody's.
+async fn prompt(args: &RunArgs, place: &Place) -> anyhow::Result<Vec<Block>> {
+    let prompt = args.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.is_empty());
+    let piped = input::piped(prompt.is_some()).await?;
     let texts: Vec<&str> =
         [piped.trim(), prompt.unwrap_or_default()].into_iter().filter(|text| !text.is_empty()).collect();
     anyhow::ensure!(!texts.is_empty(), "nothing to ask: give a prompt, as in  cairn -p 'what does this project do?'");
-    Ok(texts.join("\n\n"))
+    let mut blocks = said::pictures(prompt.unwrap_or_default(), &place.directory);
+    blocks.push(Block::text(texts.join("\n\n")));
+    Ok(blocks)
+}
+
+/// A turn for each message that comes on stdin, one after the other. The end of the input ends no turn: what has come is
+/// done first.
+async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
+    anyhow::ensure!(
+        args.output_format == OutputFormat::StreamJson,
+        "--input-format stream-json needs --output-format stream-json"
+    );
+    let place = Place::from_env()?;
+    let Headless { ready, output, mut closing } = match Headless::open(args, &place).await? {
+        Ok(session) => session,
+        Err(code) => return Ok(code),
+    };
+    let mut agent = ready.agent;
+    let mut lines = input::lines();
+    let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
+    let (mut turns, mut code) = (0, Code::Success);
+    loop {
+        let Some(said) = queue.pop_front() else {
+            tokio::select! {
+                line = lines.recv() => match line {
+                    Some(line) => take(line?, &mut queue, None, &output),
+                    None => break,
+                },
+                closed = closing.wanted() => {
+                    code = closed.code();
+                    break;
+                }
+            }
+            continue;
+        };
+        if turns > 0 {
+            output.again();
+        }
+        turns += 1;
+        let (cancel, started) = (CancellationToken::new(), tokio::time::Instant::now());
+        let mut closed: Option<Closed> = None;
+        let turn = {
+            let work = agent.turn(said, &cancel);
+            tokio::pin!(work);
+            loop {
+                tokio::select! {
+                    turn = &mut work => break turn,
+                    Some(line) = lines.recv() => take(line?, &mut queue, Some(&cancel), &output),
+                    why = closing.wanted() => match closed.replace(why) {
+                        None => cancel.cancel(),
+                        Some(_) => return Ok(why.code()),
+                    },
+                }
+            }
+        };
+        code = output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed });
+        if closed.is_some() || code == Code::Unread {
+            break;
+        }
+    }
+    agent.close().await;
+    Ok(code)
+}
+
+/// Does what a line of the input asks for; `turn` stops the turn under way.
+fn take(line: Line, queue: &mut VecDeque<Vec<Block>>, turn: Option<&CancellationToken>, output: &Output) {
+    let (id, answer) = match line {
+        Line::Said(blocks) => return queue.push_back(blocks),
+        Line::Other => return,
+        Line::Asked { id, what } if what == "interrupt" => {
+            if let Some(turn) = turn {
+                turn.cancel();
+            }
+            (id, Ok(json!({"still_queued": []})))
+        }
+        Line::Asked { id, what } => (id, Err(format!("cairn does not know the control request {what:?}"))),
+    };
+    let response = match answer {
+        Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
+        Err(error) => {
+            json!({"subtype": "error", "request_id": id, "error": error, "error_code": "unsupported_request"})
+        }
+    };
+    output.line(&json!({"type": "control_response", "response": response}));
 }

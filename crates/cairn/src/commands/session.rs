@@ -191,27 +191,30 @@ fn read(place: &Place, name: &str) -> anyhow::Result<Record> {
 
 fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
     let sessions = place.home.sessions(&place.directory)?;
-    let rows: Vec<(String, String, u64, String)> = sessions
-        .iter()
-        .map(|session| (session.id.clone(), when(session), session.len, first_words(&session.path)))
-        .collect();
     if as_json {
-        let row = |(id, modified, bytes, title): &(String, String, u64, String)| json!({"id": id, "modified": modified, "bytes": bytes, "title": title});
-        data!("{}", rows.iter().map(row).collect::<Value>())?;
-    } else if rows.is_empty() {
+        let row = |session: &SessionFile| {
+            let modified = written(session).map(|time| format!("{time:.0}")).unwrap_or_default();
+            json!({"id": session.id, "modified": modified, "bytes": session.len, "title": first_words(&session.path)})
+        };
+        data!("{}", sessions.iter().map(row).collect::<Value>())?;
+    } else if sessions.is_empty() {
         talk!("No sessions in {} yet.", place.directory.display());
-    } else {
-        for (id, modified, bytes, title) in rows {
-            data!([cyan(&id), "  ", dim(&modified), format!("  {:>7}  {title}", size(bytes))])?;
-        }
+    }
+    for session in sessions.iter().filter(|_| !as_json) {
+        let rest = format!("  {:>7}  {}", size(session.len), first_words(&session.path));
+        data!([cyan(&session.id), "  ", dim(&when(session)), rest])?;
     }
     Ok(())
 }
 
-/// When a session was last written.
+/// When a session was last written, by the clock on the wall.
 pub(crate) fn when(session: &SessionFile) -> String {
-    let modified = session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
-    modified.map(|time| format!("{time:.0}")).unwrap_or_default()
+    let local = written(session).map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
+    local.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}
+
+fn written(session: &SessionFile) -> Option<jiff::Timestamp> {
+    session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok())
 }
 
 /// What the user said first, from the beginning of a file that may be long.

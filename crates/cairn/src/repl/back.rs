@@ -52,7 +52,7 @@ impl Conversation {
                 continue; // nothing was said in it
             }
             let id = &session.id[..session.id.len().min(8)];
-            let about = format!("{}  {id}", when(&session));
+            let about = format!("{}  {id}", crate::commands::session::when(&session));
             choices.push(Choice { label, about });
             ids.push(session.id);
         }
@@ -255,11 +255,4 @@ impl Conversation {
             }
         }
     }
-}
-
-/// When a session was last written, by the clock on the wall.
-fn when(session: &engine::home::SessionFile) -> String {
-    let modified = session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
-    let local = modified.map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
-    local.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }

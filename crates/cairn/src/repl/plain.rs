@@ -17,6 +17,7 @@ use super::conversation::{Conversation, Face, Wires};
 use super::first_line;
 use super::turns::{is_shell, trouble};
 use crate::args::RunArgs;
+use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::said::said;
@@ -35,7 +36,8 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     let talk = Conversation::new(args.clone(), place, wires, ready, Face::Lines);
     let interrupt = signal(SignalKind::interrupt())?;
-    let mut plain = Plain { talk, input: lines(), interrupt, events, questions };
+    let closing = Closing::watch()?;
+    let mut plain = Plain { talk, input: lines(), interrupt, closing, closed: None, events, questions };
     let mut next = args.prompt.clone();
     while !plain.talk.leaving {
         let line = match next.take() {
@@ -50,7 +52,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     if let Some(agent) = plain.talk.agent.take() {
         super::put_away(agent).await;
     }
-    Ok(Code::Success)
+    Ok(plain.closed.map_or(Code::Success, Closed::code))
 }
 
 /// Lines as they are typed. They are read by a thread of its own, which nobody has to wait for in the end.
@@ -79,6 +81,9 @@ struct Plain {
     input: mpsc::UnboundedReceiver<String>,
     /// Ctrl-C. It is listened to all the time: what is asked for each time anew misses what comes in between.
     interrupt: Signal,
+    closing: Closing,
+    /// What ended the program, if something did.
+    closed: Option<Closed>,
     events: mpsc::UnboundedReceiver<Event>,
     questions: mpsc::UnboundedReceiver<(Question, oneshot::Sender<Answer>)>,
 }
@@ -95,7 +100,17 @@ impl Plain {
                 show!();
                 None
             }
+            why = self.closing.wanted() => {
+                self.close(why);
+                None
+            }
         }
+    }
+
+    /// The program is to end.
+    fn close(&mut self, why: Closed) {
+        self.talk.leaving = true;
+        self.closed = Some(why);
     }
 
     /// What was typed: a command, a shell escape, or words for the model.
@@ -155,6 +170,10 @@ impl Plain {
                 Some((question, reply)) = self.questions.recv() => self.ask(&question, reply, &cancel).await,
                 ended = &mut work => break ended,
                 _ = self.interrupt.recv() => cancel.cancel(),
+                why = self.closing.wanted() => {
+                    self.close(why);
+                    cancel.cancel();
+                }
             }
         };
         self.talk.agent = Some(agent);
@@ -182,6 +201,10 @@ impl Plain {
             line = self.input.recv() => line.unwrap_or_default(),
             _ = self.interrupt.recv() => {
                 show!();
+                return cancel.cancel();
+            }
+            why = self.closing.wanted() => {
+                self.close(why);
                 return cancel.cancel();
             }
         };

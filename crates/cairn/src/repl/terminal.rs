@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use crate::out::stdout;
 
 /// Columns and lines of a terminal that does not say.
@@ -37,27 +35,5 @@ impl Drop for Raw {
         let _ = write!(out, "\x1b[?2004l\x1b[?25h");
         let _ = out.flush();
         let _ = crossterm::terminal::disable_raw_mode();
-    }
-}
-
-/// Signals that ask the program to end: from `kill`, or from a window that was closed.
-#[derive(Debug)]
-pub(crate) struct Closing {
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl Closing {
-    /// Begins to listen.
-    pub(crate) fn watch() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
-    }
-
-    /// Returns when one has come.
-    pub(crate) async fn wanted(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
-        }
     }
 }

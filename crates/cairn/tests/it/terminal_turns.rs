@@ -208,7 +208,7 @@ fn a_signal_restores_the_terminal() {
     let stage = Stage::new(READER);
     let mut terminal = Terminal::start(&stage);
     Command::new("kill").arg(terminal.process().to_string()).status().unwrap();
-    assert_eq!(terminal.ended(), 0);
+    assert_eq!(terminal.ended(), 143);
     assert!(terminal.is_cooked() && !terminal.emulated().bracketed_paste());
 }
 

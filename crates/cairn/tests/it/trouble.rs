@@ -200,7 +200,7 @@ fn an_interrupt_leaves_a_valid_transcript() {
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let result = lines.map_while(Result::ok).last().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(result.contains("error_interrupted"), "{result}");
+    assert!(result.contains("error_during_execution"), "{result}");
     let ran = run(stage.cairn().args(["-p", "go on", "--continue"]));
     assert_eq!(ran.stdout, "Hello there, friend.\n");
     let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();

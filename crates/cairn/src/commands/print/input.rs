@@ -1,0 +1,183 @@
+//! What comes on stdin: text for a prompt, or messages, one JSON object a line.
+//!
+//! Both are read by a thread of their own, which nobody waits for: a pipe that stays open holds up neither the end of
+//! the program nor, where there is a prompt already, its beginning.
+
+use std::io::{BufRead, IsTerminal, Read};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use transcript::Block;
+
+use crate::out;
+
+/// The most that is read from a pipe.
+const PIPE_LIMIT: usize = 10_000_000;
+/// The longest line of the input.
+const LINE_LIMIT: u64 = 64_000_000;
+/// How long a prompt waits for the first byte of a pipe. Programs that are started by others often inherit one that
+/// nobody ever writes to.
+const FIRST_BYTE: Duration = Duration::from_secs(3);
+
+/// What a line of the input says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Line {
+    /// The user's words.
+    Said(Vec<Block>),
+    /// Something is asked of the program itself.
+    Asked {
+        /// What the answer is to name.
+        id: String,
+        /// What is asked.
+        what: String,
+    },
+    /// Anything else, which means nothing here.
+    Other,
+}
+
+/// The text of the pipe on stdin, if there is one. Where there is a prompt already, a silent pipe is given up.
+pub(super) async fn piped(has_prompt: bool) -> anyhow::Result<String> {
+    if std::io::stdin().is_terminal() {
+        return Ok(String::new());
+    }
+    let (sender, mut pieces) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        let mut piece = vec![0; 64 * 1024];
+        loop {
+            let read = std::io::stdin().lock().read(&mut piece);
+            let end = matches!(read, Ok(0) | Err(_));
+            if sender.send(read.map(|count| piece[..count].to_vec())).is_err() || end {
+                break;
+            }
+        }
+    });
+    let mut text = Vec::new();
+    loop {
+        let next = if has_prompt && text.is_empty() {
+            match tokio::time::timeout(FIRST_BYTE, pieces.recv()).await {
+                Ok(next) => next,
+                Err(_) => {
+                    let seconds = FIRST_BYTE.as_secs();
+                    out::warn(&format!(
+                        "nothing came on stdin for {seconds} s, so it is left out; < /dev/null says so"
+                    ));
+                    return Ok(String::new());
+                }
+            }
+        } else {
+            pieces.recv().await
+        };
+        match next.transpose()? {
+            Some(piece) if !piece.is_empty() => text.extend(piece),
+            _ => return Ok(String::from_utf8_lossy(&text).into_owned()),
+        }
+        anyhow::ensure!(text.len() <= PIPE_LIMIT, "more than {PIPE_LIMIT} bytes on stdin: give a file's path instead");
+    }
+}
+
+/// The lines of stdin as they come.
+pub(super) fn lines() -> mpsc::UnboundedReceiver<anyhow::Result<Line>> {
+    let (sender, lines) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        for number in 1.. {
+            let mut line = Vec::new();
+            let parsed = match stdin.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut line) {
+                Ok(0) => break,
+                Ok(_) if line.trim_ascii().is_empty() => continue,
+                Ok(_) => Line::parse(&line),
+                Err(error) => Err(error.into()),
+            };
+            let parsed = parsed.map_err(|error| error.context(format!("line {number} on stdin cannot be read")));
+            let over = parsed.is_err();
+            if sender.send(parsed).is_err() || over {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    #[serde(rename = "type")]
+    kind: String,
+    message: Option<Message>,
+    #[serde(default)]
+    request_id: String,
+    request: Option<Request>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Value,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    subtype: String,
+}
+
+impl Line {
+    fn parse(line: &[u8]) -> anyhow::Result<Self> {
+        let envelope: Envelope = serde_json::from_slice(line)?;
+        Ok(match (envelope.kind.as_str(), envelope.message, envelope.request) {
+            ("user", Some(message), _) => Self::Said(said(message.content)?),
+            ("user", None, _) => anyhow::bail!("a user's line without a message"),
+            ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, what: request.subtype },
+            _ => Self::Other,
+        })
+    }
+}
+
+/// The blocks of a message. Results of calls are not the user's to give.
+fn said(content: Value) -> anyhow::Result<Vec<Block>> {
+    let blocks = match content {
+        Value::String(text) => vec![Block::text(text)],
+        Value::Array(blocks) => blocks.into_iter().map(Block::from_value).collect(),
+        _ => anyhow::bail!("the content of a message is a text or a list of blocks"),
+    };
+    use transcript::block::Kind;
+    let (mut kept, mut others) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match block.kind() {
+            Kind::Text if block.as_text().is_none_or(|text| text.trim().is_empty()) => {}
+            Kind::Text | Kind::Image | Kind::Document => kept.push(block),
+            other => others.push(format!("{other:?}")),
+        }
+    }
+    anyhow::ensure!(others.is_empty(), "a user's message has text, pictures and documents, not {}", others.join(", "));
+    anyhow::ensure!(!kept.is_empty(), "a user's message without content");
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_other_programs_write_them() {
+        let parse = |line: &str| Line::parse(line.as_bytes());
+        let text =
+            r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":""}"#;
+        assert_eq!(parse(text).unwrap(), Line::Said(vec![Block::text("hi")]));
+        let blocks = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}}"#;
+        assert_eq!(parse(blocks).unwrap(), Line::Said(vec![Block::text("a")]));
+        let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","hooks":null}}"#;
+        assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r1".into(), what: "initialize".into() });
+        for other in [r#"{"type":"keep_alive"}"#, r#"{"type":"control_response","response":{}}"#] {
+            assert_eq!(parse(other).unwrap(), Line::Other);
+        }
+        for wrong in [
+            "hello",
+            "[1]",
+            r#"{"type":"user"}"#,
+            r#"{"type":"user","message":{"content":[]}}"#,
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"x","content":"y"}]}}"#,
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

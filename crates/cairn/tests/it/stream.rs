@@ -1,0 +1,172 @@
+//! Headless runs as scripts for Claude Code start them: messages on stdin, one a line, and the flags they give.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, run};
+
+const SCRIPT: &str = r#"
+    [[rule]]
+    when = { user = "(?P<word>one|two|three)" }
+    say = "You said {{ word }}."
+    [[rule]]
+    when = { user = "wait" }
+    call = [{ tool = "Bash", input = { command = "sleep 1000" } }]
+    [[rule]]
+    when = { user = "write", missing = "tool_used" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/new.txt", content = "tool_used" } }]
+    [[rule]]
+    say = "Done."
+"#;
+
+const FLAGS: [&str; 6] = ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--tools"];
+
+struct Talk {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talk {
+    /// As the SDKs start it: no `-p`, and a flag with its value in one word.
+    fn start(stage: &Stage) -> Self {
+        let mut command = stage.cairn();
+        command.args(FLAGS).args(["default", "--permission-mode=bypassPermissions"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { input: child.stdin.take(), child, lines }
+    }
+
+    fn send(&mut self, line: &Value) {
+        writeln!(self.input.as_ref().unwrap(), "{line}").unwrap();
+    }
+
+    fn say(&mut self, text: &str) {
+        let message = json!({"role": "user", "content": text});
+        self.send(&json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": "default"}));
+    }
+
+    /// Reads until a line of this type comes.
+    fn until(&mut self, kind: &str) -> Value {
+        let lines = self.lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        lines.into_iter().find(|line| line["type"] == kind).unwrap()
+    }
+
+    fn end(mut self) -> (Vec<Value>, Option<i32>) {
+        drop(self.input.take());
+        let rest = self.lines.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        (rest, self.child.wait().unwrap().code())
+    }
+}
+
+/// The end of the input ends no turn: what has come is done first, each message in a turn with a result of its own.
+#[test]
+fn messages_on_stdin_are_turns_in_the_order_they_come() {
+    let stage = Stage::new(SCRIPT);
+    let mut talk = Talk::start(&stage);
+    ["one", "two", "three"].into_iter().for_each(|text| talk.say(text));
+    let (lines, code) = talk.end();
+    assert_eq!(code, Some(0));
+    let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["system", "assistant", "result"].repeat(3));
+    let results: Vec<&str> = lines.iter().filter_map(|line| line["result"].as_str()).collect();
+    assert_eq!(results, ["You said one.", "You said two.", "You said three."]);
+    let session = &lines[0]["session_id"];
+    assert!(session.is_string() && lines.iter().all(|line| line["session_id"] == *session && line["uuid"].is_string()));
+    for key in ["duration_ms", "duration_api_ms", "num_turns", "total_cost_usd"] {
+        assert!(lines[2][key].is_number(), "{key} in {}", lines[2]);
+    }
+    assert!(lines[8]["total_cost_usd"].as_f64() > lines[2]["total_cost_usd"].as_f64(), "what all of it cost");
+    let sent = stage.simulator.requests().pop().unwrap();
+    assert_eq!(sent["messages"].as_array().unwrap().len(), 5, "one conversation");
+}
+
+#[test]
+fn a_message_can_have_blocks() {
+    let stage = Stage::new(SCRIPT);
+    let mut talk = Talk::start(&stage);
+    let picture =
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}});
+    let content = json!([picture, {"type": "text", "text": "three"}]);
+    talk.send(&json!({"type": "user", "message": {"role": "user", "content": content}}));
+    assert_eq!(talk.until("result")["result"], "You said three.");
+    let sent = stage.simulator.requests().pop().unwrap()["messages"][0]["content"].to_string();
+    assert!(sent.contains("image/png"), "{sent}");
+    assert_eq!(talk.end().1, Some(0));
+}
+
+/// What is not understood is answered, also while a turn runs, and named in the answer.
+#[test]
+fn an_interrupt_stops_the_turn_and_other_requests_are_answered() {
+    let stage = Stage::new(SCRIPT);
+    let mut talk = Talk::start(&stage);
+    talk.say("wait");
+    talk.until("assistant");
+    talk.send(&json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "mcp_status"}}));
+    let answer = talk.until("control_response");
+    assert_eq!(
+        (answer["response"]["subtype"].as_str(), &answer["response"]["request_id"]),
+        (Some("error"), &json!("r1"))
+    );
+    assert!(answer["response"]["error"].as_str().unwrap().contains("mcp_status"), "{answer}");
+    talk.say("two");
+    talk.send(&json!({"type": "control_request", "request_id": "r2", "request": {"subtype": "interrupt"}}));
+    assert_eq!(talk.until("control_response")["response"]["subtype"], "success");
+    let stopped = talk.until("result");
+    assert_eq!(
+        (stopped["subtype"].as_str(), stopped["is_error"].as_bool()),
+        (Some("error_during_execution"), Some(true))
+    );
+    assert_eq!(talk.until("result")["result"], "You said two.", "what waited is done");
+    assert_eq!(talk.end().1, Some(0));
+    assert_eq!(stage.simulator.report().totals.refused, 0);
+}
+
+#[test]
+fn input_that_is_no_message_is_named_by_its_line() {
+    let stage = Stage::new(SCRIPT);
+    let path = stage.write("input", "\n{\"type\":\"keep_alive\"}\nhello\n");
+    let ran = run(stage.cairn().args(FLAGS).arg("default").stdin(std::fs::File::open(path).unwrap()));
+    assert!(ran.code == Some(1) && ran.stderr.contains("line 3 on stdin cannot be read"), "{ran:?}");
+    let ran = run(stage.cairn().args(["--input-format", "stream-json"]));
+    assert!(ran.code == Some(1) && ran.stderr.contains("needs --output-format stream-json"), "{ran:?}");
+}
+
+/// As scripts for Claude Code give them.
+#[test]
+fn permissions_can_be_skipped_by_the_long_flag() {
+    let stage = Stage::new(SCRIPT);
+    let ran = run(stage.cairn().args(["-p", "write", "--dangerously-skip-permissions", "--verbose"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"));
+    assert!(stage.project().join("new.txt").exists());
+    assert!(ran.stderr.contains("✓ Write"), "what happens is told: {}", ran.stderr);
+}
+
+/// A pipe that nobody writes to, as programs inherit them, holds up no prompt for long.
+#[test]
+fn a_silent_pipe_is_left_out() {
+    let stage = Stage::new(SCRIPT);
+    let mut command = stage.cairn();
+    let mut child = command.args(["-p", "one"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let silent = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "You said one.\n");
+    drop(silent);
+}
+
+/// A path in what a pipe brings is text, whoever wrote it.
+#[test]
+fn pictures_named_in_a_pipe_are_not_sent() {
+    let stage = Stage::new(SCRIPT);
+    let picture = stage.project().join("secret.png");
+    std::fs::write(&picture, b"\x89PNG\r\n\x1a\n0000").unwrap();
+    let path = stage.write("piped", &format!("look at {0} and @{0}", picture.display()));
+    run(stage.cairn().args(["-p", "one"]).stdin(std::fs::File::open(path).unwrap()));
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(sent.contains("secret.png") && !sent.contains("base64"), "{sent}");
+    run(stage.cairn().args(["-p", "one @secret.png"]));
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(sent.contains("base64"), "{sent}");
+}
