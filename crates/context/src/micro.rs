@@ -13,7 +13,7 @@
 use jiff::SignedDuration;
 use serde::Deserialize;
 use transcript::Id;
-use transcript::commit::CLEARED;
+use transcript::commit::{CLEARED, CallName};
 use transcript::size::Size;
 use transcript::view::{Answered, View};
 use transcript::window::{AutoCompact, Window};
@@ -66,7 +66,7 @@ pub struct Situation<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clear {
     /// Their calls.
-    pub results: Vec<String>,
+    pub results: Vec<CallName>,
     /// Tokens that leave the view.
     pub freed: u64,
     /// The first line whose sent bytes change.
@@ -77,7 +77,7 @@ pub struct Clear {
 
 /// A result that may go.
 struct Old {
-    id: String,
+    call: CallName,
     line: Id,
     item: usize,
     size: Size,
@@ -159,7 +159,7 @@ fn idle(view: &View, now: &Situation<'_>) -> Option<Clear> {
 
 fn clear(old: Vec<Old>, freed: u64, why: String) -> Clear {
     let changes_from = old.last().map(|one| one.line.clone()).unwrap_or_else(|| Id::from(""));
-    let results = old.into_iter().rev().map(|one| one.id).collect();
+    let results = old.into_iter().rev().map(|one| one.call).collect();
     Clear { results, freed, changes_from, why }
 }
 
@@ -170,7 +170,7 @@ fn old(view: &View, young: usize) -> Vec<Old> {
     for (round, entry) in replies.enumerate().skip(young) {
         let clearable = entry.calls().rev().filter(is_clearable);
         old.extend(clearable.map(|call| Old {
-            id: call.id.to_string(),
+            call: call.name(),
             line: entry.line().clone(),
             item: entry.index(),
             size: call.shown.size(),
@@ -197,6 +197,10 @@ mod tests {
     use transcript::commit::{Act, Trigger};
     use transcript::mark::Ttl;
 
+    fn ids(clear: &Clear) -> Vec<&str> {
+        clear.results.iter().map(|call| call.id.as_str()).collect()
+    }
+
     fn situation(pace: &Pace) -> Situation<'_> {
         Situation {
             idle: None,
@@ -221,10 +225,10 @@ mod tests {
         let idle = |minutes| Some(SignedDuration::from_mins(minutes));
         assert_eq!(decide(session.log.view(), &Situation { idle: idle(59), ..situation(&pace) }), None);
         let clear = decide(session.log.view(), &Situation { idle: idle(60), ..situation(&pace) }).unwrap();
-        assert_eq!(clear.results, calls[..3]);
+        assert_eq!(ids(&clear), calls[..3]);
         assert!(clear.why.contains("60 minutes"));
         let none_kept = Situation { idle: idle(90), kept_when_idle: 0, ..situation(&pace) };
-        assert_eq!(decide(session.log.view(), &none_kept).unwrap().results, calls[..7]);
+        assert_eq!(ids(&decide(session.log.view(), &none_kept).unwrap()), calls[..7]);
     }
 
     /// MICRO-4: the provider clears at min(180,000, threshold − 20,000), at least 140,000 or what leaves 40,000, and only
@@ -256,7 +260,7 @@ mod tests {
         let pace = Pace::default();
         let now = Situation { idle: Some(SignedDuration::from_hours(2)), kept_when_idle: 1, ..situation(&pace) };
         let clear = decide(session.log.view(), &now).unwrap();
-        assert_eq!(clear.results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
+        assert_eq!(ids(&clear), calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
         session.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None });
         assert_eq!(decide(session.log.view(), &now), None);
     }
@@ -272,7 +276,7 @@ mod tests {
         assert_eq!(decide(session.log.view(), &situation(&pace)), None, "44,000 tokens are not tight");
         session.call("Bash", 10_000);
         let clear = decide(session.log.view(), &situation(&pace)).unwrap();
-        assert_eq!(clear.results, calls[..11], "those of the three newest replies stay");
+        assert_eq!(ids(&clear), calls[..11], "those of the three newest replies stay");
         assert!((35_000..38_000).contains(&clear.freed), "{}", clear.freed);
         assert!(clear.why.contains("× 8 rounds saves"), "{}", clear.why);
         assert_eq!(clear.changes_from.as_str(), "line-2");

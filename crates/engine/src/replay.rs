@@ -175,7 +175,7 @@ impl<'a> Player<'a> {
         let replacements: Vec<Replacement> = spill::decide(&fresh)
             .iter()
             .map(|spill| Replacement {
-                tool_use_id: spill.id.clone(),
+                call: spill.id.as_str().into(),
                 replacement: spill.replacement(&format!("tool-results/{}.txt", spill.id)),
             })
             .collect();

@@ -2,7 +2,7 @@
 //!
 //! There are only three things a commit can do to the view, whatever layer made it:
 //!
-//! - **rewrite** the content of tool results (spill, clear), named by their tool-use ids;
+//! - **rewrite** the content of tool results (spill, clear), named by the calls they answer;
 //! - **cover** a span of items with something shorter in the place of the first (snip, collapse, strip, compact), or with nothing
 //!   (rewind);
 //! - **add** blocks at its own place (restore).
@@ -62,8 +62,8 @@ pub enum Act {
     },
     /// Results are old and were cleared.
     Clear {
-        /// Their tool-use ids, the oldest first.
-        results: Vec<String>,
+        /// The calls they answer, the oldest first.
+        results: Vec<CallName>,
         /// What set it off.
         #[serde(default)]
         trigger: Trigger,
@@ -155,12 +155,29 @@ impl Act {
     }
 }
 
+/// A call, by name. Some servers give the same id to one call after another, so the reply it stands in is part of the
+/// name. Other programs leave that out: then it is whatever calls had the id when the commit was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CallName {
+    /// The provider's id.
+    pub id: String,
+    /// The line that began the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Id>,
+}
+
+impl<T: Into<String>> From<T> for CallName {
+    fn from(id: T) -> Self {
+        Self { id: id.into(), reply: None }
+    }
+}
+
 /// A spilled result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replacement {
     /// The call it answers.
-    pub tool_use_id: String,
+    pub call: CallName,
     /// The preview.
     pub replacement: String,
 }

@@ -10,7 +10,7 @@ mod aside;
 use std::collections::{HashMap, HashSet};
 
 use crate::block::{Block, Kind};
-use crate::commit::Extent;
+use crate::commit::{Act, Extent};
 use crate::id::Id;
 use crate::line::{Body, Line, Source, Writer};
 use crate::view::{Change, View};
@@ -69,15 +69,40 @@ impl Log {
         change
     }
 
-    /// The newest line of the conversation that was not taken back.
+    /// The newest line of the conversation that stands: not taken back, nor behind a summary. Where none does, the
+    /// summary.
     fn newest_visible(&self) -> Option<Id> {
         let chain = self.lines.iter().rev().filter(|line| !line.sidechain && line.in_chain());
-        chain.filter_map(|line| line.id.as_ref()).find(|id| !self.view.is_taken_back(id)).cloned()
+        let mut ids = chain.clone().filter_map(|line| line.id.as_ref());
+        let stands = |id: &&Id| self.view.has(id) && !self.view.is_hidden(id);
+        let counts = |line: &&Line| {
+            let boundary = match &line.body {
+                Body::User { source: Source::Summary, .. } => line.parent.as_ref(),
+                _ => line.id.as_ref(),
+            };
+            boundary.is_some_and(|boundary| self.view.counts(boundary))
+        };
+        ids.find(stands).or_else(|| chain.clone().find(counts)?.id.as_ref()).cloned()
     }
 
     /// Whether nothing was ever said.
     pub fn is_empty(&self) -> bool {
         newest(&self.lines).is_none()
+    }
+
+    /// The first line of what was sent whose bytes a commit would change; none if it would change none. Tried on a copy,
+    /// so it costs as much as the view is long.
+    pub fn first_change(&self, act: &Act) -> Option<Id> {
+        let mut trial = self.view.clone();
+        trial.try_commit(act);
+        let sent = self.view.seams().answered;
+        let mut after = trial.blocks();
+        let mut before = self.view.blocks().take(sent);
+        let first = before.find(|(_, role, block)| match after.next() {
+            Some((_, new_role, new)) => *role != new_role || !block.is_same(new),
+            None => true,
+        });
+        first.and_then(|(item, _, _)| self.view.line_of(item)).cloned()
     }
 
     /// The lines of messages that a compaction leaves standing, in order.
@@ -166,19 +191,22 @@ fn mark_branches(lines: &[Line], live: &mut [bool]) {
             _ => None,
         })
         .collect();
-    let mut calls: HashSet<&str> = HashSet::new();
+    // The calls of live replies, and those of others: an id that both have says nothing.
+    let (mut calls, mut others): (HashSet<&str>, HashSet<&str>) = Default::default();
+    for line in lines.iter().filter(|line| !line.sidechain) {
+        if let Body::Assistant { id, blocks, .. } = &line.body {
+            let ids = blocks.iter().filter_map(|block| match block.kind() {
+                Kind::ToolUse { id, .. } => Some(&**id),
+                _ => None,
+            });
+            if replies.contains(id) { calls.extend(ids) } else { others.extend(ids) }
+        }
+    }
     for (line, live) in lines.iter().zip(live).filter(|(line, _)| !line.sidechain) {
         match &line.body {
-            Body::Assistant { id, blocks, .. } if replies.contains(id) => {
-                *live = true;
-                calls.extend(blocks.iter().filter_map(|block| match block.kind() {
-                    Kind::ToolUse { id, .. } => Some(&**id),
-                    _ => None,
-                }));
-            }
+            Body::Assistant { id, .. } => *live |= replies.contains(id),
             Body::User { blocks, .. } if !*live => {
-                let answers =
-                    |block: &Block| matches!(block.kind(), Kind::ToolResult { id, .. } if calls.contains(&**id));
+                let answers = |block: &Block| matches!(block.kind(), Kind::ToolResult { id, .. } if calls.contains(&**id) && !others.contains(&**id));
                 *live = blocks.iter().any(answers);
             }
             _ => {}

@@ -52,41 +52,57 @@ pub fn rough(block: &Block) -> u64 {
     tokens.ceil() as u64
 }
 
-/// The running count of a conversation.
+/// The running count of a conversation. It compares what is visible now with what was when the provider last counted it,
+/// so whatever was said, freed or brought back since is counted by what it changed, and an undo counts the other way.
 #[derive(Debug, Clone)]
 pub struct Tally {
     estimator: Estimator,
+    /// What is visible now.
+    visible: Size,
     /// What the newest reply with usage reported: all it read, the prologue included.
     context: Option<u64>,
+    /// What was visible then, the reply included.
+    counted: Size,
     /// Who wrote the newest line. Another program's figures count a prologue that is not ours.
     writer: Option<Writer>,
     /// What that reply will cost when it is read again.
     reply: u64,
     /// Whether the newest reply has told its usage.
     told: bool,
-    /// Said since.
-    since: Size,
-    /// Freed (negative) and brought back (positive) since, in tokens.
-    shifted: i64,
+    /// Whether something else than growing has happened since.
+    disturbed: bool,
+    /// What the prologue has grown by since.
+    prologue_grew: i64,
     /// Tokens of the prologue, by estimate, until a figure contains it.
     prologue: u64,
     /// Evidence: what was predicted for the stretches between replies, and what they turned out to be.
     predicted: f64,
     actual: f64,
     /// The stretch before the newest reply, for the evidence.
-    stretch: Option<(u64, Size, u64)>,
+    stretch: Option<Stretch>,
+}
+
+/// What came between two replies.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    /// What the first had read and written.
+    before: u64,
+    /// What was said then.
+    said: Size,
 }
 
 impl Default for Tally {
     fn default() -> Self {
         Self {
             estimator: Estimator::default(),
+            visible: Size::default(),
             context: None,
+            counted: Size::default(),
             writer: None,
             reply: 0,
             told: true,
-            since: Size::default(),
-            shifted: 0,
+            disturbed: false,
+            prologue_grew: 0,
             prologue: 0,
             predicted: PRIOR_TOKENS,
             actual: PRIOR_TOKENS,
@@ -97,28 +113,39 @@ impl Default for Tally {
 
 impl Tally {
     /// The count of the whole conversation: what the newest reply reported, plus estimates of what came since, less what
-    /// commits freed since.
+    /// was freed since.
     pub fn count(&self) -> u64 {
         let base = self.context.map_or(self.prologue, |context| context + self.reply);
-        let since = self.estimate(self.since);
-        (base + since).saturating_add_signed(self.shifted)
+        let since = self.estimate_change(self.counted, self.visible).ceil() as i64;
+        base.saturating_add_signed(since + self.prologue_grew)
     }
 
     /// The estimate of so much text.
     pub fn estimate(&self, size: Size) -> u64 {
+        self.estimate_change(Size::default(), size).ceil() as u64
+    }
+
+    /// The estimate of what one is more than the other, which may be less.
+    fn estimate_change(&self, before: Size, after: Size) -> f64 {
+        let more = |of: fn(&Size) -> usize| of(&after) as f64 - of(&before) as f64;
+        let (text, result) = (more(|size| size.text_bytes), more(|size| size.result_bytes));
+        let (input, calls) = (more(|size| size.call_bytes), more(|size| size.calls));
+        let media = more(|size| size.media) * MEDIA_TOKENS;
         match self.estimator {
-            Estimator::Rough => {
-                let bytes = (size.text_bytes + size.result_bytes) as f64 / 4.0 + size.call_bytes as f64 / 2.0;
-                (bytes + size.media as f64 * MEDIA_TOKENS).ceil() as u64
-            }
+            Estimator::Rough => (text + result) / 4.0 + input / 2.0 + media,
             Estimator::Fitted => {
                 let ratio = self.actual / self.predicted;
-                let text = size.text_bytes as f64 / per_token(TEXT_BYTES, ratio);
-                let result = size.result_bytes as f64 / per_token(RESULT_BYTES, ratio);
-                let calls = call_tokens(size) * ratio.clamp(0.5, 1.5);
-                (text + result + calls + size.media as f64 * MEDIA_TOKENS).ceil() as u64
+                text / per_token(TEXT_BYTES, ratio)
+                    + result / per_token(RESULT_BYTES, ratio)
+                    + call_tokens(input, calls) * ratio.clamp(0.5, 1.5)
+                    + media
             }
         }
+    }
+
+    /// How much is visible.
+    pub(crate) fn visible(&self) -> Size {
+        self.visible
     }
 
     /// Chooses the estimator.
@@ -141,78 +168,83 @@ impl Tally {
         let tokens = self.of_prologue(prologue);
         if self.context.is_some() {
             // The figure contains the old one.
-            self.shifted += tokens.cast_signed() - self.prologue.cast_signed();
+            self.prologue_grew += tokens.cast_signed() - self.prologue.cast_signed();
+            self.disturbed = true;
         }
         self.prologue = tokens;
     }
 
     /// The next line is by this program. What another one's requests weighed says nothing about its own.
-    pub(crate) fn written_by(&mut self, writer: Writer, visible: Size) {
+    pub(crate) fn written_by(&mut self, writer: Writer) {
         if self.writer.replace(writer).is_some_and(|before| before != writer) {
-            self.forget(visible);
+            self.forget();
         }
     }
 
     /// What was reported counts no more; all that is visible is estimated.
-    pub(crate) fn forget(&mut self, visible: Size) {
+    pub(crate) fn forget(&mut self) {
         (self.context, self.reply, self.stretch) = (None, 0, None);
-        (self.since, self.shifted) = (visible, 0);
+        (self.counted, self.prologue_grew) = (Size::default(), 0);
     }
 
-    /// Something was said on the user's side.
-    pub(crate) fn said(&mut self, size: Size) {
-        self.since += size;
+    /// A part of the view shows more or less than it did.
+    pub(crate) fn shows(&mut self, before: Size, after: Size) {
+        self.visible -= before;
+        self.visible += after;
+    }
+
+    /// A commit changes the view: what comes between two replies is not only what was said.
+    pub(crate) fn disturb(&mut self) {
+        self.disturbed = true;
     }
 
     /// A new reply begins: its usage will tell what the stretch before it was.
     pub(crate) fn replied(&mut self) {
-        self.stretch =
-            self.context.filter(|_| self.shifted == 0 && self.told).map(|context| (context, self.since, self.reply));
+        let mut said = self.visible;
+        self.stretch = self.context.filter(|_| !self.disturbed && self.told).map(|context| {
+            said -= self.counted;
+            Stretch { before: context + self.reply, said }
+        });
         self.told = false;
     }
 
-    /// A part of the newest reply, and the usage as far as it is known by now.
-    pub(crate) fn reply(&mut self, added: Size, usage: Option<Usage>) {
-        let Some(usage) = usage.filter(|usage| usage.context() > 0) else {
-            self.since += added;
-            return;
-        };
+    /// A part of the newest reply, which is visible by now, and the usage as far as it is known. What stands for results
+    /// that are yet to come is no part of what the provider counted.
+    pub(crate) fn reply(&mut self, added: Size, usage: Option<Usage>, unanswered: Size) {
+        let Some(usage) = usage.filter(|usage| usage.context() > 0) else { return };
         if self.told {
             // A further part of the same reply.
             self.reply = usage.output_tokens.max(self.reply + self.estimate(added));
-            return;
+        } else {
+            self.told = true;
+            self.learn(&usage);
+            self.context = Some(usage.context());
+            (self.disturbed, self.prologue_grew) = (false, 0);
+            self.reply = usage.output_tokens.max(self.estimate(added));
         }
-        self.told = true;
-        self.learn(&usage);
-        self.context = Some(usage.context());
-        self.since = Size::default();
-        self.shifted = 0;
-        self.reply = usage.output_tokens.max(self.estimate(added));
+        self.counted = self.visible;
+        self.counted -= unanswered;
     }
 
     /// Compares what was expected of the stretch before this reply with what the provider counted.
     fn learn(&mut self, usage: &Usage) {
-        let Some((context, since, reply)) = self.stretch.take() else { return };
+        let Some(Stretch { before, said }) = self.stretch.take() else { return };
         let ratio = self.actual / self.predicted;
-        let predicted = self.estimate(since) as f64 / ratio;
-        let media = since.media as f64 * MEDIA_TOKENS;
-        let actual = usage.context() as f64 - (context + reply) as f64 - media;
+        let predicted = self.estimate(said) as f64 / ratio;
+        let media = said.media as f64 * MEDIA_TOKENS;
+        let actual = usage.context() as f64 - before as f64 - media;
         // A stretch that is mostly pictures, shrank, or is beyond all likelihood says nothing about text.
         if predicted > 50.0 && actual > 0.0 && (0.3..3.0).contains(&(actual / predicted)) {
             self.predicted += predicted - media;
             self.actual += actual;
         }
     }
-
-    /// A commit took tokens out of the view (negative) or brought some in.
-    pub(crate) fn shift(&mut self, tokens: i64) {
-        self.shifted += tokens;
-    }
 }
 
-fn call_tokens(size: Size) -> f64 {
-    // The flat figure is the mean of real calls; long inputs (a file being written) count by their bytes.
-    (size.call_bytes as f64 / TEXT_BYTES).max(size.calls as f64 * CALL_TOKENS * 0.5)
+/// The flat figure is the mean of real calls; long inputs (a file being written) count by their bytes.
+fn call_tokens(bytes: f64, calls: f64) -> f64 {
+    let (by_bytes, by_calls) = (bytes / TEXT_BYTES, calls * CALL_TOKENS * 0.5);
+    if by_bytes.abs() > by_calls.abs() { by_bytes } else { by_calls }
 }
 
 fn per_token(start: f64, ratio: f64) -> f64 {

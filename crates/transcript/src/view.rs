@@ -8,13 +8,15 @@
 //!
 //! Commits act on items. Of the covers that name an item the newest one that is not void owns it, and the first item a
 //! cover owns shows the cover's text in its place. Items behind a cover are still represented by it, so a later, wider
-//! cover may take them over. Since nothing is ever removed, a commit can be voided at any time, and the view is what it
-//! would be had the commit never been written.
+//! cover may take them over. Going back to a place behind a cover lifts it: what it tells of had not happened there.
+//! Since nothing is ever removed, a commit can be voided at any time, and the view is what it would be had the commit
+//! never been written.
 //!
 //! Every change goes through [`View::refresh`], one item at a time; its count ([`View::visits`]) is the cost of a
 //! change. Appending visits one item, however long the session.
 //!
-//! A result counts only until the next reply begins: what was sent without it stays as it was sent.
+//! A commit that rewrites results means the calls that stood there when it was made: a server may use an id again, and
+//! the new call has nothing to do with the old one.
 
 mod cover;
 mod emit;
@@ -24,7 +26,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use crate::block::{Block, Kind};
-use crate::commit::{Act, Commit};
+use crate::commit::{Act, CallName, Commit};
 use crate::id::Id;
 use crate::line::{Body, Line, Source};
 use crate::message::{Prologue, Usage};
@@ -43,14 +45,13 @@ pub struct View {
     commits: Vec<CommitState>,
     prologue: Option<Arc<Prologue>>,
     tally: Tally,
-    visible: Size,
     visits: u64,
 
     item_of_line: HashMap<Id, usize>,
     item_of_reply: HashMap<Id, usize>,
-    item_of_call: HashMap<Arc<str>, usize>,
+    /// A server may use an id again: then it has several.
+    items_of_call: HashMap<Arc<str>, Vec<usize>>,
     commit_of_line: HashMap<Id, usize>,
-    rewrites: HashMap<Arc<str>, Vec<Rewrite>>,
     last_reply: Option<usize>,
     /// Prompts that are the user's own words.
     said: Vec<usize>,
@@ -93,6 +94,15 @@ struct Call {
     result: Option<Block>,
     /// What is shown of it.
     shown: Block,
+    /// What commits made of it, the newest last.
+    rewrites: Vec<Rewrite>,
+}
+
+/// A call by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CallPlace {
+    item: usize,
+    call: usize,
 }
 
 /// A commit's new content for one tool result.
@@ -123,11 +133,11 @@ impl View {
         let Some(id) = &line.id else {
             // A line without a name can still rewrite results, which have names of their own.
             return match &line.body {
-                Body::Commit(commit) => self.push_commit(None, commit),
+                Body::Commit(commit) if !matches!(commit.act, Act::Restore { .. }) => self.push_commit(None, commit),
                 _ => Change::Grew,
             };
         };
-        self.tally.written_by(line.writer, self.visible);
+        self.tally.written_by(line.writer);
         match &line.body {
             Body::User { blocks, source: Source::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
             Body::User { blocks, source } => self.push_user(id, blocks, *source),
@@ -139,6 +149,16 @@ impl View {
         }
     }
 
+    /// Does what a commit would do. Where it has no text yet, that of a compaction is made up.
+    pub(crate) fn try_commit(&mut self, act: &Act) {
+        let commit = Commit { act: act.clone(), reason: Default::default() };
+        self.push_commit(Some(&Id::from("")), &commit);
+        let newest = self.commits.len() - 1;
+        if self.commits[newest].awaits_text() {
+            self.complete(newest, vec![Block::text("[summary]")]);
+        }
+    }
+
     /// How many items all pushes so far have looked at.
     pub fn visits(&self) -> u64 {
         self.visits
@@ -146,7 +166,7 @@ impl View {
 
     /// How much is visible, for estimates.
     pub fn visible_size(&self) -> Size {
-        self.visible
+        self.tally.visible()
     }
 
     /// The token count of the conversation as it stands.
@@ -185,7 +205,10 @@ impl View {
     }
 
     fn is_behind(&self, line: &Id, kinds: &[Cover]) -> bool {
-        let Some(&item) = self.item_of_line.get(line) else { return false };
+        self.item_of_line.get(line).is_some_and(|&item| self.is_item_behind(item, kinds))
+    }
+
+    fn is_item_behind(&self, item: usize, kinds: &[Cover]) -> bool {
         let mut covers = self.commits.iter().filter(|cover| cover.kind.is_some_and(|kind| kinds.contains(&kind)));
         self.items[item].owner.is_some() && covers.any(|cover| cover.counts() && cover.covers(item))
     }
@@ -193,7 +216,7 @@ impl View {
     fn push_prologue(&mut self, prologue: &Prologue) -> Change {
         let changed = self.prologue.as_deref().is_some_and(|old| old != prologue);
         if self.prologue.as_deref().is_some_and(|old| old.model != prologue.model) {
-            self.tally.forget(self.visible); // another model counts otherwise
+            self.tally.forget(); // another model counts otherwise
         }
         self.tally.prologue(prologue);
         self.prologue = Some(Arc::new(prologue.clone()));
@@ -203,34 +226,41 @@ impl View {
     /// Results go to the reply that called for them; the rest is a prompt of its own.
     fn push_user(&mut self, line: &Id, blocks: &[Block], source: Source) -> Change {
         let mut rest = Vec::new();
+        let mut change = Change::Grew;
         for block in blocks {
             match block.kind() {
-                Kind::ToolResult { id, .. } => self.push_result(line, id, block),
+                Kind::ToolResult { id, .. } => change = change.min(self.push_result(line, id, block)),
                 _ => rest.push(block.clone()),
             }
         }
         if rest.is_empty() {
-            return Change::Grew;
+            return change;
         }
-        if source == Source::Said {
-            self.said.push(self.items.len());
-        }
-        self.push_prompt(line, rest, if source == Source::Said { Origin::Said } else { Origin::Beside })
+        let origin = if source == Source::Said { Origin::Said } else { Origin::Beside };
+        change.min(self.push_prompt(line, rest, origin))
     }
 
-    fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) {
-        let Some(item) = self.last_reply else { return };
-        let Content::Reply { calls, .. } = &mut self.items[item].content else { return };
-        let Some(open) = calls.iter_mut().find(|open| open.id == *call && open.result.is_none()) else { return };
+    /// A result belongs to the newest call of its id. One that comes after the next reply began changes what was sent.
+    fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) -> Change {
+        let Some(place) = self.items_of_call.get(call).and_then(|items| self.place_in(*items.last()?, call)) else {
+            return Change::Grew;
+        };
+        let Some(open) = self.call_mut(place).filter(|open| open.result.is_none()) else { return Change::Grew };
         open.result = Some(block.clone());
-        self.tally.said(block.size());
-        self.item_of_line.entry(line.clone()).or_insert(item);
-        self.show_result(item, call);
+        self.item_of_line.entry(line.clone()).or_insert(place.item);
+        self.show_result(place);
+        if self.last_reply == Some(place.item) {
+            return Change::Grew;
+        }
+        self.tally.disturb();
+        Change::From(place.item)
     }
 
     fn push_prompt(&mut self, line: &Id, blocks: Vec<Block>, origin: Origin) -> Change {
         let blocks: Vec<Block> = blocks.into_iter().filter(Block::is_sendable).collect();
-        self.tally.said(blocks.iter().map(Block::size).sum());
+        if origin == Origin::Said {
+            self.said.push(self.items.len());
+        }
         let item = self.push_item(line, Content::Prompt { blocks, origin });
         self.item_of_line.insert(line.clone(), item);
         Change::Grew
@@ -259,7 +289,7 @@ impl View {
                         continue;
                     }
                     let shown = Block::tool_result(id, std::slice::from_ref(&INTERRUPTED), crate::Outcome::Failed);
-                    calls.push(Call { id: id.clone(), result: None, shown });
+                    calls.push(Call { id: id.clone(), result: None, shown, rewrites: Vec::new() });
                     opened.push(id.clone());
                 }
                 added += block.size();
@@ -267,11 +297,45 @@ impl View {
             }
         }
         for id in opened {
-            self.item_of_call.insert(id, item);
+            self.items_of_call.entry(id).or_default().push(item);
         }
-        self.tally.reply(added, usage);
         self.refresh(item);
+        if self.last_reply == Some(item) {
+            self.tally.reply(added, usage, self.unanswered(item));
+        }
         change
+    }
+
+    /// What stands for the results of a reply that are not there yet.
+    fn unanswered(&self, item: usize) -> Size {
+        match &self.items[item].content {
+            Content::Reply { calls, .. } if self.items[item].owner.is_none() => {
+                calls.iter().filter(|call| call.result.is_none()).map(|call| call.shown.size()).sum()
+            }
+            _ => Size::default(),
+        }
+    }
+
+    /// The calls a commit means: the one in the reply it names, else those that have the id by now.
+    fn places_of(&self, name: &CallName) -> Vec<CallPlace> {
+        let items = match &name.reply {
+            Some(reply) => self.item_of_line.get(reply).map(std::slice::from_ref),
+            None => self.items_of_call.get(name.id.as_str()).map(Vec::as_slice),
+        };
+        items.unwrap_or_default().iter().filter_map(|&item| self.place_in(item, &name.id)).collect()
+    }
+
+    fn place_in(&self, item: usize, id: &str) -> Option<CallPlace> {
+        let Content::Reply { calls, .. } = &self.items[item].content else { return None };
+        let call = calls.iter().position(|call| &*call.id == id)?;
+        Some(CallPlace { item, call })
+    }
+
+    fn call_mut(&mut self, place: CallPlace) -> Option<&mut Call> {
+        match &mut self.items[place.item].content {
+            Content::Reply { calls, .. } => calls.get_mut(place.call),
+            Content::Prompt { .. } => None,
+        }
     }
 
     /// A summary belongs to the boundary it follows; one without a boundary is a prompt like any other.
@@ -292,15 +356,20 @@ impl View {
         }
         match &commit.act {
             Act::Spill { replacements } => {
-                let texts = replacements.iter().map(|one| (one.tool_use_id.as_str(), one.replacement.as_str()));
-                self.add_rewrites(index, texts);
+                for one in replacements {
+                    // What goes to disk is what came last.
+                    let newest = self.places_of(&one.call).pop();
+                    self.add_rewrite(index, newest, &one.replacement);
+                }
             }
             Act::Clear { results, digest, .. } => {
-                let text = |at| match digest {
-                    Some(digest) if at + 1 == results.len() => digest.as_str(),
-                    _ => crate::commit::CLEARED,
-                };
-                self.add_rewrites(index, results.iter().enumerate().map(|(at, id)| (id.as_str(), text(at))));
+                for (at, call) in results.iter().enumerate() {
+                    let mut places = self.places_of(call);
+                    if let Some(digest) = digest.as_deref().filter(|_| at + 1 == results.len()) {
+                        self.add_rewrite(index, places.pop(), digest);
+                    }
+                    self.add_rewrite(index, places, crate::commit::CLEARED);
+                }
             }
             // Commits name what was said, never what another commit brought in: its line is not looked up.
             Act::Restore { blocks } => {
@@ -313,9 +382,12 @@ impl View {
         self.apply(index)
     }
 
-    fn add_rewrites<'a>(&mut self, commit: usize, texts: impl Iterator<Item = (&'a str, &'a str)>) {
-        for (id, text) in texts {
-            self.rewrites.entry(id.into()).or_default().push(Rewrite { commit, text: text.into() });
+    fn add_rewrite(&mut self, commit: usize, places: impl IntoIterator<Item = CallPlace>, text: &str) {
+        for place in places {
+            if let Some(call) = self.call_mut(place) {
+                call.rewrites.push(Rewrite { commit, text: text.into() });
+            }
+            self.commits[commit].rewrites(place);
         }
     }
 

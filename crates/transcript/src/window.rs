@@ -128,8 +128,13 @@ impl Window {
             above_warning: used >= warning,
             above_error: used >= warning,
             above_auto_compact: auto == AutoCompact::On && used >= threshold,
-            at_blocking_limit: used >= self.effective.saturating_sub(BLOCKING_ROOM),
+            at_blocking_limit: used >= self.blocking(),
         }
+    }
+
+    /// Where only a summary still fits: above the threshold, in the smallest window too.
+    fn blocking(&self) -> u64 {
+        self.effective - BLOCKING_ROOM.min(self.effective / SMALL_SHARE / 2)
     }
 }
 
@@ -186,6 +191,18 @@ mod tests {
         assert_eq!(limits(64_000), (44_000, 31_000, 20_667));
         assert_eq!(limits(32_000), (21_334, 14_223, 9_482));
         assert_eq!(limits(4_096), (2_731, 1_821, 1_214));
+    }
+
+    /// TOK-6: the limit at which only a summary fits lies above the threshold and below the window, in every window.
+    #[test]
+    fn the_blocking_limit_lies_above_the_threshold_in_every_window() {
+        for size in (1_000..40_000).step_by(500).chain([100_000, 200_000, 1_000_000]) {
+            let hints = WindowHints { configured: Some(size), max_output: 32_000, ..WindowHints::default() };
+            let window = Window::of(&hints);
+            let threshold = window.threshold(AutoCompact::On);
+            assert!(!window.fill(threshold, AutoCompact::On).at_blocking_limit, "{size}");
+            assert!(window.fill(window.effective - 1, AutoCompact::On).at_blocking_limit, "{size}");
+        }
     }
 
     /// TOK-6: percent left is against the threshold; warning and error 20,000 below it; blocking 3,000 below the

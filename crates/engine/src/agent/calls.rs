@@ -85,7 +85,7 @@ impl Agent {
                     Err(error) => spill.truncated(&error.to_string()),
                 },
             };
-            replacements.push(Replacement { tool_use_id: spill.id.clone(), replacement });
+            replacements.push(Replacement { call: spill.id.as_str().into(), replacement });
         }
         let stays = replacements.iter().map(|one| Block::text(&one.replacement).size()).sum();
         let freed = whole.saturating_sub(self.session.log().view().tally().estimate(stays));

@@ -24,10 +24,7 @@ impl Agent {
             let replacements: Vec<_> = entry
                 .calls()
                 .filter(|call| call.shown.size().media > 0)
-                .map(|call| Replacement {
-                    tool_use_id: call.id.to_string(),
-                    replacement: named(&call.shown.result_content()),
-                })
+                .map(|call| Replacement { call: call.name(), replacement: named(&call.shown.result_content()) })
                 .collect();
             if replacements.is_empty() {
                 let line = entry.line().clone();

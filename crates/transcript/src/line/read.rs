@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{Body, Line, Malformed, SYNTHETIC_MODEL, Source, VERSION_PREFIX, Writer};
 use crate::block::{Block, blocks_of, read_blocks};
-use crate::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
+use crate::commit::{Act, CallName, Commit, Extent, Reason, Replacement, Trigger};
 use crate::id::Id;
 use crate::message::{Prologue, StopReason, Usage};
 use crate::text::{Broken, Cursor, Text};
@@ -222,6 +222,21 @@ struct OurClear {
     reason: Reason,
 }
 
+/// Our own key on a commit that rewrites results: the replies in which their calls stand, in the same order.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OurCalls {
+    replies: Vec<Option<Id>>,
+}
+
+/// A replaced result, as Claude Code writes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireReplacement {
+    tool_use_id: String,
+    replacement: String,
+}
+
 /// What a `meta` line is about.
 #[derive(Deserialize)]
 struct MetaKind<'a> {
@@ -353,7 +368,8 @@ impl Wire<'_> {
         if self.cairn.is_none() {
             reason.freed = metadata.tokens_saved;
         }
-        let (results, trigger) = (metadata.compacted_tool_ids.clone(), metadata.trigger.unwrap_or_default());
+        let results = self.call_names(metadata.compacted_tool_ids.iter().cloned());
+        let trigger = metadata.trigger.unwrap_or_default();
         Body::Commit(Commit { act: Act::Clear { results, trigger, digest }, reason })
     }
 
@@ -364,11 +380,20 @@ impl Wire<'_> {
     }
 
     fn spill(&self) -> Body {
-        let replacements: Option<Vec<Replacement>> = self.replacements.and_then(|raw| from_str(raw.get()).ok());
-        match replacements {
-            Some(replacements) => Body::Commit(Commit { act: Act::Spill { replacements }, reason: self.reason() }),
-            None => Body::Other,
-        }
+        let wire: Option<Vec<WireReplacement>> = self.replacements.and_then(|raw| from_str(raw.get()).ok());
+        let Some(wire) = wire else { return Body::Other };
+        let (ids, texts): (Vec<String>, Vec<String>) =
+            wire.into_iter().map(|one| (one.tool_use_id, one.replacement)).unzip();
+        let calls = self.call_names(ids.into_iter());
+        let replacements = calls.into_iter().zip(texts).map(|(call, replacement)| Replacement { call, replacement });
+        Body::Commit(Commit { act: Act::Spill { replacements: replacements.collect() }, reason: self.reason() })
+    }
+
+    /// Calls by their ids and, where we wrote them down, the replies they stand in.
+    fn call_names(&self, ids: impl Iterator<Item = String>) -> Vec<CallName> {
+        let ours: Option<OurCalls> = self.cairn.and_then(|raw| from_str(raw.get()).ok());
+        let mut replies = ours.unwrap_or_default().replies.into_iter();
+        ids.map(|id| CallName { id, reply: replies.next().flatten() }).collect()
     }
 
     fn collapse(&self) -> Body {

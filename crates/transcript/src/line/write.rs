@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Body, Context, Kept, Line, Source, VERSION_PREFIX};
-use crate::commit::{Act, Commit, Trigger};
+use crate::commit::{Act, CallName, Commit, Reason, Trigger};
 
 impl Line {
     /// The line as it stands in the file, newline included.
@@ -91,11 +91,11 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
     match &commit.act {
         Act::Spill { replacements } => {
             out["type"] = json!("content-replacement");
-            let records = replacements.iter().map(
-                |one| json!({"kind": "tool-result", "toolUseId": one.tool_use_id, "replacement": one.replacement}),
-            );
+            let records = replacements
+                .iter()
+                .map(|one| json!({"kind": "tool-result", "toolUseId": one.call.id, "replacement": one.replacement}));
             out["replacements"] = records.collect();
-            out["cairn"] = json!(commit.reason);
+            out["cairn"] = beside(&commit.reason, replacements.iter().map(|one| &one.call));
         }
         Act::Clear { results, trigger, digest } => {
             out["type"] = json!("system");
@@ -105,9 +105,9 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
             out["isMeta"] = json!(false);
             out["microcompactMetadata"] = json!({
                 "trigger": trigger, "preTokens": 0, "tokensSaved": commit.reason.freed.unwrap_or(0),
-                "compactedToolIds": results, "clearedAttachmentUUIDs": [],
+                "compactedToolIds": results.iter().map(|call| &call.id).collect::<Vec<_>>(), "clearedAttachmentUUIDs": [],
             });
-            let mut ours = json!(commit.reason);
+            let mut ours = beside(&commit.reason, results.iter());
             if let Some(digest) = digest {
                 ours["digest"] = json!(digest);
             }
@@ -129,6 +129,16 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
             out["commit"] = json!(commit);
         }
     }
+}
+
+/// What other programs have no place for: why, and in which replies the calls stand.
+fn beside<'a>(reason: &Reason, calls: impl Iterator<Item = &'a CallName>) -> Value {
+    let mut ours = json!(reason);
+    let replies: Vec<_> = calls.map(|call| &call.reply).collect();
+    if replies.iter().any(|reply| reply.is_some()) {
+        ours["replies"] = json!(replies);
+    }
+    ours
 }
 
 fn trigger_name(trigger: Trigger) -> &'static str {

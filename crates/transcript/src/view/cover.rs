@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::{Change, Content, Origin, View};
+use super::{CallPlace, Change, Content, Origin, View};
 use crate::block::{Block, Kind};
 use crate::commit::{Act, Commit, Extent};
-use crate::size::Size;
 
 /// A commit as the view keeps it.
 #[derive(Debug, Clone)]
@@ -19,11 +18,9 @@ pub(super) struct CommitState {
     pub(super) anchor: Option<usize>,
     /// Which cover it is, if it is one.
     pub(super) kind: Option<Cover>,
-    /// How many undos that count name it.
+    /// How many undos and goings back that count void it.
     voids: usize,
     effect: Effect,
-    /// Tokens it freed, where it says so.
-    freed: Option<u64>,
 }
 
 /// What a cover is.
@@ -43,11 +40,23 @@ pub enum Cover {
 
 #[derive(Debug, Clone)]
 enum Effect {
-    Cover,
-    Rewrite { results: Vec<String> },
-    Restore { item: usize },
-    Undo { commit: Option<usize> },
-    CacheEdit { results: Vec<String>, item: Option<usize> },
+    /// `lifts` are the older covers that it voids while it counts.
+    Cover {
+        lifts: Vec<usize>,
+    },
+    Rewrite {
+        results: Vec<CallPlace>,
+    },
+    Restore {
+        item: usize,
+    },
+    Undo {
+        commit: Option<usize>,
+    },
+    CacheEdit {
+        results: Vec<String>,
+        item: Option<usize>,
+    },
     Nothing,
 }
 
@@ -69,7 +78,14 @@ impl CommitState {
             Act::Strip { .. } => Some(Cover::Strip),
             _ => None,
         };
-        Self { extent, text, anchor: None, kind, voids: 0, effect: effect.0, freed: commit.reason.freed }
+        Self { extent, text, anchor: None, kind, voids: 0, effect: effect.0 }
+    }
+
+    /// It rewrites the result of a call.
+    pub(super) fn rewrites(&mut self, place: CallPlace) {
+        if let Effect::Rewrite { results } = &mut self.effect {
+            results.push(place);
+        }
     }
 
     pub(super) fn counts(&self) -> bool {
@@ -85,6 +101,9 @@ impl CommitState {
     }
 }
 
+/// A cover that lifts no other.
+const COVER: Effect = Effect::Cover { lifts: Vec::new() };
+
 /// An effect with its names looked up.
 pub(super) struct ResolvedEffect(Effect);
 
@@ -95,24 +114,27 @@ impl View {
         let span = |first, last| item(first).zip(item(last)).map(|(first, last)| first..=last);
         let end = self.items.len();
         let (extent, effect) = match act {
-            Act::Snip { uuids, .. } => (uuids.iter().filter_map(item).map(|at| at..=at).collect(), Effect::Cover),
-            Act::Collapse { first, last, .. } | Act::Rewind { first, last } => {
-                (span(first, last).into_iter().collect(), Effect::Cover)
-            }
-            Act::Strip { line, .. } => (item(line).map(|at| at..=at).into_iter().collect(), Effect::Cover),
+            Act::Snip { uuids, .. } => (uuids.iter().filter_map(item).map(|at| at..=at).collect(), COVER),
+            Act::Collapse { first, last, .. } => (span(first, last).into_iter().collect(), COVER),
+            Act::Strip { line, .. } => (item(line).map(|at| at..=at).into_iter().collect(), COVER),
+            // A last line that is no item, such as a summary, means all there is.
+            Act::Rewind { first, last } => match item(first) {
+                Some(first) => {
+                    let last = item(last).or(end.checked_sub(1)).unwrap_or(first);
+                    (vec![first..=last], Effect::Cover { lifts: self.covers_across(first) })
+                }
+                None => (Vec::new(), COVER),
+            },
             Act::Compact { extent, .. } => {
                 let range = match extent {
                     Extent::Span { first, last } => span(first, last),
                     Extent::Before(kept) => item(kept).and_then(|kept| kept.checked_sub(1)).map(|last| 0..=last),
                     Extent::Everything => end.checked_sub(1).map(|last| 0..=last),
                 };
-                (range.into_iter().collect(), Effect::Cover)
+                (range.into_iter().collect(), COVER)
             }
-            Act::Spill { replacements } => {
-                let results = replacements.iter().map(|one| one.tool_use_id.clone()).collect();
-                (Vec::new(), Effect::Rewrite { results })
-            }
-            Act::Clear { results, .. } => (Vec::new(), Effect::Rewrite { results: results.clone() }),
+            // Which results is told when they are looked up.
+            Act::Spill { .. } | Act::Clear { .. } => (Vec::new(), Effect::Rewrite { results: Vec::new() }),
             Act::CacheEdit { results, anchor } => {
                 (Vec::new(), Effect::CacheEdit { results: results.clone(), item: item(anchor) })
             }
@@ -133,53 +155,44 @@ impl View {
     /// Brings the view in line with whether a commit counts now.
     pub(super) fn apply(&mut self, commit: usize) -> Change {
         let counts = self.commits[commit].counts();
-        let before = self.visible;
-        let change = match self.commits[commit].effect.clone() {
-            Effect::Cover => self.cover(commit, counts),
-            Effect::Rewrite { results } => self.rewrite(&results),
+        match self.commits[commit].effect.clone() {
+            Effect::Cover { lifts } => {
+                self.tally.disturb();
+                let lifted = lifts.into_iter().map(|cover| self.void(cover, counts)).min();
+                self.cover(commit, counts).min(lifted.unwrap_or(Change::Grew))
+            }
+            Effect::Rewrite { results } => {
+                self.tally.disturb();
+                self.rewrite(&results)
+            }
             Effect::Restore { item } => {
+                self.tally.disturb();
                 self.refresh(item);
                 if let Some(owner) = self.items[item].owner {
                     self.find_anchor(owner).for_each(|item| self.refresh(item));
                 }
                 if counts && item + 1 == self.items.len() { Change::Grew } else { Change::From(item) }
             }
-            Effect::Undo { commit: Some(target) } if target < commit => return self.void(target, counts),
+            Effect::Undo { commit: Some(target) } if target < commit => self.void(target, counts),
             Effect::Undo { .. } | Effect::CacheEdit { .. } | Effect::Nothing => Change::Grew,
-        };
-        self.account(commit, counts, before);
-        change
+        }
     }
 
-    /// An undo of `target` began or ceased to count.
+    /// The covers that reach over an item from before it.
+    fn covers_across(&self, item: usize) -> Vec<usize> {
+        let across = |(_, cover): &(usize, &CommitState)| {
+            let before = cover.extent.iter().any(|range| *range.start() < item);
+            cover.kind.is_some_and(|kind| kind != Cover::Rewind) && before && cover.covers(item)
+        };
+        self.commits.iter().enumerate().filter(across).map(|(at, _)| at).collect()
+    }
+
+    /// What voids `target` began or ceased to count.
     fn void(&mut self, target: usize, undo_counts: bool) -> Change {
         let was = self.commits[target].counts();
         let voids = &mut self.commits[target].voids;
         *voids = if undo_counts { *voids + 1 } else { voids.saturating_sub(1) };
         if self.commits[target].counts() == was { Change::Grew } else { self.apply(target) }
-    }
-
-    /// What a commit frees counts against the next request, and its own text for it; an undo counts the other way.
-    fn account(&mut self, commit: usize, counts: bool, before: Size) {
-        let state = &self.commits[commit];
-        let text: Size = state.text.iter().flatten().map(Block::size).sum();
-        let text = self.tally.estimate(text);
-        let frees = match state.effect {
-            Effect::Cover => !state.extent.is_empty(),
-            Effect::Rewrite { .. } => true,
-            Effect::Restore { .. } => {
-                let added = text.cast_signed();
-                return self.tally.shift(if counts { added } else { -added });
-            }
-            Effect::Undo { .. } | Effect::CacheEdit { .. } | Effect::Nothing => false,
-        };
-        if !frees || (!counts && state.freed.is_none()) {
-            return;
-        }
-        let net = self.tally.estimate(before).saturating_sub(self.tally.estimate(self.visible));
-        let freed = *self.commits[commit].freed.get_or_insert(net + text);
-        let shift = text.cast_signed() - freed.cast_signed();
-        self.tally.shift(if counts { shift } else { -shift });
     }
 
     fn cover(&mut self, commit: usize, counts: bool) -> Change {
@@ -239,43 +252,35 @@ impl View {
         }
     }
 
-    fn rewrite(&mut self, results: &[String]) -> Change {
-        let mut first: Option<usize> = None;
-        for id in results {
-            if let Some(&item) = self.item_of_call.get(id.as_str()) {
-                self.show_result(item, id);
-                first = Some(first.map_or(item, |first| first.min(item)));
-                if self.last_reply.is_some_and(|reply| item < reply) {
-                    let (from, to) = self.rewritten.unwrap_or((item, item));
-                    self.rewritten = Some((from.min(item), to.max(item)));
-                }
+    fn rewrite(&mut self, results: &[CallPlace]) -> Change {
+        for &place in results {
+            self.show_result(place);
+            let item = place.item;
+            if self.last_reply.is_some_and(|reply| item < reply) {
+                let (from, to) = self.rewritten.unwrap_or((item, item));
+                self.rewritten = Some((from.min(item), to.max(item)));
             }
         }
-        first.map_or(Change::Grew, Change::From)
+        results.iter().map(|place| place.item).min().map_or(Change::Grew, Change::From)
     }
 
     /// Works out what is shown of a call's result: what the newest rewrite that counts says, else what the tool said.
-    pub(super) fn show_result(&mut self, item: usize, id: &str) {
-        let text = self.rewrites.get(id).and_then(|rewrites| {
-            rewrites
-                .iter()
-                .rev()
-                .find(|rewrite| self.commits[rewrite.commit].counts())
-                .map(|rewrite| rewrite.text.clone())
-        });
-        if let Content::Reply { calls, .. } = &mut self.items[item].content
-            && let Some(call) = calls.iter_mut().find(|call| &*call.id == id)
+    pub(super) fn show_result(&mut self, place: CallPlace) {
+        let commits = &self.commits;
+        if let Content::Reply { calls, .. } = &mut self.items[place.item].content
+            && let Some(call) = calls.get_mut(place.call)
             && let Some(result) = &call.result
         {
-            call.shown = match (text, result.kind()) {
-                (Some(text), Kind::ToolResult { failed, .. }) => {
+            let newest = call.rewrites.iter().rev().find(|rewrite| commits[rewrite.commit].counts());
+            call.shown = match (newest, result.kind()) {
+                (Some(rewrite), Kind::ToolResult { failed, .. }) => {
                     let outcome = if *failed { crate::Outcome::Failed } else { crate::Outcome::Done };
-                    Block::tool_result(id, &[Block::text(&text)], outcome)
+                    Block::tool_result(&call.id, &[Block::text(&rewrite.text)], outcome)
                 }
                 _ => result.clone(),
             };
         }
-        self.refresh(item);
+        self.refresh(place.item);
     }
 
     /// Cache edits that count: the item whose message carries each, and the results it names.

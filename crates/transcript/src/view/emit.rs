@@ -15,10 +15,8 @@ impl View {
         self.visits += 1;
         let size: Size = self.blocks_of(index).map(|(_, block)| block.size()).sum();
         let shows = self.blocks_of(index).next().is_some();
-        let item = &mut self.items[index];
-        self.visible -= item.size;
-        self.visible += size;
-        item.size = size;
+        let was = std::mem::replace(&mut self.items[index].size, size);
+        self.tally.shows(was, size);
         if shows {
             self.shown.insert(index);
         } else {
@@ -74,7 +72,7 @@ impl View {
                 _ => None,
             })
         };
-        let undecided = calls.iter().filter(|call| !self.rewrites.contains_key(&call.id));
+        let undecided = calls.iter().filter(|call| call.rewrites.is_empty());
         let answered = undecided.filter_map(|call| Some((&*call.id, name(&call.id)?, call.result.as_ref()?)));
         answered.collect()
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Content, Cover, Item, Origin, View};
 use crate::block::{Block, Kind};
+use crate::commit::CallName;
 use crate::id::Id;
 use crate::message::Role;
 use crate::size::Size;
@@ -38,6 +39,8 @@ pub enum Stands {
 /// A call of a reply, with its result.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
+    /// The line that began the reply.
+    pub reply: &'a Id,
     /// The call's id.
     pub id: &'a Arc<str>,
     /// The tool.
@@ -83,6 +86,13 @@ impl View {
     }
 }
 
+impl Answered<'_> {
+    /// What commits call it.
+    pub fn name(&self) -> CallName {
+        CallName { id: self.id.to_string(), reply: Some(self.reply.clone()) }
+    }
+}
+
 impl<'a> Entry<'a> {
     /// Its position.
     pub fn index(&self) -> usize {
@@ -99,7 +109,7 @@ impl<'a> Entry<'a> {
         self.item().size
     }
 
-    /// Whether it is a reply of the model.
+    /// Whether a reply of the model began here, whatever is shown of it.
     pub fn is_reply(&self) -> bool {
         matches!(self.item().content, Content::Reply { .. })
     }
@@ -111,6 +121,7 @@ impl<'a> Entry<'a> {
             (Some((cover, anchor)), _) if anchor == Some(self.index) && cover != Cover::Rewind => {
                 Stands::Covered(cover)
             }
+            (Some(_), _) if self.is_taken_back() => Stands::Behind(Cover::Rewind),
             (Some((cover, _)), _) => Stands::Behind(cover),
             (None, Content::Reply { .. }) => Stands::Reply,
             (None, Content::Prompt { origin, .. }) => match origin {
@@ -156,12 +167,13 @@ impl<'a> Entry<'a> {
                 _ => None,
             });
             let (tool, block) = named?;
-            Some(Answered { id: &call.id, tool, call: block, result: call.result.as_ref(), shown: &call.shown })
+            let (reply, result) = (&self.item().line, call.result.as_ref());
+            Some(Answered { reply, id: &call.id, tool, call: block, result, shown: &call.shown })
         })
     }
 
     fn is_taken_back(&self) -> bool {
-        self.stands() == Stands::Behind(Cover::Rewind)
+        self.view.is_item_behind(self.index, &[Cover::Rewind])
     }
 
     fn item(&self) -> &'a Item {

@@ -21,6 +21,13 @@ proptest! {
     }
 }
 
+/// LOG-2: a commit in a line without a name brings nothing back, and breaks nothing.
+#[test]
+fn a_restore_without_a_name_is_passed_over() {
+    let line = br#"{"type":"commit","commit":{"kind":"restore","blocks":[{"type":"text","text":"x"}]}}"#;
+    assert!(bytes(&read(line)).is_empty());
+}
+
 /// LOG-12: a compaction whose summary never reached the disk is void.
 #[test]
 fn a_compaction_without_its_summary_changes_nothing() {

@@ -16,7 +16,10 @@ fn load(text: &str) -> Log {
 #[test]
 fn recorded_sessions_of_other_agents_load() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/transcripts");
-    let Ok(files) = std::fs::read_dir(folder) else { return };
+    let Ok(files) = std::fs::read_dir(&folder) else {
+        eprintln!("not run: there are no recordings at {}", folder.display());
+        return;
+    };
     for file in
         files.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|ext| ext == "jsonl"))
     {

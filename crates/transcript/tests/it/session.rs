@@ -104,15 +104,15 @@ impl Session {
                 self.user(vec![Block::tool_result("nobody", &[Block::text(text)], Outcome::Done), Block::text(text)])
             }
             Op::Spill(at) => {
-                let replacements = self.pick_calls(at).into_iter().map(|tool_use_id| Replacement {
-                    replacement: format!("<persisted-output>{tool_use_id}</persisted-output>"),
-                    tool_use_id,
+                let replacements = self.pick_calls(at).into_iter().map(|id| Replacement {
+                    replacement: format!("<persisted-output>{id}</persisted-output>"),
+                    call: id.into(),
                 });
                 let replacements = replacements.collect();
                 self.commit(Act::Spill { replacements })
             }
             Op::Clear(at) => {
-                let results = self.pick_calls(at);
+                let results: Vec<_> = self.pick_calls(at).into_iter().map(Into::into).collect();
                 // Of several the newest has what was written down of them.
                 let digest = (results.len() > 1).then(|| format!("[cleared] {} results", results.len()));
                 self.commit(Act::Clear { results, trigger: Trigger::Auto, digest })
@@ -166,6 +166,17 @@ impl Session {
 
     pub fn undo(&mut self, commit: Id) -> Change {
         self.commit(Act::Undo { commit })
+    }
+
+    /// Goes back to before a line, from the newest one.
+    pub fn rewind_to(&mut self, first: &str) -> Change {
+        let last = self.log.tip().cloned().unwrap();
+        self.commit(Act::Rewind { first: first.into(), last })
+    }
+
+    /// Compacts all before a line.
+    pub fn compact_before(&mut self, kept: &str) -> Change {
+        self.compact(Extent::Before(kept.into()), true)
     }
 
     pub fn pick_commit(&self, at: &Index) -> Option<Id> {

@@ -44,11 +44,11 @@ fn the_count_starts_from_what_the_api_reported() {
     log.append(said(5, Some(4), results(&["a"])));
     log.append(said(6, Some(5), results(&["b", "c"])));
     let full = log.view().tally().count();
-    assert_eq!(full, after_reply + 3_000);
+    assert_eq!(full, after_reply + 3_000 - 57, "what stood for the three results is gone");
     let clear = Act::Clear { results: vec!["a".into()], trigger: Trigger::Auto, digest: None };
-    let reason = Reason { freed: Some(990), ..Reason::default() };
+    let reason = Reason { freed: Some(989), ..Reason::default() };
     log.append(said(7, None, Body::Commit(Commit { act: clear, reason })));
-    assert_eq!(log.view().tally().count(), full - 990);
+    assert_eq!(log.view().tally().count(), full - 989, "1,000 tokens, and eleven that stand in their place");
     log.append(said(
         8,
         None,
@@ -153,7 +153,10 @@ fn estimates_follow_what_the_session_shows() {
 #[test]
 fn recorded_sessions_are_predicted_closely() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/transcripts");
-    let Ok(files) = std::fs::read_dir(folder) else { return };
+    let Ok(files) = std::fs::read_dir(&folder) else {
+        eprintln!("not run: there are no recordings at {}", folder.display());
+        return;
+    };
     let mut errors = Vec::new();
     for file in
         files.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|ext| ext == "jsonl"))

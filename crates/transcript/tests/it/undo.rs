@@ -39,6 +39,37 @@ proptest! {
         }
     }
 
+    /// TOK-1, LOG-12: the count after an undo is what it would be had the commit never been written, where no reply has
+    /// told a figure since; and the visible size always is.
+    #[test]
+    fn undo_is_the_absence_of_the_commit_for_counts_too(ops in ops(), at in any::<Index>()) {
+        let mut session = Session::of(&ops);
+        if let Some(commit) = session.pick_commit(&at) {
+            session.undo(commit.clone());
+            let absent = without(session.log.lines(), &commit);
+            let (view, without) = (session.log.view(), absent.view());
+            prop_assert_eq!(view.visible_size(), without.visible_size());
+            let after = session.log.lines().iter().rev().take_while(|line| line.id.as_ref() != Some(&commit));
+            let told = |line: &Line| matches!(&line.body, Body::Assistant { .. });
+            if !after.into_iter().any(told) {
+                prop_assert_eq!(view.tally().count(), without.tally().count());
+            }
+        }
+    }
+
+    /// TOK-1: redo gives back the count as it gives back the view.
+    #[test]
+    fn redo_restores_the_count(ops in ops(), at in any::<Index>()) {
+        let mut session = Session::of(&ops);
+        if let Some(commit) = session.pick_commit(&at) {
+            let before = session.log.view().tally().count();
+            session.undo(commit);
+            let undo = session.commits.last().cloned().unwrap();
+            session.undo(undo);
+            prop_assert_eq!(session.log.view().tally().count(), before);
+        }
+    }
+
     /// LOG-12: redo voids the undo, and the view is again what it was.
     #[test]
     fn redo_restores_the_view(ops in ops(), at in any::<Index>()) {

@@ -197,7 +197,7 @@ fn claude_code_steps_over_our_other_commits() {
     let changes: [(&str, Change); 6] = [
         ("no commit", |_| {}),
         ("spill", |said| {
-            let one = Replacement { tool_use_id: CALL.into(), replacement: "[kept in a file]".into() };
+            let one = Replacement { call: CALL.into(), replacement: "[kept in a file]".into() };
             said.commit(Act::Spill { replacements: vec![one] });
         }),
         ("clear", |said| said.commit(Act::Clear { results: vec![CALL.into()], trigger: Trigger::Auto, digest: None })),
