@@ -1,6 +1,8 @@
 //! Every environment variable this program reads, each one constant. The help is made from this list.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// A variable.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +43,7 @@ variables! {
     REMOTE_MEMORY = "CLAUDE_CODE_REMOTE_MEMORY_DIR", "Where memory lies instead of below the config home.";
     MEMORY_PATH = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "The memory directory, whole.";
     MEMORY_GUIDELINES = "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES", "Added to what the model is told about memory.";
+    MANAGED_DIR = "CAIRN_MANAGED_DIR", "One more directory with managed settings, weaker than the system's.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
     TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
@@ -63,15 +66,18 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ),
     ("~/.claude/history.jsonl", "What was typed, for the history."),
     ("~/.claude/settings.json", "Your settings."),
+    (
+        "/etc/claude-code/managed-settings.json",
+        "The organisation's settings, and those in managed-settings.d beside it.",
+    ),
     (".claude/settings.json", "The project's settings."),
     (".claude/settings.local.json", "Your settings for this project, and rules you answered \"always\" with."),
 ];
 
 impl Variable {
     /// Its value, unless it is unset or empty.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
     pub(crate) fn get(&self) -> Option<String> {
-        std::env::var(self.name).ok().filter(|value| !value.is_empty())
+        named(self.name)
     }
 
     /// Whether it says yes or no; anything else says nothing.
@@ -92,10 +98,19 @@ impl Variable {
     }
 }
 
-/// A variable that the settings name: where a provider's key is.
+/// The variables of the user's own settings. Like the environment they extend, they are the process's.
+static MORE: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// Lets the `env` of the user's own settings count from now on. Only the first call has an effect.
+pub(crate) fn extend(variables: &BTreeMap<String, String>) {
+    let _ = MORE.set(variables.clone());
+}
+
+/// A variable by its name, as the settings give it: those of the user's settings are stronger than the environment.
 #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
 pub(crate) fn named(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    let more = MORE.get().and_then(|more| more.get(name).cloned());
+    more.or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
 }
 
 /// What `--help` says about them.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Agent;
 use engine::knowledge::{Knowledge, Selector};
-use engine::settings::Settings;
+use engine::settings::{Settings, Source};
 use memory::index;
 use memory::instructions::{Index, Outside, Sources};
 use memory::place::{BySource, Inputs, Switch};
@@ -31,7 +31,7 @@ impl Plan {
     /// From settings and environment.
     pub(crate) fn new(place: &Place, settings: &Settings) -> Self {
         let mut warnings = Vec::new();
-        let inputs = inputs(place, settings, &mut warnings);
+        let inputs = inputs(place, settings);
         let directory = match memory::place::switch(&inputs) {
             Switch::Off(_) => None,
             Switch::On => match memory::place::directory(&inputs) {
@@ -107,22 +107,15 @@ impl Plan {
     }
 }
 
-/// What the choice of the memory directory depends on. The project's committed settings have no say in it.
-fn inputs(place: &Place, settings: &Settings, warnings: &mut Vec<String>) -> Inputs {
+/// What the choice of the memory directory depends on. No file below the project has a say in it.
+fn inputs(place: &Place, settings: &Settings) -> Inputs {
     let mut by_source = BySource::default();
-    let user = place.home.path().join("settings.json");
-    let (project, local) = (place.project_settings(), place.local_settings());
-    for (file, directory) in &settings.memory_directories {
-        let directory = Some(directory.clone());
-        match file.as_path() {
-            file if file == user => by_source.user = directory,
-            file if file == local => by_source.local = directory,
-            file if file == project => warnings.push(format!(
-                "{}: autoMemoryDirectory has no say there; put it into {}",
-                file.display(),
-                local.display()
-            )),
-            _ => by_source.flag = directory,
+    if let Some((directory, source)) = settings.memory_directory.clone() {
+        match source {
+            Source::Managed => by_source.policy = Some(directory),
+            Source::Flag => by_source.flag = Some(directory),
+            Source::User => by_source.user = Some(directory),
+            Source::Project | Source::Local => {}
         }
     }
     Inputs {
@@ -145,6 +138,5 @@ pub(crate) fn directory(place: &Place, given: Option<&Path>) -> anyhow::Result<P
         return Ok(place.directory.join(given));
     }
     let settings = place.settings(None)?;
-    let mut warnings = Vec::new();
-    Ok(memory::place::directory(&inputs(place, &settings, &mut warnings))?)
+    Ok(memory::place::directory(&inputs(place, &settings))?)
 }

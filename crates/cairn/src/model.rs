@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use engine::knowledge::Selector;
-use engine::settings::{Provider, ProviderKind, Settings};
+use engine::settings::{Provider, ProviderKind, Settings, keys};
 use provider::Model;
 use provider::anthropic::{self, Anthropic, Auth};
 use provider::openai::{self, OpenAi, QUICK, USUAL};
@@ -67,16 +67,54 @@ impl Chosen {
     }
 }
 
-/// Chooses by what was asked for (a flag), what a resumed session used, the settings and the environment.
+/// Who names a model. The server is the user's choice alone: a resumed session and the project's settings pick only among
+/// the models of the server that is talked to anyway.
+struct Wanted {
+    /// The organisation's or the user's.
+    own: Option<String>,
+    /// A resumed session's.
+    known: Option<String>,
+    /// The project's.
+    project: Option<String>,
+}
+
+impl Wanted {
+    fn of(asked: Option<&str>, known: Option<&str>, settings: &Settings) -> Self {
+        let is_managed = settings.is_managed(&keys::MODEL);
+        let (mut project, mut own) = (None, None);
+        if let Some(chosen) = &settings.model {
+            if chosen.source.is_below_project() {
+                (project, own) = (Some(chosen.name.clone()), chosen.own.clone());
+            } else {
+                own = Some(chosen.name.clone());
+            }
+        }
+        let asked = asked.filter(|_| !is_managed).map(str::to_owned);
+        let is_asked = asked.is_some() || is_managed;
+        let known = known.map(str::to_owned).filter(|_| !is_asked);
+        Self { own: asked.or(own).or_else(|| env::MODEL.get()), known, project: project.filter(|_| !is_asked) }
+    }
+
+    /// The name for a server that has those models; of the project's only what could be one of them.
+    fn name(self, could_be: impl Fn(&str) -> bool) -> Option<String> {
+        self.known.or(self.project.filter(|name| could_be(name))).or(self.own)
+    }
+}
+
+/// Chooses by what was asked for (a flag), what a resumed session used, the settings and the environment. What is managed
+/// is stronger than all of them.
 pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &Settings) -> anyhow::Result<Chosen> {
-    let wanted = asked.or(known).or(settings.model.as_deref()).map(str::to_owned).or_else(|| env::MODEL.get());
-    if let Some((entry, model)) = wanted.as_deref().and_then(|name| of_settings(name, settings)) {
-        return from_entry(entry, &model, wanted.as_deref().unwrap_or_default());
+    let wanted = Wanted::of(asked, known, settings);
+    if let Some(name) = &wanted.own
+        && let Some((entry, model)) = of_settings(name, settings)
+    {
+        return from_entry(entry, &model, name);
     }
     let key = env::API_KEY.get().map(|key| Auth::ApiKey(key.into()));
     if let Some(auth) = key.or_else(|| env::AUTH_TOKEN.get().map(|token| Auth::AuthToken(token.into()))) {
         let base = env::BASE_URL.get().unwrap_or_else(|| anthropic::BASE_URL.to_owned());
-        let full_name = resolve_alias(&wanted.unwrap_or_else(|| DEFAULT_MODEL.to_owned()));
+        let name = wanted.name(|name| is_alias(name) || name.starts_with("claude-"));
+        let full_name = resolve_alias(&name.unwrap_or_else(|| DEFAULT_MODEL.to_owned()));
         let name = provider_name(&full_name).to_owned();
         return Ok(Chosen {
             model: anthropic(base, auth)?,
@@ -90,11 +128,12 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
     let (openai_key, openai_base) = (env::OPENAI_KEY.get(), env::OPENAI_BASE.get());
     if openai_key.is_some() || openai_base.is_some() {
         let base = openai_base.unwrap_or_else(|| OPENAI_URL.to_owned());
-        let name = wanted.ok_or_else(|| anyhow::anyhow!("which model? name one with --model, for {base}"))?;
+        let name = wanted.name(|name| !is_alias(name));
+        let name = name.ok_or_else(|| anyhow::anyhow!("which model? name one with --model, for {base}"))?;
         let model = openai(base, openai_key)?;
         return Ok(Chosen { model, full_name: name.clone(), name, window: None, note: None, small: None });
     }
-    local(wanted).await
+    local(wanted.name(|name| !is_alias(name))).await
 }
 
 /// A server on this machine, on one of the ports such servers use.
@@ -112,8 +151,11 @@ async fn local(wanted: Option<String>) -> anyhow::Result<Chosen> {
     Ok(Chosen { model, full_name: name.clone(), name, window: server.window, note: Some(note), small: None })
 }
 
-/// The provider entry a name begins with, and the rest of the name.
+/// The provider entry a name begins with, and the rest of the name. No entry takes the place of a short name.
 fn of_settings<'a>(name: &str, settings: &'a Settings) -> Option<(&'a Provider, String)> {
+    if is_alias(name) {
+        return None;
+    }
     if let Some(entry) = settings.providers.get(name) {
         return Some((entry, entry.model.clone()?));
     }
@@ -155,8 +197,52 @@ fn attempts() -> anyhow::Result<Option<u32>> {
     Ok(retries.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1)))
 }
 
+fn is_alias(name: &str) -> bool {
+    resolve_alias(name) != name
+}
+
 fn resolve_alias(name: &str) -> String {
     let (short, suffix) = name.strip_suffix("[1m]").map_or((name, ""), |short| (short, "[1m]"));
     let full = ALIASES.iter().find(|(alias, _)| *alias == short).map_or(short, |(_, full)| full);
     format!("{full}{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::settings::{Chosen as Named, Source};
+
+    fn settings(name: &str, source: Source, own: Option<&str>) -> Settings {
+        let model = Some(Named { name: name.to_owned(), source, own: own.map(str::to_owned) });
+        let entry: Provider = serde_json::from_str(r#"{"baseUrl": "http://mine", "model": "m"}"#).unwrap();
+        let providers = [("work".to_owned(), entry.clone()), ("sonnet".to_owned(), entry)].into();
+        Settings { model, providers, ..Settings::default() }
+    }
+
+    /// TRUST-3: the server is the user's choice, whatever a project or a transcript names.
+    #[test]
+    fn a_project_or_a_resumed_session_names_no_server() {
+        let settings = settings("work/evil", Source::Project, Some("mine"));
+        for known in [None, Some("work/x"), Some("work")] {
+            let wanted = Wanted::of(None, known, &settings);
+            assert_eq!(wanted.own.as_deref(), Some("mine"), "which decides about the server");
+        }
+        let wanted = Wanted::of(Some("work/x"), Some("known"), &settings);
+        assert_eq!(wanted.name(|_| true).as_deref(), Some("work/x"), "a flag is the user's word");
+    }
+
+    #[test]
+    fn an_entry_does_not_take_the_place_of_a_short_name() {
+        let settings = settings("sonnet", Source::User, None);
+        assert!(of_settings("sonnet", &settings).is_none() && of_settings("sonnet[1m]", &settings).is_none());
+        assert!(of_settings("work", &settings).is_some() && of_settings("work/x", &settings).is_some());
+    }
+
+    #[test]
+    fn a_projects_model_picks_among_those_of_the_server() {
+        let settings = settings("opus", Source::Local, Some("mine"));
+        let name = |could_be: fn(&str) -> bool| Wanted::of(None, None, &settings).name(could_be);
+        assert_eq!(name(is_alias).as_deref(), Some("opus"));
+        assert_eq!(name(|name| !is_alias(name)).as_deref(), Some("mine"));
+    }
 }

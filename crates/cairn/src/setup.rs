@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::agent::{Listener, Parts};
 use engine::permission::Approver;
 use engine::session::Fork;
-use engine::settings::{self, Ground, Settings};
+use engine::settings::{self, Flag, Ground, Loaded, Settings};
 use engine::{Agent, Home, Session, World};
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window, WindowHints};
@@ -46,41 +46,33 @@ impl Place {
         Ok(Self { home: Home::at(home), directory, user_home })
     }
 
-    /// The project's committed settings.
-    pub(crate) fn project_settings(&self) -> PathBuf {
-        self.directory.join(".claude/settings.json")
-    }
-
-    /// The checkout's own settings.
-    pub(crate) fn local_settings(&self) -> PathBuf {
-        self.directory.join(".claude/settings.local.json")
-    }
-
     fn ground(&self) -> Ground<'_> {
         Ground { directory: &self.directory, home: self.user_home.as_deref() }
     }
 
-    /// The settings in force, weakest file first.
-    pub(crate) fn settings(&self, flag: Option<&str>) -> anyhow::Result<Settings> {
-        let mut paths = vec![self.home.path().join("settings.json"), self.project_settings(), self.local_settings()];
-        let mut inline = None;
-        match flag {
-            Some(json) if json.trim_start().starts_with('{') => {
-                let mut file = tempfile::NamedTempFile::new()?;
-                std::io::Write::write_all(&mut file, json.as_bytes())?;
-                paths.push(file.path().to_owned());
-                inline = Some(file);
-            }
+    /// The files that settings are read from.
+    pub(crate) fn settings_files(&self, flag: Option<&str>) -> anyhow::Result<settings::Files> {
+        let mut files = settings::Files::usual(self.home.path(), &self.directory);
+        // Weaker than the system's, so that it can add to what is managed and take nothing away.
+        files.managed.splice(..0, env::MANAGED_DIR.get().map(PathBuf::from));
+        files.flag = match flag {
+            Some(json) if json.trim_start().starts_with('{') => Some(Flag::Text(json.to_owned())),
             Some(path) => {
                 let path = self.directory.join(path);
                 files::stamp(&path)?;
-                paths.push(path);
+                Some(Flag::File(path))
             }
-            None => {}
-        }
-        let settings = Settings::load(&paths, &self.ground());
-        drop(inline);
-        Ok(settings?)
+            None => None,
+        };
+        Ok(files)
+    }
+
+    /// The settings in force.
+    pub(crate) fn settings(&self, flag: Option<&str>) -> anyhow::Result<Settings> {
+        let loaded = Loaded::read(&self.settings_files(flag)?);
+        let settings = Settings::of(&loaded, &self.ground(), &|_| true);
+        env::extend(&settings.own_environment);
+        Ok(settings)
     }
 }
 
@@ -106,7 +98,7 @@ pub(crate) async fn agent(
     listener: Listener,
 ) -> anyhow::Result<Ready> {
     let settings = place.settings(args.settings.as_deref())?;
-    let mut warnings = settings.warnings.clone();
+    let mut warnings = settings.warnings();
     let known_model = resumed_model(args, place);
     let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), &settings).await?;
     warnings.extend(chosen.note.clone());

@@ -58,14 +58,6 @@ pub enum Error {
         /// The window without the room for a reply.
         window: u64,
     },
-    /// A settings file that is no JSON object.
-    #[error("{path}: {why}")]
-    Settings {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        why: String,
-    },
     /// A permission rule nobody understands.
     #[error(transparent)]
     Rule(#[from] tools::permission::BadRule),

@@ -1,34 +1,52 @@
-//! Settings, merged from several files: a later one is stronger, lists are joined.
+//! Settings, merged from several files: a stronger one wins, lists are joined, and every value knows where it stands.
 //!
-//! The files are those Claude Code reads, so most of their keys are not for us. A key of ours with a value of the wrong
-//! type is reported with its file and left out; it never stops a session. [`keys`] is the table of ours.
+//! The files are those Claude Code reads, so some of their keys are not for us. [`keys`] is the table of ours, [`Loaded`]
+//! what the files say, and [`Settings`] what counts of it. A value that is broken, mistyped or has no say where it stands
+//! is a [`Finding`] and is left out; nothing in a file stops a session.
 
+mod edit;
+mod finding;
 pub mod keys;
+mod load;
+mod sandbox;
+mod source;
+mod span;
+mod tracked;
+pub mod variables;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use context::micro::When;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use tools::permission::{BadRule, Mode, Places, Rule, Rules};
 use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 use transcript::window::{AutoCompact, Window};
 
-use crate::error::Error;
-use crate::layers::Layers;
+pub use edit::NotEdited;
+pub use finding::{Finding, Weight, nearest};
+pub use load::{File, Loaded, Set, Standing};
+pub use sandbox::Sandbox;
+pub use source::{Files, Flag, Origin, Source, managed_directory};
+pub use span::{Json, NotJson, Step};
 
-/// The largest settings file that is read.
-const SETTINGS_LIMIT: u64 = 1_000_000;
+use crate::layers::Layers;
+use keys::{Key, Part};
 
 /// What the settings say.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The model.
-    pub model: Option<String>,
+    pub model: Option<Chosen>,
     /// The permission mode a session starts in.
     pub mode: Option<Mode>,
+    /// Whether `bypassPermissions` may be entered at all.
+    pub bypass: Bypass,
     /// Permission rules.
     pub rules: Rules,
     /// More directories to work in.
@@ -41,10 +59,14 @@ pub struct Settings {
     pub prices: Prices,
     /// Other models, by the name that stands before a slash in a model's name.
     pub providers: BTreeMap<String, Provider>,
+    /// Variables for the commands that tools run.
+    pub environment: BTreeMap<String, String>,
+    /// Those of them that no file below the project had a say in: they count where the program itself reads a variable.
+    pub own_environment: BTreeMap<String, String>,
     /// `autoMemoryEnabled`.
     pub auto_memory: Option<bool>,
-    /// `autoMemoryDirectory`, with the file that says so.
-    pub memory_directories: Vec<(PathBuf, String)>,
+    /// `autoMemoryDirectory`, and whose word it is.
+    pub memory_directory: Option<(String, Source)>,
     /// `claudeMdExcludes`: instruction files that are not loaded.
     pub claude_md_excludes: Vec<String>,
     /// `recall`: whether memories are brought up by themselves.
@@ -53,8 +75,33 @@ pub struct Settings {
     pub small_model: Option<String>,
     /// How the layers work, as far as the settings say.
     pub layers: LayerSettings,
-    /// What was wrong in the files.
-    pub warnings: Vec<String>,
+    /// What they say of the sandbox.
+    pub sandbox: Sandbox,
+    /// Every value of the files, and whether it counts.
+    pub sets: Vec<Set>,
+    /// What is to be said of the files.
+    pub findings: Vec<Finding>,
+}
+
+/// The model that the settings name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its name.
+    pub name: String,
+    /// Whose word it is.
+    pub source: Source,
+    /// What the user's own settings name, where a file below the project says otherwise. It decides about the server.
+    pub own: Option<String>,
+}
+
+/// Whether `bypassPermissions` may be entered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Bypass {
+    /// By a flag, or by settings that are not the project's.
+    #[default]
+    Allowed,
+    /// Not at all.
+    Disabled,
 }
 
 /// What the settings say of the layers.
@@ -87,19 +134,21 @@ pub struct LayerSettings {
 }
 
 impl LayerSettings {
-    fn take(&mut self, value: &Value, wrong: &mut keys::Wrong<'_>) {
-        self.auto_compact = keys::AUTO_COMPACT.read(value, wrong).or(self.auto_compact);
-        self.when = keys::COMPACT_WHEN.read(value, wrong).or(self.when);
-        self.clear = keys::MICROCOMPACT.read(value, wrong).or(self.clear);
-        self.clear_when_idle = keys::TIME_MICROCOMPACT.read(value, wrong).or(self.clear_when_idle);
-        self.kept_when_idle = keys::MICROCOMPACT_KEEP.read(value, wrong).or(self.kept_when_idle);
-        self.notes = keys::NOTES.read(value, wrong).or(self.notes);
-        self.notes_compact = keys::NOTES_COMPACT.read(value, wrong).or(self.notes_compact);
-        self.notes_share = keys::NOTES_SHARE.read(value, wrong).or(self.notes_share);
-        self.reactive = keys::REACTIVE.read(value, wrong).or(self.reactive);
-        self.restored_files = keys::RESTORE_FILES.read(value, wrong).or(self.restored_files);
-        self.api_edits = keys::API_CONTEXT_MANAGEMENT.read(value, wrong).or(self.api_edits);
-        self.cache_diagnosis = keys::CACHE_DIAGNOSIS.read(value, wrong).or(self.cache_diagnosis);
+    fn of(sets: &Counting<'_>) -> Self {
+        Self {
+            auto_compact: sets.one(&keys::AUTO_COMPACT),
+            when: sets.one(&keys::COMPACT_WHEN),
+            clear: sets.one(&keys::MICROCOMPACT),
+            clear_when_idle: sets.one(&keys::TIME_MICROCOMPACT),
+            kept_when_idle: sets.one(&keys::MICROCOMPACT_KEEP),
+            notes: sets.one(&keys::NOTES),
+            notes_compact: sets.one(&keys::NOTES_COMPACT),
+            notes_share: sets.one(&keys::NOTES_SHARE),
+            reactive: sets.one(&keys::REACTIVE),
+            restored_files: sets.one(&keys::RESTORE_FILES),
+            api_edits: sets.one(&keys::API_CONTEXT_MANAGEMENT),
+            cache_diagnosis: sets.one(&keys::CACHE_DIAGNOSIS),
+        }
     }
 
     /// The layers as they say, in a window, at a price.
@@ -171,76 +220,145 @@ pub struct Ground<'a> {
     pub home: Option<&'a Path>,
 }
 
-impl Settings {
-    /// Reads the files that exist, weakest first.
-    pub fn load(paths: &[PathBuf], ground: &Ground<'_>) -> Result<Self, Error> {
-        let mut settings = Self::default();
-        let mut prices = Vec::new();
-        for path in paths {
-            let bytes = match files::read(path, SETTINGS_LIMIT) {
-                Ok(snapshot) => snapshot.bytes,
-                Err(files::Error::NotFound { .. }) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            let bad = |why: String| Error::Settings { path: path.clone(), why };
-            let value: Value = serde_json::from_slice(&bytes).map_err(|error| bad(format!("not JSON: {error}")))?;
-            if !value.is_object() {
-                return Err(bad("settings are a JSON object".into()));
-            }
-            settings.take(&value, path, ground, &mut prices);
-        }
-        settings.prices = Prices::with(prices);
-        Ok(settings)
+/// The values that count.
+struct Counting<'a> {
+    sets: Vec<&'a Set>,
+}
+
+impl<'a> Counting<'a> {
+    fn of(&self, key: &Key) -> impl Iterator<Item = &'a Set> {
+        self.sets.iter().copied().filter(move |set| set.key.name == key.name)
     }
 
-    fn take(&mut self, value: &Value, path: &Path, ground: &Ground<'_>, prices: &mut Vec<(String, Price)>) {
-        let mut warnings = Vec::new();
-        let mut wrong = |key: &str, expected: &str| {
-            warnings.push(format!("{}: {key} should be {expected}; it is left out", path.display()));
-        };
-        keys::check_objects(value, &mut wrong);
-        self.model = keys::MODEL.read(value, &mut wrong).or(self.model.take());
-        self.max_output_tokens = keys::MAX_OUTPUT_TOKENS.read(value, &mut wrong).or(self.max_output_tokens);
-        self.cache_ttl = keys::CACHE_TTL.read(value, &mut wrong).or(self.cache_ttl);
-        self.mode = keys::MODE.read(value, &mut wrong).or(self.mode);
-        prices.extend(keys::PRICES.entries(value, &mut wrong));
-        for (name, entry) in keys::PROVIDERS.entries::<Provider>(value, &mut wrong) {
-            if let (Some(price), Some(model)) = (entry.price, &entry.model) {
-                prices.push((model.clone(), price));
-            }
-            self.providers.insert(name, entry);
-        }
-        self.auto_memory = keys::AUTO_MEMORY.read(value, &mut wrong).or(self.auto_memory);
-        self.recall = keys::RECALL.read(value, &mut wrong).or(self.recall);
-        self.small_model = keys::SMALL_MODEL.read(value, &mut wrong).or(self.small_model.take());
-        let memory_directory = keys::MEMORY_DIRECTORY.read(value, &mut wrong);
-        self.memory_directories.extend(memory_directory.map(|directory| (path.to_owned(), directory)));
-        self.layers.take(value, &mut wrong);
-        self.claude_md_excludes.extend(keys::EXCLUDES.texts(value, &mut wrong));
-        for directory in keys::DIRECTORIES.texts(value, &mut wrong) {
-            self.directories.push(ground.directory.join(expand(&directory, ground)));
-        }
-        let lists = [
-            (keys::ALLOW.texts(value, &mut wrong), &mut self.rules.allow),
-            (keys::ASK.texts(value, &mut wrong), &mut self.rules.ask),
-            (keys::DENY.texts(value, &mut wrong), &mut self.rules.deny),
-        ];
-        let places = Places {
-            directory: ground.directory.to_owned(),
-            settings: settings_root(path),
-            home: ground.home.map(Path::to_owned),
-            file: Some(path.to_owned()),
-        };
-        for (texts, rules) in lists {
-            for text in texts {
-                match Rule::parse(&text, &places) {
-                    Ok(rule) => rules.push(rule),
-                    Err(error) => warnings.push(format!("{}: {error}", path.display())),
-                }
-            }
-        }
-        self.warnings.append(&mut warnings);
+    fn one<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
+        self.of(key).find_map(|set| serde_json::from_value(set.value.clone()).ok())
     }
+
+    fn texts(&self, key: &Key) -> Vec<String> {
+        self.of(key).filter_map(|set| set.value.as_str().map(str::to_owned)).collect()
+    }
+
+    fn entries<T: DeserializeOwned>(&self, key: &Key) -> Vec<(String, T)> {
+        let entry = |set: &Set| match &set.part {
+            Part::Entry(name) => Some((name.clone(), serde_json::from_value(set.value.clone()).ok()?)),
+            _ => None,
+        };
+        self.of(key).filter_map(entry).collect()
+    }
+
+    fn paths(&self, key: &Key, ground: &Ground<'_>) -> Vec<PathBuf> {
+        self.of(key).filter_map(|set| Some(sandbox::path(set.value.as_str()?, &set.origin, ground))).collect()
+    }
+}
+
+impl Settings {
+    /// What counts of what the files say. `trusted` says whether the user trusts a value that stands below the project.
+    pub fn of(loaded: &Loaded, ground: &Ground<'_>, trusted: &dyn Fn(&Set) -> bool) -> Self {
+        let sets = loaded.judged(trusted);
+        let mut findings = loaded.findings.clone();
+        let counting = Counting { sets: sets.iter().filter(|set| set.standing == Standing::Counts).collect() };
+        let mut prices: Vec<(String, Price)> = counting.entries(&keys::PRICES);
+        let providers: BTreeMap<String, Provider> = counting.entries(&keys::PROVIDERS).into_iter().collect();
+        let priced = providers.values().filter_map(|entry| Some((entry.model.clone()?, entry.price?)));
+        prices.splice(..0, priced);
+        let is_disabled = loaded.has_broken_managed() || counting.of(&keys::NO_BYPASS).next().is_some();
+        let settings = Self {
+            model: model(loaded, &counting),
+            mode: counting.one::<String>(&keys::MODE).as_deref().and_then(mode),
+            bypass: if is_disabled { Bypass::Disabled } else { Bypass::Allowed },
+            rules: rules_of(&counting, ground, &mut findings),
+            directories: directories(&counting, ground),
+            max_output_tokens: counting.one(&keys::MAX_OUTPUT_TOKENS),
+            cache_ttl: counting.one(&keys::CACHE_TTL),
+            prices: Prices::with(prices),
+            providers,
+            environment: variables_of(counting.sets.iter().copied()),
+            own_environment: variables_of(loaded.sets.iter().filter(|set| !set.origin.source.is_below_project())),
+            auto_memory: counting.one(&keys::AUTO_MEMORY),
+            memory_directory: counting
+                .of(&keys::MEMORY_DIRECTORY)
+                .find_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.source))),
+            claude_md_excludes: counting.texts(&keys::EXCLUDES),
+            recall: counting.one(&keys::RECALL),
+            small_model: counting.one(&keys::SMALL_MODEL),
+            layers: LayerSettings::of(&counting),
+            sandbox: Sandbox::of(&counting, ground),
+            sets: Vec::new(),
+            findings,
+        };
+        Self { sets, ..settings }
+    }
+
+    /// What the user should know before a session starts.
+    pub fn warnings(&self) -> Vec<String> {
+        let told = self.findings.iter().filter(|finding| finding.weight > Weight::Note);
+        told.map(ToString::to_string).collect()
+    }
+
+    /// The values of a key that count, with where they stand.
+    pub fn counting(&self, key: &Key) -> impl Iterator<Item = &Set> {
+        let name = key.name;
+        self.sets.iter().filter(move |set| set.key.name == name && set.standing == Standing::Counts)
+    }
+
+    /// Whether an organisation has fixed a key, so that no flag changes it.
+    pub fn is_managed(&self, key: &Key) -> bool {
+        self.counting(key).any(|set| set.origin.source == Source::Managed)
+    }
+}
+
+fn model(loaded: &Loaded, counting: &Counting<'_>) -> Option<Chosen> {
+    let set = counting.of(&keys::MODEL).next()?;
+    let of_user = |set: &&Set| set.key.name == keys::MODEL.name && !set.origin.source.is_below_project();
+    let own = loaded.sets.iter().rev().find(of_user).and_then(|set| set.value.as_str()).map(str::to_owned);
+    let (name, source) = (set.value.as_str()?.to_owned(), set.origin.source);
+    Some(Chosen { name, source, own: own.filter(|_| source.is_below_project()) })
+}
+
+fn mode(name: &str) -> Option<Mode> {
+    let name = if name == "manual" { "default" } else { name };
+    serde_json::from_value(name.into()).ok()
+}
+
+fn variables_of<'a>(sets: impl Iterator<Item = &'a Set>) -> BTreeMap<String, String> {
+    let variable = |set: &Set| match &set.part {
+        Part::Entry(name) if set.key.name == keys::ENV.name => Some((name.clone(), load::text(&set.value))),
+        _ => None,
+    };
+    // The strongest comes last.
+    sets.filter_map(variable).collect()
+}
+
+fn directories(counting: &Counting<'_>, ground: &Ground<'_>) -> Vec<PathBuf> {
+    let texts = counting.texts(&keys::DIRECTORIES);
+    texts.iter().map(|directory| ground.directory.join(expand(directory, ground))).collect()
+}
+
+fn rules_of(counting: &Counting<'_>, ground: &Ground<'_>, findings: &mut Vec<Finding>) -> Rules {
+    let mut of = |key: &Key| {
+        let mut rules = Vec::new();
+        for set in counting.of(key) {
+            let places = Places {
+                directory: ground.directory.to_owned(),
+                settings: set.origin.file.as_deref().map_or_else(|| ground.directory.to_owned(), settings_root),
+                home: ground.home.map(Path::to_owned),
+                file: set.origin.file.clone(),
+            };
+            match Rule::parse(set.value.as_str().unwrap_or_default(), &places) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => findings.push(Finding {
+                    weight: Weight::Error,
+                    file: set.origin.file.clone(),
+                    line: set.origin.line,
+                    column: set.origin.column,
+                    key: Some(key.name.to_owned()),
+                    text: error.to_string(),
+                }),
+            }
+        }
+        rules
+    };
+    Rules { allow: of(&keys::ALLOW), ask: of(&keys::ASK), deny: of(&keys::DENY) }
 }
 
 /// Rules as they are given in flags, `Bash(git *),Read` or one by one.
@@ -285,14 +403,4 @@ fn settings_root(path: &Path) -> PathBuf {
     let parent = path.parent().unwrap_or(path);
     let root = if parent.ends_with(".claude") { parent.parent().unwrap_or(parent) } else { parent };
     root.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_in_one_flag_are_split_outside_of_parentheses() {
-        assert_eq!(split_rules("Bash(git log:*, x) Read,Edit"), ["Bash(git log:*, x)", "Read", "Edit"]);
-    }
 }

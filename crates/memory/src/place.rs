@@ -16,7 +16,7 @@ const SLUG_LENGTH: usize = 200;
 /// The most that is read of git's small pointer files.
 const POINTER_LIMIT: u64 = 16 * 1024;
 
-/// Everything the choice depends on. The project's committed settings are deliberately no part of it.
+/// Everything the choice depends on. The files below the project are deliberately no part of it.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// The config home: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
@@ -48,8 +48,6 @@ pub struct BySource {
     pub policy: Option<String>,
     /// `--settings`.
     pub flag: Option<String>,
-    /// The checkout's own, not committed.
-    pub local: Option<String>,
     /// The user's.
     pub user: Option<String>,
 }
@@ -127,11 +125,10 @@ pub fn directory(inputs: &Inputs) -> Result<PathBuf, Error> {
     if let Some(path) = given(inputs.path_override.as_ref()) {
         return admitted(path, "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", None, inputs);
     }
-    let BySource { policy, flag, local, user } = &inputs.auto_memory_directory;
+    let BySource { policy, flag, user } = &inputs.auto_memory_directory;
     let settings = [
         (policy, "autoMemoryDirectory in policy settings"),
         (flag, "autoMemoryDirectory in --settings"),
-        (local, "autoMemoryDirectory in local settings"),
         (user, "autoMemoryDirectory in user settings"),
     ];
     for (path, from) in settings {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory};
-use engine::settings::keys::{Entry, KEYS, Key, Kind, schema};
+use engine::settings::keys::{Entry, Field, KEYS, Key, Kind, schema};
 
 use crate::args::Args;
 use crate::env;
@@ -132,29 +132,39 @@ fn about_argument(argument: &Arg) -> String {
 
 fn settings() -> String {
     let mut page = format!("# Settings\n\n{MADE}\n{}\n", include_str!("reference/settings.md"));
-    page.push_str("## Keys\n\n| key | value | what it does |\n|---|---|---|\n");
-    keys(&mut page, KEYS);
+    page.push_str("## Keys\n\n| key | value | what it does | whose files |\n|---|---|---|---|\n");
+    for Key { name, older, kind, reach, about } in KEYS {
+        let older = older.map(|older| format!(", before `{older}`")).unwrap_or_default();
+        let (value, about) = (cell(&value(kind)), cell(about));
+        let _ = writeln!(page, "| `{name}`{older} | {value} | {about} | {} |", reach.words());
+    }
     for key in KEYS {
-        if let Kind::Entries(Entry { keys: inside, required }) = key.kind {
+        if let Kind::Entries(entry) | Kind::List(entry) = key.kind {
             let _ = write!(page, "\n### An entry of `{}`\n\n", key.name);
-            page.push_str("| key | value | what it does |\n|---|---|---|\n");
-            keys(&mut page, inside);
-            let required: Vec<String> = required.iter().map(|name| format!("`{name}`")).collect();
-            let _ = write!(page, "\nMust be there: {}.\n", required.join(", "));
+            fields(&mut page, &entry);
         }
     }
     page
 }
 
-fn keys(page: &mut String, keys: &[Key]) {
-    for Key { name, kind, about } in keys {
-        let value = match kind {
-            Kind::Entry(_) => "an object".to_owned(),
-            Kind::Entries(_) => "an object of entries by name".to_owned(),
-            Kind::OneOf(values) => values.iter().map(|value| format!("`\"{value}\"`")).collect::<Vec<_>>().join(", "),
-            kind => kind.words(),
-        };
-        let _ = writeln!(page, "| `{name}` | {} | {} |", cell(&value), cell(about));
+fn fields(page: &mut String, Entry { keys, required }: &Entry) {
+    page.push_str("| key | value | what it does |\n|---|---|---|\n");
+    for Field { name, kind, about } in *keys {
+        let _ = writeln!(page, "| `{name}` | {} | {} |", cell(&value(kind)), cell(about));
+    }
+    let required: Vec<String> = required.iter().map(|name| format!("`{name}`")).collect();
+    let _ = write!(page, "\nMust be there: {}.\n", required.join(", "));
+}
+
+/// What a value is, in words.
+fn value(kind: &Kind) -> String {
+    match kind {
+        Kind::Entry(_) => "an object".to_owned(),
+        Kind::Entries(_) => "an object of entries by name".to_owned(),
+        Kind::List(_) => "a list of entries".to_owned(),
+        Kind::Variables => "an object of strings by name".to_owned(),
+        Kind::OneOf(values) => values.iter().map(|value| format!("`\"{value}\"`")).collect::<Vec<_>>().join(", "),
+        kind => kind.words(),
     }
 }
 

@@ -208,16 +208,18 @@ fn an_interrupt_leaves_a_valid_transcript() {
     assert_eq!(stage.simulator.report().totals.refused, 0);
 }
 
+/// CONF-1: what is wrong in a settings file is named with its place, and the session goes on.
 #[test]
 fn bad_settings_are_named_with_file_and_place() {
     let stage = Stage::new(HELLO);
     std::fs::create_dir(stage.project().join(".claude")).unwrap();
-    stage.write(".claude/settings.json", "{\"model\": 7, \"permissions\": {\"allow\": [\"Bash(\"]}}");
+    stage.write(".claude/settings.json", "{\"model\": 7,\n \"permissions\": {\"deny\": [\"Bash(\"]}}");
     let ran = run(stage.cairn().args(["-p", "hi"]));
     assert_eq!(ran.stdout, "Hello.\n");
-    assert!(ran.stderr.contains("settings.json: model should be a string"), "{ran:?}");
+    assert!(ran.stderr.contains("settings.json:1:2: model should be a string"), "{ran:?}");
+    assert!(ran.stderr.contains("settings.json:2:27: the permission rule `Bash(`"), "{ran:?}");
     stage.write(".claude/settings.json", "{\"model\": ");
     let ran = run(stage.cairn().args(["-p", "hi"]));
-    assert_eq!(ran.code, Some(7));
-    assert!(ran.stderr.contains("settings.json: not JSON") && ran.stderr.contains("line 1"), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"));
+    assert!(ran.stderr.contains("settings.json:1:10: not JSON") && ran.stderr.contains("left out"), "{ran:?}");
 }

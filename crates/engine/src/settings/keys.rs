@@ -1,21 +1,49 @@
-//! The keys of ours, in one table. Reading, its warnings, the reference and the JSON Schema all come from it.
+//! The keys that are read, in one table. Reading, its findings, who may set what, the reference and the JSON Schema all
+//! come from it.
+//!
+//! A key that means the same in Claude Code has its name there; a name of ours that was there before is still read.
 
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A key that is read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
     /// Its name; a dot stands between an object and what is in it.
     pub name: &'static str,
+    /// A name it had before, which is still read.
+    pub older: Option<&'static str>,
     /// What its value is.
     pub kind: Kind,
+    /// Whose files may set it.
+    pub reach: Reach,
     /// What it does.
     pub about: &'static str,
 }
 
+/// Whose files may set a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Anybody's, also those of a directory nobody has trusted: all that it can ask for is caution.
+    Anyone,
+    /// Those below the project as soon as the user trusts them.
+    Trusted,
+    /// Never those below the project.
+    Own,
+}
+
+impl Reach {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Anyone => "any",
+            Self::Trusted => "yours; the project's once you trust it",
+            Self::Own => "yours only",
+        }
+    }
+}
+
 /// What a value is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// A string.
     Text,
@@ -29,143 +57,219 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     /// A list of strings.
     Texts,
+    /// An object that has a string under each name.
+    Variables,
     /// An object with these keys.
     Entry(Entry),
+    /// A list of such objects.
+    List(Entry),
     /// An object that has such an entry under each name.
     Entries(Entry),
 }
 
 /// What an entry is made of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Entry {
     /// Its keys.
-    pub keys: &'static [Key],
+    pub keys: &'static [Field],
     /// Those that must be there.
     pub required: &'static [&'static str],
 }
 
+/// A key of an entry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+    /// What it says.
+    pub about: &'static str,
+}
+
 const PRICE: Entry = Entry {
     keys: &[
-        Key { name: "input", kind: Kind::Amount, about: "Input that was not cached." },
-        Key { name: "output", kind: Kind::Amount, about: "Output." },
-        Key { name: "cacheWrite5m", kind: Kind::Amount, about: "Written to the cache for five minutes." },
-        Key { name: "cacheWrite1h", kind: Kind::Amount, about: "Written to the cache for an hour." },
-        Key { name: "cacheRead", kind: Kind::Amount, about: "Read from the cache." },
+        Field { name: "input", kind: Kind::Amount, about: "Input that was not cached." },
+        Field { name: "output", kind: Kind::Amount, about: "Output." },
+        Field { name: "cacheWrite5m", kind: Kind::Amount, about: "Written to the cache for five minutes." },
+        Field { name: "cacheWrite1h", kind: Kind::Amount, about: "Written to the cache for an hour." },
+        Field { name: "cacheRead", kind: Kind::Amount, about: "Read from the cache." },
     ],
     required: &["input", "output", "cacheWrite5m", "cacheWrite1h", "cacheRead"],
 };
 
 const PROVIDER: Entry = Entry {
     keys: &[
-        Key {
+        Field {
             name: "type",
             kind: Kind::OneOf(&["openai", "anthropic"]),
             about: "The protocol: chat completions (`openai`, also when nothing is said) or the Messages API.",
         },
-        Key { name: "baseUrl", kind: Kind::Text, about: "The server's address." },
-        Key { name: "keyEnv", kind: Kind::Text, about: "The environment variable that holds its key." },
-        Key { name: "model", kind: Kind::Text, about: "The model, when only the entry is named." },
-        Key { name: "window", kind: Kind::Count, about: "Its window, in tokens." },
-        Key { name: "price", kind: Kind::Entry(PRICE), about: "What it costs: dollars for a million tokens." },
+        Field { name: "baseUrl", kind: Kind::Text, about: "The server's address." },
+        Field { name: "keyEnv", kind: Kind::Text, about: "The environment variable that holds its key." },
+        Field { name: "model", kind: Kind::Text, about: "The model, when only the entry is named." },
+        Field { name: "window", kind: Kind::Count, about: "Its window, in tokens." },
+        Field { name: "price", kind: Kind::Entry(PRICE), about: "What it costs: dollars for a million tokens." },
     ],
     required: &["baseUrl"],
 };
 
+const HIDDEN_FILE: Entry = Entry {
+    keys: &[
+        Field { name: "path", kind: Kind::Text, about: "The file." },
+        Field { name: "mode", kind: Kind::OneOf(&["deny"]), about: "That it may not be read." },
+    ],
+    required: &["path"],
+};
+
+const HIDDEN_VARIABLE: Entry = Entry {
+    keys: &[
+        Field { name: "name", kind: Kind::Text, about: "The variable." },
+        Field { name: "mode", kind: Kind::OneOf(&["deny"]), about: "That it is taken out." },
+    ],
+    required: &["name"],
+};
+
+/// The modes a session can start in. `manual` is what Claude Code calls `default` as well.
+const MODES: &[&str] = &["default", "manual", "acceptEdits", "plan", "bypassPermissions"];
+
 macro_rules! keys {
-    ($($constant:ident = $name:literal, $kind:expr, $about:literal;)*) => {
-        $(#[doc = $about] pub const $constant: Key = Key { name: $name, kind: $kind, about: $about };)*
+    ($($constant:ident = $name:literal $(or $older:literal)?, $kind:expr, $reach:ident, $about:literal;)*) => {
+        $(#[doc = $about] pub const $constant: Key = Key {
+            name: $name, older: older!($($older)?), kind: $kind, reach: Reach::$reach, about: $about,
+        };)*
         /// All keys that are read.
         pub const KEYS: &[Key] = &[$($constant),*];
     };
 }
 
-keys! {
-    MODEL = "model", Kind::Text, "The model, unless `--model` or a resumed session names one.";
-    MAX_OUTPUT_TOKENS = "maxOutputTokens", Kind::Count, "The most tokens a reply may have.";
-    CACHE_TTL = "cacheTtl", Kind::OneOf(&["5m", "1h"]), "How long the provider keeps the cached prefix.";
-    PRICES = "prices", Kind::Entries(PRICE), "Prices by model: dollars for a million tokens.";
-    PROVIDERS = "providers", Kind::Entries(PROVIDER), "Other servers by name; `NAME/MODEL` as the model talks to one.";
-    SMALL_MODEL = "smallModel", Kind::Text, "The model for side questions, such as which memories matter.";
-    RECALL = "recall", Kind::Switch, "Whether memories are brought up by themselves.";
-    AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, "Whether there is memory.";
-    MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, "Where memory lies. The project's committed settings have no say in it.";
-    AUTO_COMPACT = "autoCompact", Kind::Switch, "Whether a full window is compacted by itself.";
-    COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
-    MICROCOMPACT = "microcompact", Kind::Switch, "Whether old tool results are cleared to make room.";
-    TIME_MICROCOMPACT = "timeMicrocompact", Kind::Switch, "Whether old tool results are cleared when a session wakes up after an hour.";
-    MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, "How many of the newest results then stay; at least one does.";
-    NOTES = "notes", Kind::Switch, "Whether notes of the session are kept, for compaction.";
-    NOTES_COMPACT = "notesCompact", Kind::Switch, "Whether notes take the place of a summary.";
-    NOTES_SHARE = "notesShare", Kind::Count, "The share of a session's cost that notes may have, in percent; 0 is no limit.";
-    REACTIVE = "reactive", Kind::Switch, "Whether a request that the provider finds too long is made shorter and sent again.";
-    RESTORE_FILES = "restoreFiles", Kind::Count, "How many files that were read last are shown again after a compaction.";
-    API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, "Whether the provider is asked to leave out old tool results by itself, where it can (Messages API).";
-    CACHE_DIAGNOSIS = "cacheDiagnosis", Kind::Switch, "Whether the provider is asked why its cache did not hold, where it says so (Messages API).";
-    EXCLUDES = "claudeMdExcludes", Kind::Texts, "Patterns of instruction files that are not loaded.";
-    MODE = "permissions.defaultMode", Kind::OneOf(&["default", "acceptEdits", "plan", "bypassPermissions"]), "How much may happen without asking.";
-    ALLOW = "permissions.allow", Kind::Texts, "Rules for calls that run without asking.";
-    ASK = "permissions.ask", Kind::Texts, "Rules for calls that are always asked about.";
-    DENY = "permissions.deny", Kind::Texts, "Rules for calls that never run; stronger than all others.";
-    DIRECTORIES = "permissions.additionalDirectories", Kind::Texts, "More directories to work in.";
+macro_rules! older {
+    () => {
+        None
+    };
+    ($older:literal) => {
+        Some($older)
+    };
 }
 
-/// Says that a key should be something else.
-pub(super) type Wrong<'a> = dyn FnMut(&str, &str) + 'a;
+keys! {
+    MODEL = "model", Kind::Text, Trusted, "The model, unless `--model` or a resumed session names one. The project's picks among those of the server you use, and names no other.";
+    MAX_OUTPUT_TOKENS = "maxOutputTokens", Kind::Count, Trusted, "The most tokens a reply may have.";
+    CACHE_TTL = "cacheTtl", Kind::OneOf(&["5m", "1h"]), Trusted, "How long the provider keeps the cached prefix.";
+    PRICES = "prices", Kind::Entries(PRICE), Trusted, "Prices by model: dollars for a million tokens.";
+    PROVIDERS = "providers", Kind::Entries(PROVIDER), Own, "Other servers by name; `NAME/MODEL` as the model talks to one.";
+    SMALL_MODEL = "smallModel", Kind::Text, Trusted, "The model for side questions, such as which memories matter.";
+    ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run; yours also count where Cairn itself reads a variable. The project's may not be ones that load code, redirect traffic or hold a key.";
+    RECALL = "recall", Kind::Switch, Trusted, "Whether memories are brought up by themselves.";
+    AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, Trusted, "Whether there is memory.";
+    MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, Own, "Where memory lies.";
+    AUTO_COMPACT = "autoCompactEnabled" or "autoCompact", Kind::Switch, Trusted, "Whether a full window is compacted by itself.";
+    COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), Trusted, "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
+    MICROCOMPACT = "microcompact", Kind::Switch, Trusted, "Whether old tool results are cleared to make room.";
+    TIME_MICROCOMPACT = "timeMicrocompact", Kind::Switch, Trusted, "Whether old tool results are cleared when a session wakes up after an hour.";
+    MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, Trusted, "How many of the newest results then stay; at least one does.";
+    NOTES = "notes", Kind::Switch, Trusted, "Whether notes of the session are kept, for compaction.";
+    NOTES_COMPACT = "notesCompact", Kind::Switch, Trusted, "Whether notes take the place of a summary.";
+    NOTES_SHARE = "notesShare", Kind::Count, Trusted, "The share of a session's cost that notes may have, in percent; 0 is no limit.";
+    REACTIVE = "reactive", Kind::Switch, Trusted, "Whether a request that the provider finds too long is made shorter and sent again.";
+    RESTORE_FILES = "restoreFiles", Kind::Count, Trusted, "How many files that were read last are shown again after a compaction.";
+    API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Whether the provider is asked to leave out old tool results by itself, where it can (Messages API).";
+    CACHE_DIAGNOSIS = "cacheDiagnosis", Kind::Switch, Trusted, "Whether the provider is asked why its cache did not hold, where it says so (Messages API).";
+    EXCLUDES = "claudeMdExcludes", Kind::Texts, Trusted, "Patterns of instruction files that are not loaded.";
+    MODE = "permissions.defaultMode", Kind::OneOf(MODES), Trusted, "How much may happen without asking. The project's is never `bypassPermissions`.";
+    NO_BYPASS = "permissions.disableBypassPermissionsMode", Kind::OneOf(&["disable"]), Trusted, "Keeps sessions out of the mode `bypassPermissions`, whatever a flag or another file says.";
+    ALLOW = "permissions.allow", Kind::Texts, Trusted, "Rules for calls that run without asking.";
+    ASK = "permissions.ask", Kind::Texts, Anyone, "Rules for calls that are always asked about.";
+    DENY = "permissions.deny", Kind::Texts, Anyone, "Rules for calls that never run; stronger than all others.";
+    DIRECTORIES = "permissions.additionalDirectories", Kind::Texts, Trusted, "More directories to work in.";
+    SANDBOX = "sandbox.enabled", Kind::Switch, Trusted, "Whether commands run in a sandbox.";
+    SANDBOX_UNASKED = "sandbox.autoAllowBashIfSandboxed", Kind::Switch, Trusted, "Whether commands run unasked where the sandbox holds.";
+    SANDBOX_WITHOUT = "sandbox.allowUnsandboxedCommands", Kind::Switch, Trusted, "Whether a command may run outside of the sandbox, after a question.";
+    SANDBOX_MUST = "sandbox.failIfUnavailable", Kind::Switch, Trusted, "Whether no command runs where there is no sandbox.";
+    SANDBOX_EXCLUDED = "sandbox.excludedCommands", Kind::Texts, Trusted, "Commands that run outside of the sandbox, and are asked about.";
+    SANDBOX_WRITE = "sandbox.filesystem.allowWrite", Kind::Texts, Trusted, "More paths that commands in the sandbox may write to.";
+    SANDBOX_NO_WRITE = "sandbox.filesystem.denyWrite", Kind::Texts, Trusted, "Paths they may not write to.";
+    SANDBOX_READ = "sandbox.filesystem.allowRead", Kind::Texts, Trusted, "More paths that they may read.";
+    SANDBOX_NO_READ = "sandbox.filesystem.denyRead", Kind::Texts, Trusted, "Paths they may not read.";
+    SANDBOX_DOMAINS = "sandbox.network.allowedDomains", Kind::Texts, Trusted, "Hosts they may talk to; with any, the whole network is open to them.";
+    SANDBOX_NO_DOMAINS = "sandbox.network.deniedDomains", Kind::Texts, Trusted, "Hosts they may not talk to.";
+    SANDBOX_SOCKETS = "sandbox.network.allowUnixSockets", Kind::Texts, Trusted, "Sockets by path they may connect to.";
+    SANDBOX_ALL_SOCKETS = "sandbox.network.allowAllUnixSockets", Kind::Switch, Trusted, "Whether they may connect to any socket by path.";
+    SANDBOX_BINDING = "sandbox.network.allowLocalBinding", Kind::Switch, Trusted, "Whether they may listen on this machine.";
+    SANDBOX_NO_VARIABLES = "sandbox.credentials.envVars", Kind::List(HIDDEN_VARIABLE), Trusted, "Variables that are taken out of their environment.";
+    SANDBOX_NO_FILES = "sandbox.credentials.files", Kind::List(HIDDEN_FILE), Trusted, "Files with keys that they may not read.";
+}
 
-/// Reports what should hold keys of ours and is no object: they would be missed without a word.
-pub(super) fn check_objects(settings: &Value, wrong: &mut Wrong<'_>) {
-    let mut checked = Vec::new();
-    for (object, _) in KEYS.iter().filter_map(|key| key.name.split_once('.')) {
-        if !checked.contains(&object) && settings.get(object).is_some_and(|value| !value.is_object()) {
-            wrong(object, "an object");
-        }
-        checked.push(object);
-    }
+/// A part of a value that is judged by itself: an element of a list, an entry of an object, else the whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// An element of a list.
+    Element(usize),
+    /// What stands under a name.
+    Entry(String),
 }
 
 impl Key {
-    fn find<'a>(&self, settings: &'a Value) -> Option<&'a Value> {
-        self.name.split('.').try_fold(settings, |value, part| value.get(part))
+    /// The key of that name, or of one it had before.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name || key.older == Some(name))
     }
 
-    /// Its value, if it is there and right.
-    pub(super) fn read<T: DeserializeOwned>(&self, settings: &Value, wrong: &mut Wrong<'_>) -> Option<T> {
-        let value = self.find(settings)?;
-        let read = serde_json::from_value(value.clone()).ok();
-        if read.is_none() {
-            wrong(self.name, &self.kind.words());
-        }
-        read
-    }
-
-    /// The strings of a list, without what is none.
-    pub(super) fn texts(&self, settings: &Value, wrong: &mut Wrong<'_>) -> Vec<String> {
-        let values: Vec<Value> = self.read(settings, wrong).unwrap_or_default();
-        let text = |value: &Value| {
-            let text = value.as_str().map(str::to_owned);
-            if text.is_none() {
-                wrong(self.name, &self.kind.words());
-            }
-            text
+    /// The name it stands under in a file, and its value.
+    pub(super) fn find<'a>(&self, settings: &'a Value) -> Option<(&'static str, &'a Value)> {
+        let at = |name: &'static str| {
+            let value = name.split('.').try_fold(settings, |value, part| value.get(part))?;
+            Some((name, value))
         };
-        values.iter().filter_map(text).collect()
-    }
-
-    /// The entries of an object, without those that are wrong.
-    pub(super) fn entries<T: DeserializeOwned>(&self, settings: &Value, wrong: &mut Wrong<'_>) -> Vec<(String, T)> {
-        let entries: Map<String, Value> = self.read(settings, wrong).unwrap_or_default();
-        let entry = |(name, value): (String, Value)| match serde_json::from_value(value) {
-            Ok(entry) => Some((name, entry)),
-            Err(error) => {
-                wrong(&format!("{}.{name}", self.name), &format!("{} ({error})", self.kind.entry_words()));
-                None
-            }
-        };
-        entries.into_iter().filter_map(entry).collect()
+        at(self.name).or_else(|| at(self.older?))
     }
 }
 
 impl Kind {
+    /// Whether values of several files are joined, instead of the strongest taking the place of the others.
+    pub(super) fn is_joined(&self) -> bool {
+        matches!(self, Self::Texts | Self::List(_))
+    }
+
+    /// A value in its parts, each with whether it is what it should be; none of a value that is something else altogether.
+    pub(super) fn parts(&self, value: &Value) -> Option<Vec<(Part, bool)>> {
+        let of_entries = |fits: &dyn Fn(&Value) -> bool| {
+            let entries = value.as_object()?;
+            Some(entries.iter().map(|(name, value)| (Part::Entry(name.clone()), fits(value))).collect())
+        };
+        let of_elements = |fits: &dyn Fn(&Value) -> bool| {
+            let elements = value.as_array()?.iter().enumerate();
+            Some(elements.map(|(index, value)| (Part::Element(index), fits(value))).collect())
+        };
+        match self {
+            Self::Texts => of_elements(&Value::is_string),
+            Self::List(entry) => of_elements(&|value| Self::Entry(*entry).fits(value)),
+            Self::Variables => of_entries(&|value| value.is_string() || value.is_number() || value.is_boolean()),
+            Self::Entries(entry) => of_entries(&|value| Self::Entry(*entry).fits(value)),
+            _ => self.fits(value).then(|| vec![(Part::Whole, true)]),
+        }
+    }
+
+    /// Whether a value is what it should be, all of it.
+    pub fn fits(&self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Switch => value.is_boolean(),
+            Self::Count => value.is_u64(),
+            Self::Amount => value.is_number(),
+            Self::OneOf(values) => value.as_str().is_some_and(|value| values.contains(&value)),
+            Self::Entry(Entry { keys, required }) => value.as_object().is_some_and(|entry| {
+                let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
+                required.iter().all(|name| entry.contains_key(*name)) && !keys.iter().any(wrong)
+            }),
+            Self::Texts | Self::List(_) | Self::Variables | Self::Entries(_) => {
+                self.parts(value).is_some_and(|parts| parts.iter().all(|(_, fits)| *fits))
+            }
+        }
+    }
+
     /// What it is, in words.
     pub fn words(&self) -> String {
         match self {
@@ -178,17 +282,22 @@ impl Kind {
                 quoted.join(" or ")
             }
             Self::Texts => "a list of strings".into(),
-            Self::Entry(_) => self.entry_words(),
-            Self::Entries(_) => format!("an object that has, by name, {}", self.entry_words()),
+            Self::Variables => "an object that has a string under each name".into(),
+            Self::Entry(_) => self.part_words(),
+            Self::List(_) => format!("a list of {}", self.part_words()),
+            Self::Entries(_) => format!("an object that has, by name, {}", self.part_words()),
         }
     }
 
-    fn entry_words(&self) -> String {
+    /// What a part of it is, in words.
+    pub(super) fn part_words(&self) -> String {
         match self {
-            Self::Entry(entry) | Self::Entries(entry) => {
+            Self::Entry(entry) | Self::List(entry) | Self::Entries(entry) => {
                 let names: Vec<&str> = entry.keys.iter().map(|key| key.name).collect();
-                format!("{{{}}}", names.join(", "))
+                let required = entry.required.join(", ");
+                format!("{{{}}}, with at least {required}", names.join(", "))
             }
+            Self::Texts | Self::Variables => Self::Text.words(),
             _ => self.words(),
         }
     }
@@ -201,114 +310,46 @@ impl Kind {
             Self::Amount => json!({"type": "number"}),
             Self::OneOf(values) => json!({"enum": values}),
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Self::Entry(entry) => object(entry.keys, entry.required),
-            Self::Entries(entry) => {
-                json!({"type": "object", "additionalProperties": object(entry.keys, entry.required)})
+            Self::Variables => {
+                json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
             }
+            Self::Entry(entry) => {
+                let fields = entry.keys.iter().map(|field| (field.name, field.kind, field.about.to_owned()));
+                object(fields, entry.required)
+            }
+            Self::List(entry) => json!({"type": "array", "items": Self::Entry(*entry).schema()}),
+            Self::Entries(entry) => json!({"type": "object", "additionalProperties": Self::Entry(*entry).schema()}),
         }
     }
 }
 
 /// The JSON Schema of a settings file. Keys that are not ours may hold anything.
 pub fn schema() -> Value {
-    let mut schema = object(KEYS, &[]);
+    let named = |key: &Key| {
+        let older = key.older.map(|older| (older, key.kind, format!("An older name of `{}`.", key.name)));
+        std::iter::once((key.name, key.kind, key.about.to_owned())).chain(older)
+    };
+    let mut schema = object(KEYS.iter().flat_map(named), &[]);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "Settings that Cairn reads".into();
     schema
 }
 
-fn object(keys: &[Key], required: &[&str]) -> Value {
+fn object(keys: impl Iterator<Item = (&'static str, Kind, String)>, required: &[&str]) -> Value {
     let mut schema = json!({"type": "object", "properties": {}});
-    for key in keys {
+    for (name, kind, about) in keys {
         let mut inside = &mut schema;
-        let (path, name) = key.name.rsplit_once('.').map_or(("", key.name), |(path, name)| (path, name));
+        let (path, name) = name.rsplit_once('.').unwrap_or(("", name));
         for part in path.split('.').filter(|part| !part.is_empty()) {
             inside = &mut inside["properties"][part];
             inside["type"] = "object".into();
         }
-        let mut value = key.kind.schema();
-        value["description"] = key.about.into();
+        let mut value = kind.schema();
+        value["description"] = about.into();
         inside["properties"][name] = value;
     }
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
     schema
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::{Ground, Settings};
-    use std::path::Path;
-
-    fn example(kind: &Kind) -> Value {
-        match kind {
-            Kind::Text => json!("a"),
-            Kind::Switch => json!(true),
-            Kind::Count => json!(1),
-            Kind::Amount => json!(1.5),
-            Kind::OneOf(values) => json!(values[0]),
-            Kind::Texts => json!(["Read(/a)"]),
-            Kind::Entry(entry) => entry.keys.iter().map(|key| (key.name, example(&key.kind))).collect(),
-            Kind::Entries(entry) => json!({"a": example(&Kind::Entry(*entry))}),
-        }
-    }
-
-    /// A settings file with one value in it.
-    fn warnings(name: &str, value: &Value) -> Vec<String> {
-        let settings = name.rsplit('.').fold(value.clone(), |inside, part| json!({part: inside}));
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("settings.json");
-        files::replace(&path, settings.to_string().as_bytes()).unwrap();
-        Settings::load(&[path], &Ground { directory: Path::new("/"), home: None }).unwrap().warnings
-    }
-
-    #[test]
-    fn every_key_of_the_table_is_read_and_a_wrong_value_is_reported() {
-        for key in KEYS {
-            assert_eq!(warnings(key.name, &example(&key.kind)), [""; 0], "{}", key.name);
-            if let Kind::OneOf(values) = key.kind {
-                for value in values {
-                    assert_eq!(warnings(key.name, &json!(value)), [""; 0], "{}", key.name);
-                }
-            }
-            let wrong = warnings(key.name, &json!(-1));
-            assert!(wrong.len() == 1 && wrong[0].contains(&key.kind.words()), "{}: {wrong:?}", key.name);
-        }
-    }
-
-    #[test]
-    fn every_key_of_an_entry_is_read_and_those_required_must_be_there() {
-        for key in KEYS {
-            let Kind::Entries(entry) = key.kind else { continue };
-            let whole = example(&Kind::Entry(entry));
-            for part in entry.keys {
-                let mut without = whole.clone();
-                without.as_object_mut().unwrap().remove(part.name);
-                let missing = warnings(key.name, &json!({"a": without}));
-                assert_eq!(missing.is_empty(), !entry.required.contains(&part.name), "{} {}", key.name, part.name);
-                let mut wrong = whole.clone();
-                wrong[part.name] = json!([]);
-                let wrong = warnings(key.name, &json!({"a": wrong}));
-                assert!(wrong.len() == 1 && wrong[0].contains("a should be {"), "{} {wrong:?}", part.name);
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_right_beside_what_is_wrong_counts() {
-        let rules = json!({"allow": ["Read(/a)", 7], "deny": "Bash"});
-        let told = warnings("permissions", &rules);
-        assert_eq!(told.len(), 2, "{told:?}");
-    }
-
-    /// CONF-1: an ill-typed key gets a warning with its file, also one that holds others.
-    #[test]
-    fn what_should_be_an_object_and_is_none_is_reported_once() {
-        for value in [json!("x"), json!([]), json!(7), json!(null)] {
-            let told = warnings("permissions", &value);
-            assert!(told.len() == 1 && told[0].contains("permissions should be an object"), "{value}: {told:?}");
-        }
-    }
 }

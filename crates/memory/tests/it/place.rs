@@ -90,14 +90,7 @@ fn the_directory_is_chosen_in_order() {
     assert!(below.starts_with("/home/ann/.claude/projects") && below.ends_with("memory"), "{below:?}");
     inputs.remote_memory_directory = Some("/mnt/remote".to_owned());
     assert!(directory(&inputs).unwrap().starts_with("/mnt/remote/projects"));
-    inputs.auto_memory_directory = BySource {
-        policy: None,
-        flag: None,
-        local: Some("/srv/local/notes".to_owned()),
-        user: Some("~/notes".to_owned()),
-    };
-    assert_eq!(directory(&inputs).unwrap(), Path::new("/srv/local/notes"));
-    inputs.auto_memory_directory.local = None;
+    inputs.auto_memory_directory = BySource { policy: None, flag: None, user: Some("~/notes".to_owned()) };
     assert_eq!(directory(&inputs).unwrap(), Path::new("/home/ann/notes"));
     inputs.auto_memory_directory.flag = Some("/srv/flag/x".to_owned());
     inputs.auto_memory_directory.policy = Some("/srv/policy/x".to_owned());

@@ -1,0 +1,122 @@
+//! Where settings come from, and whose word is stronger.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Whose settings a file holds, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// The user's, everywhere.
+    User,
+    /// The project's: committed, so a stranger's.
+    Project,
+    /// The checkout's own: below the project, but not tracked by git.
+    Local,
+    /// Given for one run.
+    Flag,
+    /// The organisation's. Nobody overrides it.
+    Managed,
+}
+
+impl Source {
+    /// Whether its file lies below the project, where others may have put it.
+    pub fn is_below_project(self) -> bool {
+        matches!(self, Self::Project | Self::Local)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+            Self::Flag => "flag",
+            Self::Managed => "managed",
+        }
+    }
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Whose file it is.
+    pub source: Source,
+    /// The file; none for settings given as text.
+    pub file: Option<PathBuf>,
+    /// The line, from one.
+    pub line: usize,
+    /// The column, from one.
+    pub column: usize,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", shown(self.file.as_deref()), self.line)
+    }
+}
+
+pub(super) fn shown(file: Option<&Path>) -> String {
+    file.map_or_else(|| "--settings".to_owned(), |file| file.display().to_string())
+}
+
+/// The files that settings are read from.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    /// The user's.
+    pub user: PathBuf,
+    /// The project's.
+    pub project: PathBuf,
+    /// The checkout's own.
+    pub local: PathBuf,
+    /// For one run.
+    pub flag: Option<Flag>,
+    /// Directories with managed settings, the weakest first.
+    pub managed: Vec<PathBuf>,
+}
+
+/// Settings for one run.
+#[derive(Debug, Clone)]
+pub enum Flag {
+    /// In a file.
+    File(PathBuf),
+    /// As text.
+    Text(String),
+}
+
+impl Files {
+    /// The usual places: the config home, and `.claude` in the working directory.
+    pub fn usual(config_home: &Path, directory: &Path) -> Self {
+        Self {
+            user: config_home.join("settings.json"),
+            project: directory.join(".claude/settings.json"),
+            local: directory.join(".claude/settings.local.json"),
+            flag: None,
+            managed: vec![managed_directory().to_owned()],
+        }
+    }
+
+    /// The managed files of a directory, in their order.
+    pub(super) fn managed(directory: &Path) -> Vec<PathBuf> {
+        let folder = directory.join("managed-settings.d");
+        let entries = files::list(&folder).unwrap_or_default();
+        let mut names: Vec<_> = entries.into_iter().map(|entry| entry.name).collect();
+        names.retain(|name| {
+            let name = name.to_string_lossy();
+            name.ends_with(".json") && !name.starts_with('.')
+        });
+        names.sort();
+        let more = names.into_iter().map(|name| folder.join(name));
+        std::iter::once(directory.join("managed-settings.json")).chain(more).collect()
+    }
+}
+
+/// Where an organisation puts its files on this platform.
+pub fn managed_directory() -> &'static Path {
+    Path::new(if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode"
+    } else if cfg!(windows) {
+        "C:\\Program Files\\ClaudeCode"
+    } else {
+        "/etc/claude-code"
+    })
+}

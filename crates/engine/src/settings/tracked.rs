@@ -1,0 +1,181 @@
+//! Whether git tracks a file, read from its index without starting git: git runs what a repository's configuration
+//! says, and asking it would be too late.
+//!
+//! What cannot be read or understood counts as tracked. A file that is tracked is the project's, and that is the word
+//! with less weight.
+
+use std::path::{Path, PathBuf};
+
+/// The largest index that is looked through: some half a million files.
+const INDEX_LIMIT: u64 = 64 * 1024 * 1024;
+/// The most that is read of the file that stands for `.git` in a worktree.
+const POINTER_LIMIT: u64 = 16 * 1024;
+/// What stands before the name of an entry: times, device, owner, size, hash and flags.
+const FIXED: usize = 62;
+/// The bit of an entry's flags that says that two more bytes of them follow.
+const EXTENDED: u16 = 0x4000;
+
+/// Whether git tracks this file, or something it lies in. Outside of a repository nothing is tracked.
+pub(super) fn is_tracked(file: &Path) -> bool {
+    let Some(parent) = file.parent() else { return false };
+    for above in parent.ancestors() {
+        let dot_git = above.join(".git");
+        let git = match files::read(&dot_git, POINTER_LIMIT) {
+            Err(files::Error::NotFound { .. }) => continue,
+            Err(files::Error::IsDirectory { .. }) => Some(dot_git),
+            Ok(pointer) => pointed(above, &pointer.bytes),
+            Err(_) => None,
+        };
+        let (Some(git), Ok(inside)) = (git, file.strip_prefix(above)) else { return true };
+        return match files::read(git.join("index"), INDEX_LIMIT) {
+            Ok(index) => names(&index.bytes, inside).unwrap_or(true),
+            // A repository in which nothing was ever added.
+            Err(files::Error::NotFound { .. }) => false,
+            Err(_) => true,
+        };
+    }
+    false
+}
+
+fn pointed(worktree: &Path, pointer: &[u8]) -> Option<PathBuf> {
+    let text = std::str::from_utf8(pointer).ok()?;
+    Some(worktree.join(text.strip_prefix("gitdir:")?.trim()))
+}
+
+/// Whether an index has the file, or a directory, link or submodule on the way to it. None if it cannot be understood.
+fn names(index: &[u8], file: &Path) -> Option<bool> {
+    let wanted = folded(file.to_str()?.as_bytes());
+    let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
+    let version = number(4)?;
+    if index.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
+        return None;
+    }
+    let (mut at, mut name) = (12, Vec::new());
+    for _ in 0..number(8)? {
+        let start = at;
+        let flags = u16::from_be_bytes(index.get(at + 60..at + 62)?.try_into().ok()?);
+        at += FIXED + if version > 2 && flags & EXTENDED != 0 { 2 } else { 0 };
+        if version == 4 {
+            let (cut, read) = varint(index.get(at..)?)?;
+            at += read;
+            name.truncate(name.len().checked_sub(cut)?);
+        } else {
+            name.clear();
+        }
+        let length = index.get(at..)?.iter().position(|byte| *byte == 0)?;
+        name.extend_from_slice(&index[at..at + length]);
+        at += length + 1;
+        if version < 4 {
+            at = start + (at - start).next_multiple_of(8);
+        }
+        let entry = folded(&name);
+        let entry = entry.strip_suffix(b"/").unwrap_or(&entry);
+        if wanted.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest[0] == b'/') {
+            return Some(true);
+        }
+    }
+    // With a `link` extension, more entries lie in another file.
+    while let Some(extension) = index.get(at..at + 4).filter(|_| index.len() > at + 20 + 8) {
+        if extension == b"link" {
+            return None;
+        }
+        at = at.checked_add(8)?.checked_add(number(at + 4)? as usize)?;
+    }
+    Some(false)
+}
+
+/// A name as file systems may fold it: without case, and without letters that some of them do not see.
+fn folded(name: &[u8]) -> Vec<u8> {
+    name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect()
+}
+
+/// A number as version 4 writes it, and how many bytes it took.
+fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut value: usize = 0;
+    for (index, byte) in bytes.iter().enumerate().take(8) {
+        if index > 0 {
+            value = value.checked_add(1)?;
+        }
+        value = (value << 7) | usize::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Some((value, index + 1));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCAL: &str = ".claude/settings.local.json";
+
+    /// An index of this version with these names.
+    fn index(version: u32, names: &[&str]) -> Vec<u8> {
+        let mut bytes = b"DIRC".to_vec();
+        bytes.extend(version.to_be_bytes());
+        bytes.extend(u32::try_from(names.len()).unwrap().to_be_bytes());
+        let mut before = "";
+        for name in names {
+            let start = bytes.len();
+            bytes.extend([0; 60]);
+            bytes.extend(u16::try_from(name.len()).unwrap().to_be_bytes());
+            if version == 4 {
+                let shared = before.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+                bytes.push(u8::try_from(before.len() - shared).unwrap());
+                bytes.extend(name[shared..].bytes().chain([0]));
+                before = name;
+            } else {
+                bytes.extend(name.bytes().chain([0]));
+                let length = (bytes.len() - start).next_multiple_of(8);
+                bytes.resize(start + length, 0);
+            }
+        }
+        bytes.extend([0; 20]);
+        bytes
+    }
+
+    /// TRUST-1: a local file that git tracks is the project's, in every version of the index.
+    #[test]
+    fn a_file_of_the_index_is_tracked() {
+        for version in 2..=4 {
+            let with = index(version, &[".claude/settings.json", LOCAL, "src/main.rs"]);
+            assert_eq!(names(&with, Path::new(LOCAL)), Some(true), "version {version}");
+            let without = index(version, &[".claude/settings.json", ".claude/settings.local.jsonx", "src/main.rs"]);
+            assert_eq!(names(&without, Path::new(LOCAL)), Some(false), "version {version}");
+        }
+    }
+
+    /// TRUST-1: a link, a submodule or a sparse directory on the way counts, and so does another case.
+    #[test]
+    fn what_lies_in_something_tracked_is_tracked() {
+        for name in [".claude", ".claude/", ".CLAUDE/Settings.Local.json", ".cl\u{200c}aude/settings.local.json"] {
+            assert_eq!(names(&index(2, &[name]), Path::new(LOCAL)), Some(true), "{name}");
+        }
+        assert_eq!(names(&index(2, &[".claud", "claude"]), Path::new(LOCAL)), Some(false));
+    }
+
+    /// TRUST-1: an index that cannot be understood says that all is tracked.
+    #[test]
+    fn an_index_that_cannot_be_read_counts_as_tracked() {
+        let good = index(2, &["a", "b"]);
+        for cut in 0..good.len() - 20 {
+            assert_eq!(names(&good[..cut], Path::new(LOCAL)), None, "cut at {cut}");
+        }
+        assert_eq!(names(&index(5, &[]), Path::new(LOCAL)), None);
+        let mut split = index(2, &["a"]);
+        let end = split.len() - 20;
+        split.splice(end..end, [&b"link"[..], &20_u32.to_be_bytes(), &[0; 20]].concat());
+        assert_eq!(names(&split, Path::new(LOCAL)), None);
+
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(LOCAL);
+        assert!(!is_tracked(&file), "no repository");
+        files::replace(root.path().join(".git/HEAD"), b"ref: refs/heads/main\n").unwrap();
+        assert!(!is_tracked(&file), "nothing was ever added");
+        files::replace(root.path().join(".git/index"), b"garbage").unwrap();
+        assert!(is_tracked(&file));
+        files::replace(root.path().join(".git/index"), &index(2, &["x"])).unwrap();
+        assert!(!is_tracked(&file));
+    }
+}

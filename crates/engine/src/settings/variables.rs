@@ -1,0 +1,375 @@
+//! Which environment variables a file below the project may set, once it is trusted.
+//!
+//! Programs load code, find other programs, choose servers and look for keys by variables, and nobody knows all of their
+//! names. So what is allowed is narrow in three ways: names of a plain form, none of whose words is about programs,
+//! places, servers or keys; none that belongs to a tool known to be steered by its variables; and values that are plain
+//! words, not paths, options, addresses or code.
+
+/// The longest name.
+const NAME_LENGTH: usize = 64;
+/// The longest value.
+const VALUE_LENGTH: usize = 1_000;
+
+/// Names that are fine although a rule below says no.
+const FINE: [&str; 3] = ["NODE_ENV", "PYTHONUNBUFFERED", "CARGO_TERM_COLOR"];
+
+/// Words in a name that speak of programs, places, servers or keys.
+const WORDS: &[&str] = &[
+    "ADDR",
+    "ADDRESS",
+    "API",
+    "APIKEY",
+    "ARGS",
+    "ASKPASS",
+    "AUTH",
+    "AUTHORITY",
+    "BASE",
+    "BIN",
+    "BROWSER",
+    "BUNDLE",
+    "CA",
+    "CACHE",
+    "CERT",
+    "CERTS",
+    "CLASSPATH",
+    "CMD",
+    "COMMAND",
+    "CONF",
+    "CONFIG",
+    "COOKIE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "DATA",
+    "DB",
+    "DIR",
+    "DIRECTORY",
+    "DIRS",
+    "DSN",
+    "EDITOR",
+    "ENDPOINT",
+    "ENGINE",
+    "EXEC",
+    "EXECUTABLE",
+    "FILE",
+    "FILES",
+    "FLAGS",
+    "FOLDER",
+    "HOME",
+    "HOOK",
+    "HOOKS",
+    "HOST",
+    "HOSTS",
+    "IMPORT",
+    "INCLUDE",
+    "INDEX",
+    "INIT",
+    "INTERPRETER",
+    "KEY",
+    "KEYS",
+    "LAUNCHER",
+    "LIB",
+    "LIBRARY",
+    "LIBS",
+    "LINKER",
+    "LOAD",
+    "LOADER",
+    "LOCATION",
+    "MIRROR",
+    "MODULE",
+    "MODULES",
+    "OPTIONS",
+    "OPTS",
+    "PAGER",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PATH",
+    "PATHS",
+    "PLUGIN",
+    "PLUGINS",
+    "PREFIX",
+    "PRELOAD",
+    "PRIVATE",
+    "PROFILE",
+    "PROFILER",
+    "PROGRAM",
+    "PROMPT",
+    "PROXY",
+    "PWD",
+    "RC",
+    "REGISTRY",
+    "REPO",
+    "REPOSITORY",
+    "REQUIRE",
+    "ROOT",
+    "RUNNER",
+    "SCRIPT",
+    "SECRET",
+    "SECRETS",
+    "SERVER",
+    "SHELL",
+    "SOCK",
+    "SOCKET",
+    "SOURCE",
+    "STARTUP",
+    "SYSROOT",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+    "TOKEN",
+    "TOKENS",
+    "TOOLCHAIN",
+    "URI",
+    "URL",
+    "URLS",
+    "USER",
+    "USERNAME",
+    "VISUAL",
+    "WRAPPER",
+];
+
+/// How the names of variables begin that steer well-known tools.
+const TOOLS: &[&str] = &[
+    "ANTHROPIC",
+    "AR",
+    "ARM",
+    "AS",
+    "AWS",
+    "AZURE",
+    "BASH",
+    "BUN",
+    "BUNDLE",
+    "CAIRN",
+    "CARGO",
+    "CC",
+    "CDPATH",
+    "CFLAGS",
+    "CLANG",
+    "CLAUDE",
+    "CLOUDSDK",
+    "CMAKE",
+    "COMPLUS",
+    "COMPOSER",
+    "CONDA",
+    "CORECLR",
+    "CPATH",
+    "CPP",
+    "CURL",
+    "CXX",
+    "DENO",
+    "DOCKER",
+    "DOTNET",
+    "DYLD",
+    "EDITOR",
+    "ELECTRON",
+    "EMACS",
+    "ENV",
+    "ERL",
+    "FPATH",
+    "GCC",
+    "GCONV",
+    "GCP",
+    "GDB",
+    "GEM",
+    "GH",
+    "GIT",
+    "GLIBC",
+    "GNUPG",
+    "GO",
+    "GOFLAGS",
+    "GOOGLE",
+    "GOPATH",
+    "GOPROXY",
+    "GOROOT",
+    "GPG",
+    "GRADLE",
+    "HELM",
+    "HISTFILE",
+    "HTTP",
+    "HTTPS",
+    "IFS",
+    "INPUTRC",
+    "JAVA",
+    "JDK",
+    "JULIA",
+    "KUBE",
+    "KUBECONFIG",
+    "LD",
+    "LDFLAGS",
+    "LESS",
+    "LIBRARY",
+    "LLVM",
+    "LOCPATH",
+    "LUA",
+    "MAKE",
+    "MAKEFLAGS",
+    "MALLOC",
+    "MAN",
+    "MAVEN",
+    "MFLAGS",
+    "MONO",
+    "NIX",
+    "NLSPATH",
+    "NODE",
+    "NPM",
+    "NVIM",
+    "OPENAI",
+    "OPENSSL",
+    "PAGER",
+    "PATH",
+    "PERL",
+    "PG",
+    "PHP",
+    "PIP",
+    "PKG",
+    "PNPM",
+    "POETRY",
+    "POSIX",
+    "PROMPT",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS3",
+    "PS4",
+    "PYENV",
+    "PYTHON",
+    "RANLIB",
+    "RBENV",
+    "RUBY",
+    "RUSTC",
+    "RUSTDOC",
+    "RUSTFLAGS",
+    "RUSTUP",
+    "SHELL",
+    "SHELLOPTS",
+    "SSH",
+    "SSL",
+    "STRIP",
+    "SUDO",
+    "SVN",
+    "SYSTEMD",
+    "TAR",
+    "TCL",
+    "TERM",
+    "TERMINFO",
+    "TF",
+    "TMPDIR",
+    "UV",
+    "VIM",
+    "VIRTUAL",
+    "VISUAL",
+    "WGET",
+    "XDG",
+    "YARN",
+    "ZDOTDIR",
+    "ZSH",
+];
+
+/// Beginnings that no word may have, as in `PYTHONSTARTUP`, `GOFLAGS`, `LESSOPEN` and `PERL5OPT`.
+const BEGINNINGS: &[&str] = &[
+    "BASH", "CLAUDE", "DYLD", "GIT", "JAVA", "LESS", "LUA", "MANPAGER", "NODE", "NPM", "OPENSSL", "PERL", "PG", "PHP",
+    "PYTHON", "RUBY", "SSL", "SUDO", "VIM", "ZSH",
+];
+
+/// Endings that no word may have, as in `LDFLAGS`, `MANPATH`, `WGETRC` and `GOPROXY`.
+const ENDINGS: &[&str] = &[
+    "CONFIG", "DIR", "FILE", "FLAGS", "HOME", "INIT", "KEY", "OPEN", "OPT", "OPTS", "OPTIONS", "PATH", "PROXY", "RC",
+    "ROOT", "SECRET", "TOKEN", "URL",
+];
+
+/// Why a file below the project may not set a variable; none if it may.
+pub fn refusal(name: &str, value: &str) -> Option<&'static str> {
+    let mut letters = name.bytes();
+    let plain = letters.next().is_some_and(|first| first.is_ascii_uppercase())
+        && letters.all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == b'_')
+        && name.len() <= NAME_LENGTH;
+    if !plain {
+        return Some("its name is not of capital letters, digits and underscores");
+    }
+    let mut words = name.split('_').filter(|word| !word.is_empty());
+    let steers = |word: &str| {
+        WORDS.contains(&word)
+            || BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
+            || ENDINGS.iter().any(|ending| word.ends_with(ending))
+    };
+    let of_tool = words.clone().next().is_some_and(|first| TOOLS.contains(&first));
+    if !FINE.contains(&name) && (of_tool || words.any(steers)) {
+        return Some("variables of this name can load code, redirect traffic or hold a key");
+    }
+    let word = |letter: char| letter.is_alphanumeric() || " _.,:=+@%*-".contains(letter);
+    if value.len() > VALUE_LENGTH || value.starts_with('-') || !value.chars().all(word) || value.contains("..") {
+        return Some("its value is more than plain words");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TRUST-3: variables that load code, redirect traffic or hold keys are never a project's to set.
+    #[test]
+    fn variables_that_steer_programs_are_refused() {
+        let names = "PATH LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES GIT_SSH_COMMAND GIT_DIR GIT_EXTERNAL_DIFF \
+            NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS PYTHONPATH PYTHONSTARTUP PYTHONHOME PYTHONINSPECT PERL5OPT PERL5LIB \
+            RUBYOPT RUBYLIB BASH_ENV ENV IFS SHELL SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND HTTP_PROXY HTTPS_PROXY ALL_PROXY \
+            NO_PROXY ANTHROPIC_BASE_URL ANTHROPIC_API_KEY ANTHROPIC_MODEL CLAUDE_CONFIG_DIR CLAUDE_CODE_SIMPLE CAIRN_NO_LOCAL_SERVER \
+            OPENAI_BASE_URL AWS_PROFILE AWS_SECRET_ACCESS_KEY MY_TOKEN MY_SECRET DB_PASSWORD EDITOR VISUAL PAGER BROWSER \
+            JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS CLASSPATH MAVEN_OPTS GRADLE_OPTS RUSTC_WRAPPER RUSTC RUSTFLAGS CARGO_HOME \
+            CARGO_BUILD_RUSTC_WRAPPER CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER GOFLAGS GOPROXY GOPATH CC CXX LD AR CFLAGS LDFLAGS \
+            MAKEFLAGS DOCKER_HOST KUBECONFIG SSH_AUTH_SOCK SSH_ASKPASS SSL_CERT_FILE OPENSSL_CONF CURL_HOME CURL_CA_BUNDLE \
+            REQUESTS_CA_BUNDLE WGETRC HOME XDG_CONFIG_HOME TMPDIR TMP TEMP VIMINIT LESSOPEN LESS MANPAGER LUA_INIT PHPRC PHP_INI_SCAN_DIR \
+            DOTNET_STARTUP_HOOKS CORECLR_PROFILER ERL_FLAGS R_PROFILE_USER INPUTRC HISTFILE CDPATH TERMINFO GCONV_PATH LOCPATH \
+            PIP_INDEX_URL UV_INDEX NPM_CONFIG_REGISTRY YARN_REGISTRY GEM_HOME BUNDLE_GEMFILE SUDO_ASKPASS PKG_CONFIG_PATH \
+            LIBRARY_PATH CPATH C_INCLUDE_PATH TF_CLI_CONFIG_FILE GNUPGHOME PGPASSFILE PGHOST VIRTUAL_ENV ZDOTDIR DATABASE_URL \
+            _JAVA_OPTIONS npm_config_registry http_proxy MALLOC_CHECK_ A-B A=B";
+        for name in names.split_whitespace().chain(["", "A B", "Ä", "A\nB"]) {
+            assert!(refusal(name, "x").is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_more_than_words_are_refused() {
+        for value in [
+            "/tmp/x.so",
+            "./x",
+            "a\\b",
+            "--require",
+            "$(id)",
+            "`id`",
+            "() { :; }; id",
+            "http://x",
+            "a\nb",
+            "..",
+            "a|b",
+            "~",
+        ] {
+            assert!(refusal("GREETING", value).is_some(), "{value:?}");
+        }
+        assert!(refusal("GREETING", &"x".repeat(VALUE_LENGTH + 1)).is_some());
+    }
+
+    #[test]
+    fn everyday_variables_are_fine() {
+        for (name, value) in [
+            ("FOO", "bar"),
+            ("GREETING", "hello world"),
+            ("RUST_LOG", "debug,hyper=warn"),
+            ("RUST_BACKTRACE", "1"),
+            ("CI", "true"),
+            ("NODE_ENV", "test"),
+            ("DEBUG", "app:*"),
+            ("TZ", "UTC"),
+            ("RAILS_ENV", "development"),
+            ("LOG_LEVEL", "info"),
+            ("PORT", "8080"),
+            ("NO_COLOR", ""),
+            ("FORCE_COLOR", "0"),
+            ("MY_FEATURE_2", "on"),
+            ("CARGO_TERM_COLOR", "never"),
+        ] {
+            assert_eq!(refusal(name, value), None, "{name}={value}");
+        }
+    }
+}
