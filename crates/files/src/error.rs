@@ -72,6 +72,12 @@ pub enum Error {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// A symbolic link is where none was when the path was judged.
+    #[error("{} leads elsewhere now: a link was put in the way", path.display())]
+    Linked {
+        /// The path.
+        path: PathBuf,
+    },
     /// Anything else the system reports.
     #[error("{}: {source}", path.display())]
     Io {
@@ -96,6 +102,7 @@ impl Error {
             | Self::Held { path, .. }
             | Self::Full { path }
             | Self::Escapes { path }
+            | Self::Linked { path }
             | Self::Io { path, .. } => path,
         }
     }

@@ -1,11 +1,12 @@
 //! The only way to the disk.
 //!
-//! Four doors, each with one promise:
+//! Five doors, each with one promise:
 //!
 //! - [`Root`]: an opened directory. What lies outside it cannot be named: not by `..`, not by an absolute path, not
 //!   through a symbolic link.
 //! - [`read`], [`replace`], [`stamp`] and their like: single files that a user or a model named by an absolute path.
 //!   Reading is bounded and never hangs on a pipe; replacing is atomic and notices a concurrent change.
+//! - [`exact`]: the same for paths that were judged before. No link is followed any more, at any part of the path.
 //! - [`Log`]: an append-only file. What was acknowledged is on the disk, whatever happens next; two writers never mix.
 //! - [`Lines`]: reading such a file back, however long it is, in bounded memory.
 //!
@@ -15,6 +16,7 @@
 #![allow(clippy::disallowed_methods, reason = "this crate is the way to the disk that the bans point to")]
 
 mod error;
+pub mod exact;
 mod lines;
 mod lock;
 mod log;
@@ -29,8 +31,8 @@ pub use lines::{Ending, Line, Lines, OVERSIZED, Text};
 pub use lock::Lock;
 pub use log::Log;
 pub use named::{
-    create_directory, create_new, list, open, read, read_range, real, remove, remove_tree, replace, replace_unchanged,
-    stamp,
+    create_directory, create_new, is_own, list, open, read, read_range, real, remove, remove_tree, replace,
+    replace_unchanged, stamp,
 };
 pub use root::{Entry, EntryKind, Head, Root};
 pub use stamp::{Snapshot, Stamp};

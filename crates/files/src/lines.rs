@@ -99,6 +99,13 @@ impl Lines {
         Ok(Self::new(Arc::new(file), path, offset..u64::MAX, OVERSIZED))
     }
 
+    /// Of a path that was judged: no link is followed ([`exact`](crate::exact)).
+    pub fn open_exact(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref().to_owned();
+        let file = crate::exact::open(&path)?;
+        Ok(Self::new(Arc::new(file), path, 0..u64::MAX, OVERSIZED))
+    }
+
     fn new(file: Arc<File>, path: PathBuf, range: Range<u64>, cap: usize) -> Self {
         Self {
             file,

@@ -7,50 +7,29 @@
 
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
-
 use crate::error::Error;
-use crate::put::{self, Mode};
+use crate::exact;
+use crate::put;
 use crate::root::{Entry, PRIVATE_DIRECTORY, Root};
 use crate::stamp::{Snapshot, Stamp};
 
 /// The most symbolic links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// The mode of directories made for a file the user wants somewhere; the process's mask is applied.
-const ORDINARY_DIRECTORY: u32 = 0o777;
-
 /// The content of a file of at most `limit` bytes.
 pub fn read(path: impl AsRef<Path>, limit: u64) -> Result<Snapshot, Error> {
     let path = path.as_ref();
-    let failed = |error| Error::of(path, error);
-    let too_large = |size| Error::TooLarge { path: path.to_owned(), size, limit };
-    let file = open(path)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.len() > limit {
-        return Err(too_large(metadata.len()));
-    }
-    let bytes = put::bounded(&file, metadata.len(), limit).map_err(failed)?;
-    let bytes = bytes.ok_or_else(|| too_large(limit.saturating_add(1)))?;
-    let stamp = Stamp::of(&bytes, metadata.modified().ok());
-    Ok(Snapshot { bytes, stamp })
+    put::snapshot(path, &open(path)?, limit)
 }
 
 /// Up to `len` bytes from `offset` on; fewer, or none, at the end of the file.
 pub fn read_range(path: impl AsRef<Path>, offset: u64, len: u64) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
-    let failed = |error| Error::of(path, error);
-    let mut file = open(path)?;
-    let left = file.metadata().map_err(failed)?.len().saturating_sub(offset);
-    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(len.min(left)).unwrap_or(0));
-    file.take(len).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+    put::range(path, open(path)?, offset, len)
 }
 
 /// What a file is now.
@@ -74,29 +53,17 @@ pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
 
 /// Writes a file atomically, whether it exists or not: its mode is kept, directories are made on the way.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> {
-    let path = path.as_ref();
-    let target = Target::of(path)?;
-    put::replace(&target.dir, target.name()?, bytes, target.mode).map_err(|error| Error::of(path, error))?;
-    Ok(target.stamp(bytes))
+    exact::replace(real(path)?, bytes)
 }
 
 /// Writes a file atomically if it still is what `expected` says, else fails with [`Error::Changed`].
 pub fn replace_unchanged(path: impl AsRef<Path>, bytes: &[u8], expected: &Stamp) -> Result<Stamp, Error> {
-    let path = path.as_ref();
-    let changed = || Error::Changed { path: path.to_owned() };
-    let target = Target::of(path)?;
-    let still = || Ok(stamp(&target.path).is_ok_and(|now| now.same_content(expected)));
-    let went_ahead = put::replace_if(&target.dir, target.name()?, bytes, target.mode, still)
-        .map_err(|error| Error::of(path, error))?;
-    if went_ahead { Ok(target.stamp(bytes)) } else { Err(changed()) }
+    exact::replace_unchanged(real(path)?, bytes, expected)
 }
 
 /// Writes a new file; what exists is never overwritten. Directories are made on the way.
 pub fn create_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> {
-    let path = path.as_ref();
-    let target = Target::of(path)?;
-    put::create_new(&target.dir, target.name()?, bytes, Mode::Inherited).map_err(|error| Error::of(path, error))?;
-    Ok(target.stamp(bytes))
+    exact::create_new(real(path)?, bytes)
 }
 
 /// Removes a file. A symbolic link is removed itself.
@@ -112,6 +79,15 @@ pub fn remove_tree(path: impl AsRef<Path>) -> Result<(), Error> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(|error| Error::of(path, error)),
     }
+}
+
+/// Whether what a path names, no link followed, belongs to us, to the system, or to the owner of `known`.
+pub fn is_own(path: impl AsRef<Path>, known: impl AsRef<Path>) -> bool {
+    let owner = |path: &Path| std::fs::symlink_metadata(path).ok().map(|metadata| metadata.uid());
+    let found = owner(path.as_ref());
+    found == Some(0)
+        || found == Some(rustix::process::geteuid().as_raw())
+        || found.is_some() && found == owner(known.as_ref())
 }
 
 /// Everything in a directory, by name.
@@ -194,41 +170,5 @@ fn make_directories(path: &Path, mode: u32) -> Result<(), Error> {
             File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)
         }
         _ => Ok(()),
-    }
-}
-
-/// The file a path leads to, ready to be written.
-struct Target {
-    path: PathBuf,
-    dir: Dir,
-    mode: Mode,
-}
-
-impl Target {
-    fn of(path: &Path) -> Result<Self, Error> {
-        let failed = |error| Error::of(path, error);
-        let real = real(path)?;
-        let mode = match std::fs::metadata(&real) {
-            Ok(metadata) => {
-                regular(path, &metadata)?;
-                // A rename needs no permission to write the file itself; a read-only file is meant to stay.
-                rustix::fs::access(&real, rustix::fs::Access::WRITE_OK).map_err(|error| failed(error.into()))?;
-                Mode::Kept { bits: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Mode::Inherited,
-            Err(error) => return Err(failed(error)),
-        };
-        let parent = real.parent().ok_or_else(|| Error::IsDirectory { path: path.to_owned() })?;
-        make_directories(parent, ORDINARY_DIRECTORY)?;
-        let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(failed)?;
-        Ok(Self { path: real, dir, mode })
-    }
-
-    fn name(&self) -> Result<&std::ffi::OsStr, Error> {
-        self.path.file_name().ok_or_else(|| Error::IsDirectory { path: self.path.clone() })
-    }
-
-    fn stamp(&self, bytes: &[u8]) -> Stamp {
-        Stamp::of(bytes, std::fs::metadata(&self.path).and_then(|metadata| metadata.modified()).ok())
     }
 }

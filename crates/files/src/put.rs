@@ -4,11 +4,15 @@
 //! then given the name; the directory is flushed last. A crash leaves either the old file or the new one.
 
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use cap_tempfile::TempFile;
+
+use crate::error::Error;
+use crate::stamp::{Snapshot, Stamp};
 
 /// Who may do what with the new file.
 #[derive(Debug, Clone, Copy)]
@@ -111,6 +115,30 @@ pub(crate) fn reading() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     options
+}
+
+/// The content of an opened file of at most `limit` bytes.
+pub(crate) fn snapshot(path: &Path, file: &std::fs::File, limit: u64) -> Result<Snapshot, Error> {
+    let failed = |error| Error::of(path, error);
+    let too_large = |size| Error::TooLarge { path: path.to_owned(), size, limit };
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.len() > limit {
+        return Err(too_large(metadata.len()));
+    }
+    let bytes = bounded(file, metadata.len(), limit).map_err(failed)?;
+    let bytes = bytes.ok_or_else(|| too_large(limit.saturating_add(1)))?;
+    let stamp = Stamp::of(&bytes, metadata.modified().ok());
+    Ok(Snapshot { bytes, stamp })
+}
+
+/// Up to `len` bytes of an opened file from `offset` on.
+pub(crate) fn range(path: &Path, mut file: std::fs::File, offset: u64, len: u64) -> Result<Vec<u8>, Error> {
+    let failed = |error| Error::of(path, error);
+    let left = file.metadata().map_err(failed)?.len().saturating_sub(offset);
+    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(len.min(left)).unwrap_or(0));
+    file.take(len).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
 }
 
 /// Reads up to `limit` bytes; `None` if there are more. Never holds more than one byte above the limit.

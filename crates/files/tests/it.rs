@@ -5,6 +5,7 @@
 
 mod it {
     mod crash;
+    mod exact;
     mod lines;
     mod log;
     mod named;
