@@ -1,13 +1,14 @@
 //! Where this session's instructions and memory are, from settings and environment.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use engine::Agent;
 use engine::knowledge::{Knowledge, Selector};
 use engine::settings::{Settings, Source};
 use memory::index;
-use memory::instructions::{Index, Outside, Sources};
-use memory::place::{BySource, Inputs, Switch};
+use memory::instructions::{Index, Sources};
+use memory::place::{BySource, Inputs, Switch, managed_directory};
 use memory::taxonomy::{Rules, Variant, rules};
 
 use crate::env;
@@ -51,12 +52,12 @@ impl Plan {
             }
         }
         let sources = Sources {
-            managed: vec![PathBuf::from("/etc/claude-code/CLAUDE.md")],
+            managed: vec![managed_directory(std::env::consts::OS).join("CLAUDE.md")],
             config_home: place.home.path().to_owned(),
             home: place.user_home.clone(),
             working_directory: place.directory.clone(),
             excludes: settings.claude_md_excludes.clone(),
-            outside: Outside::default(),
+            agreed: BTreeSet::new(),
             indexes,
         };
         Self { directory, sources, warnings }
@@ -97,13 +98,13 @@ impl Plan {
     }
 
     /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.
-    fn agents(&self) -> Vec<PathBuf> {
+    fn agents(&self) -> Vec<(PathBuf, PathBuf)> {
         if self.directory.is_none() {
             return Vec::new();
         }
-        let project = memory::place::canonical_root(&self.sources.working_directory).join(".claude");
-        let user = self.sources.config_home.join("agent-memory");
-        vec![user, project.join("agent-memory"), project.join("agent-memory-local")]
+        let project = memory::place::canonical_root(&self.sources.working_directory);
+        let user = (self.sources.config_home.join("agent-memory"), PathBuf::from(""));
+        vec![user, (project.clone(), ".claude/agent-memory".into()), (project, ".claude/agent-memory-local".into())]
     }
 }
 

@@ -3,19 +3,22 @@
 //! Managed, then the user's, then the project's from the root of the file system down to the working directory, then the
 //! memory index. Files may include others with `@path` ([`include`]); rules may apply to some files only, and load when
 //! one is touched ([`rules`]); a directory below the working directory brings its own when it is first read. Each file
-//! is loaded once, whatever leads to it, and each is reported with why it was loaded. What cannot be loaded becomes a
-//! [`Note`]: a missing include, a device, a file far too large. Nothing here fails.
+//! is loaded once, whatever leads to it, and each is reported with why it was loaded. A project's files come from the
+//! project and reach no further ([`reach`]). What cannot be loaded becomes a [`Note`]: a missing include, one from outside,
+//! a device, a file far too large. Nothing here fails.
 
 pub mod include;
+mod reach;
 mod render;
 mod report;
 mod rules;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::frontmatter;
 use crate::markdown;
+use reach::{Reach, Refusal};
 use rules::{Globs, Waiting};
 
 pub use render::{first_message, nested};
@@ -46,20 +49,10 @@ pub struct Sources {
     pub working_directory: PathBuf,
     /// `claudeMdExcludes`: globs of absolute paths that are not loaded. Managed files are.
     pub excludes: Vec<String>,
-    /// Whether a project's files may include files outside the project.
-    pub outside: Outside,
+    /// Files outside the project, links followed, that the user agreed the project's files may bring in.
+    pub agreed: BTreeSet<PathBuf>,
     /// The memory indexes as they are loaded, private before team.
     pub indexes: Vec<Index>,
-}
-
-/// Whether a project's files may include files outside the project.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Outside {
-    /// They may.
-    #[default]
-    Allowed,
-    /// They may not: the user has not agreed to it.
-    Refused,
 }
 
 /// A memory index.
@@ -83,12 +76,14 @@ pub struct Instructions {
     visited: HashSet<PathBuf>,
     waiting: Vec<Waiting>,
     excludes: Globs,
+    project: PathBuf,
 }
 
 /// A file that is about to be loaded.
 struct Asked<'a> {
     path: &'a Path,
     owner: Owner,
+    reach: &'a Reach,
     reason: Reason,
     parent: Option<&'a Path>,
     depth: usize,
@@ -113,15 +108,16 @@ impl Instructions {
             visited: HashSet::new(),
             waiting: Vec::new(),
             excludes,
+            project: reach::project(&sources),
             sources,
         };
         for path in all.sources.managed.clone() {
-            all.file(&path, Owner::Managed, reason);
+            all.file(&path, Owner::Managed, &Reach::Anywhere, reason);
         }
         let config = all.sources.config_home.clone();
         let working = all.sources.working_directory.clone();
-        all.file(&config.join("CLAUDE.md"), Owner::User, reason);
-        all.rules(&config.join("rules"), Owner::User, &working, reason);
+        all.file(&config.join("CLAUDE.md"), Owner::User, &Reach::Anywhere, reason);
+        all.rules(&config.join("rules"), Owner::User, &Reach::Anywhere, &working, reason);
         let above: Vec<PathBuf> = working.ancestors().map(Path::to_owned).collect();
         for directory in above.into_iter().rev() {
             all.directory(&directory, reason);
@@ -156,8 +152,8 @@ impl Instructions {
         self.waiting = rest;
         let due: Vec<Waiting> = due;
         for rule in due {
-            let asked =
-                Asked { path: &rule.path, owner: rule.owner, reason: Reason::PathGlobMatch, parent: None, depth: 0 };
+            let (owner, reach, reason) = (rule.owner, &rule.reach, Reason::PathGlobMatch);
+            let asked = Asked { path: &rule.path, owner, reach, reason, parent: None, depth: 0 };
             self.seen.remove(&real(&rule.path));
             self.take(&asked, Conditional::Met);
         }
@@ -188,27 +184,37 @@ impl Instructions {
         if !self.visited.insert(directory.to_owned()) {
             return;
         }
+        let reach = Reach::of(directory, &self.project);
         let own = directory.join("CLAUDE.md");
         let hidden = directory.join(".claude/CLAUDE.md");
         // Asked before loading: a file that is excluded or loaded already is there all the same.
         let any = exists(&own) || exists(&hidden);
-        self.file(&own, Owner::Project, reason);
-        self.file(&hidden, Owner::Project, reason);
+        self.file(&own, Owner::Project, &reach, reason);
+        self.file(&hidden, Owner::Project, &reach, reason);
         if !any {
-            self.file(&directory.join("AGENTS.md"), Owner::Project, reason);
+            self.file(&directory.join("AGENTS.md"), Owner::Project, &reach, reason);
         }
-        self.rules(&directory.join(".claude/rules"), Owner::Project, directory, reason);
-        self.file(&directory.join("CLAUDE.local.md"), Owner::Local, reason);
+        self.rules(&directory.join(".claude/rules"), Owner::Project, &reach, directory, reason);
+        self.file(&directory.join("CLAUDE.local.md"), Owner::Local, &reach, reason);
     }
 
-    fn file(&mut self, path: &Path, owner: Owner, reason: Reason) {
-        self.take(&Asked { path, owner, reason, parent: None, depth: 0 }, Conditional::Loads);
+    fn file(&mut self, path: &Path, owner: Owner, reach: &Reach, reason: Reason) {
+        self.take(&Asked { path, owner, reach, reason, parent: None, depth: 0 }, Conditional::Loads);
     }
 
     /// The rules of a folder: those without patterns are loaded, the others wait.
-    fn rules(&mut self, folder: &Path, owner: Owner, base: &Path, reason: Reason) {
-        for path in rules::files(folder) {
-            self.take(&Asked { path: &path, owner, reason, parent: None, depth: 0 }, Conditional::Waits(base));
+    fn rules(&mut self, folder: &Path, owner: Owner, reach: &Reach, base: &Path, reason: Reason) {
+        match reach.rules(folder) {
+            Ok(paths) => {
+                for path in paths {
+                    let asked = Asked { path: &path, owner, reach, reason, parent: None, depth: 0 };
+                    self.take(&asked, Conditional::Waits(base));
+                }
+            }
+            Err(Refusal::Outside(real)) => {
+                self.notes.push(Note { path: folder.to_owned(), parent: None, what: What::Outside(real) });
+            }
+            Err(_) => {}
         }
     }
 
@@ -226,18 +232,26 @@ impl Instructions {
             }
             return;
         }
-        let file = match files::read(asked.path, READ_LIMIT) {
+        let file = match self.read(asked) {
             Ok(file) => file,
-            Err(files::Error::NotFound { .. }) => {
+            Err(Refusal::Failed(files::Error::NotFound { .. })) => {
                 if asked.parent.is_some() {
                     self.notes.push(note(What::Missing));
                 }
                 return;
             }
             // `CLAUDE.md` may be a folder's name; as an include it is a mistake.
-            Err(files::Error::IsDirectory { .. }) if asked.parent.is_none() => return,
-            Err(error) => {
+            Err(Refusal::Failed(files::Error::IsDirectory { .. })) if asked.parent.is_none() => return,
+            Err(Refusal::Failed(error)) => {
                 self.notes.push(note(What::Unreadable(error.to_string())));
+                return;
+            }
+            Err(Refusal::Outside(real)) => {
+                self.notes.push(note(What::Outside(real)));
+                return;
+            }
+            Err(Refusal::OfAnother) => {
+                self.notes.push(note(What::OfAnother));
                 return;
             }
         };
@@ -250,16 +264,11 @@ impl Instructions {
         let front = frontmatter::read(&whole);
         let globs = rules::patterns(&front);
         if let (Conditional::Waits(base), false) = (&conditional, globs.is_empty()) {
-            let mut bad = Vec::new();
-            let rule = Waiting::new(asked.path, asked.owner, base, &globs, &mut |pattern, why| {
-                bad.push((pattern.to_owned(), why));
+            let globs = Globs::new(&globs, &mut |pattern, why| {
+                let (path, parent) = (PathBuf::from(pattern), Some(asked.path.to_owned()));
+                self.notes.push(Note { path, parent, what: What::BadGlob(why) });
             });
-            self.notes.extend(bad.into_iter().map(|(pattern, why)| Note {
-                path: PathBuf::from(pattern),
-                parent: Some(asked.path.to_owned()),
-                what: What::BadGlob(why),
-            }));
-            self.waiting.push(rule);
+            self.waiting.push(Waiting::new(asked, base, globs));
             return;
         }
         let text = markdown::without_comments(&whole[front.body_start()..]).trim().to_owned();
@@ -300,20 +309,18 @@ impl Instructions {
             self.notes.push(note(What::NotText));
             return;
         }
-        let project = matches!(by.owner, Owner::Project | Owner::Local);
-        if project && self.sources.outside == Outside::Refused && !self.is_inside(&path) {
-            self.notes.push(note(What::Outside));
-            return;
-        }
-        let asked =
-            Asked { path: &path, owner: by.owner, reason: Reason::Include, parent: Some(by.path), depth: by.depth + 1 };
+        let (owner, reach, reason) = (by.owner, by.reach, Reason::Include);
+        let asked = Asked { path: &path, owner, reach, reason, parent: Some(by.path), depth: by.depth + 1 };
         self.take(&asked, Conditional::Loads);
     }
 
-    fn is_inside(&self, path: &Path) -> bool {
-        let root = crate::place::canonical_root(&self.sources.working_directory);
-        let real = real(path);
-        real.starts_with(root)
+    /// Reads a file, if it lies within reach. One that stands above the project has to be the user's own.
+    fn read(&self, asked: &Asked<'_>) -> Result<files::Snapshot, Refusal> {
+        let above = matches!(asked.reach, Reach::Inside(root) if *root != self.project);
+        if above && exists(asked.path) && !reach::is_own(asked.path, &self.sources.working_directory) {
+            return Err(Refusal::OfAnother);
+        }
+        asked.reach.read(asked.path, &self.sources.agreed)
     }
 }
 

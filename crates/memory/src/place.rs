@@ -107,6 +107,15 @@ impl fmt::Display for Rule {
     }
 }
 
+/// Where an organisation puts files for everyone on a machine, by the name of its system as Rust spells it.
+pub fn managed_directory(system: &str) -> PathBuf {
+    PathBuf::from(match system {
+        "macos" => "/Library/Application Support/ClaudeCode",
+        "windows" => r"C:\Program Files\ClaudeCode",
+        _ => "/etc/claude-code",
+    })
+}
+
 /// Whether memory is on. The first input that speaks decides; a `CLAUDE_CODE_DISABLE_AUTO_MEMORY` of 0 says yes.
 pub fn switch(inputs: &Inputs) -> Switch {
     let remote_without_a_place = inputs.remote && given(inputs.remote_memory_directory.as_ref()).is_none();
@@ -221,6 +230,31 @@ pub fn canonical_root(directory: &Path) -> PathBuf {
         }
     }
     directory
+}
+
+/// The root of the checkout a directory belongs to: the nearest one above it, or itself, that holds a `.git`. Whatever a
+/// `.git` file says, this is where it lies.
+pub fn checkout(directory: &Path) -> Option<PathBuf> {
+    let is_checkout = |above: &&Path| {
+        let found = files::read(above.join(".git"), POINTER_LIMIT);
+        matches!(found, Ok(_) | Err(files::Error::IsDirectory { .. }))
+    };
+    directory.ancestors().find(is_checkout).map(Path::to_owned)
+}
+
+/// Where git keeps what belongs to a checkout: its own `.git` directory, or the one its `.git` file names, if that one
+/// knows of it. A checkout from a stranger cannot name another repository as its own.
+pub fn git_directory(checkout: &Path) -> Option<PathBuf> {
+    let own = checkout.join(".git");
+    let pointer = match files::read(&own, POINTER_LIMIT) {
+        Err(files::Error::IsDirectory { .. }) => return files::real(&own).ok().filter(|real| *real == own),
+        other => other.ok()?,
+    };
+    let git = String::from_utf8_lossy(&pointer.bytes).strip_prefix("gitdir:")?.trim().to_owned();
+    let git = files::real(checkout.join(git)).ok()?;
+    let of_worktree = || files::real(git.join(line_of(&git.join("gitdir"))?)).ok();
+    let of_module = checkout.ancestors().skip(1).any(|above| git.starts_with(above.join(".git/modules")));
+    (of_module || of_worktree() == Some(own)).then_some(git)
 }
 
 /// The main checkout that a worktree's `.git` file leads to, if the repository knows the worktree. A submodule's file

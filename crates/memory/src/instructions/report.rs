@@ -78,8 +78,10 @@ pub enum What {
     Unreadable(String),
     /// It is long. It was loaded.
     Long(usize),
-    /// An include leads outside the project, and that was not agreed to.
-    Outside,
+    /// It leads to this file outside the project, to which nobody agreed.
+    Outside(PathBuf),
+    /// It lies above the project, and another user put it there.
+    OfAnother,
     /// A pattern is no glob.
     BadGlob(String),
     /// There are too many files.
@@ -121,7 +123,9 @@ impl fmt::Display for Note {
             What::NotText => write!(f, "is no text, skipped")?,
             What::Unreadable(why) => write!(f, "skipped: {why}")?,
             What::Long(length) => write!(f, "has {length} characters (over {LONG_FILE}); every request carries them")?,
-            What::Outside => write!(f, "lies outside the project and was not agreed to, skipped")?,
+            What::Outside(real) if *real == self.path => write!(f, "lies outside the project, skipped")?,
+            What::Outside(real) => write!(f, "leads to {}, outside the project, skipped", real.display())?,
+            What::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,
             What::BadGlob(why) => write!(f, "is no glob: {why}")?,
             What::TooMany => write!(f, "more than {MOST_FILES} files, the rest is skipped")?,
         }

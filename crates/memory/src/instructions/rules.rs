@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use files::{EntryKind, Root};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::Owner;
+use super::reach::Reach;
+use super::{Asked, Owner};
 use crate::frontmatter::Frontmatter;
 
 /// Patterns, and the bad ones left out.
@@ -50,19 +51,15 @@ impl Globs {
 pub(super) struct Waiting {
     pub(super) path: PathBuf,
     pub(super) owner: Owner,
+    pub(super) reach: Reach,
     base: PathBuf,
     globs: Globs,
 }
 
 impl Waiting {
-    pub(super) fn new(
-        path: &Path,
-        owner: Owner,
-        base: &Path,
-        patterns: &[String],
-        bad: &mut dyn FnMut(&str, String),
-    ) -> Self {
-        Self { path: path.to_owned(), owner, base: base.to_owned(), globs: Globs::new(patterns, bad) }
+    pub(super) fn new(asked: &Asked<'_>, base: &Path, globs: Globs) -> Self {
+        let (path, owner, reach) = (asked.path.to_owned(), asked.owner, asked.reach.clone());
+        Self { path, owner, reach, base: base.to_owned(), globs }
     }
 
     /// Whether it is for a file.
@@ -77,9 +74,9 @@ pub(super) fn patterns(front: &Frontmatter) -> Vec<String> {
     if patterns.iter().any(|pattern| matches!(pattern.as_str(), "**" | "**/*")) { Vec::new() } else { patterns }
 }
 
-/// The rule files of a folder, at any depth, by path.
-pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
-    let found = Root::open(folder).and_then(|root| root.walk(|_| true)).unwrap_or_default();
+/// The rule files of an opened folder, at any depth, by path.
+pub(super) fn files(opened: &Root, folder: &Path) -> Vec<PathBuf> {
+    let found = opened.walk(|_| true).unwrap_or_default();
     found
         .into_iter()
         .filter(|found| matches!(found.kind, EntryKind::File | EntryKind::Link))

@@ -167,12 +167,11 @@ const RELATIVE: [(&str, Span); 33] = [
 
 /// The times a question names in relation to now.
 pub(crate) fn relative(text: &str, now: Timestamp) -> Vec<Mention> {
-    let lower = text.to_lowercase();
+    let lower = lower_in_place(text);
     let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut found: Vec<Mention> = Vec::new();
     for (words, span) in &RELATIVE {
-        // Lower case can change the length of a few letters; then the place is not known, and it is left alone.
-        let Some(at) = lower.find(words).filter(|_| lower.len() == text.len()) else { continue };
+        let Some(at) = lower.find(words) else { continue };
         let range = at..at + words.len();
         if found.iter().any(|other| other.range.start < range.end && range.start < other.range.end) {
             continue;
@@ -187,6 +186,18 @@ pub(crate) fn relative(text: &str, now: Timestamp) -> Vec<Mention> {
         found.push(Mention { range, terms, relative: true });
     }
     found
+}
+
+/// The text in lower case, every letter at the byte where it was: the few whose length would change stay as they are.
+fn lower_in_place(text: &str) -> String {
+    let lower = |letter: char| {
+        let mut lower = letter.to_lowercase();
+        match (lower.next(), lower.next()) {
+            (Some(one), None) if one.len_utf8() == letter.len_utf8() => one,
+            _ => letter,
+        }
+    };
+    text.chars().map(lower).collect()
 }
 
 fn day_terms(today: Date, days: i32) -> Option<Vec<(String, f32)>> {

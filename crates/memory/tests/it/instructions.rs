@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use memory::instructions::include::paths;
 use memory::instructions::{
-    DEEPEST_INCLUDE, Index, Instructions, Loaded, Outside, Owner, Reason, Sources, What, first_message, nested,
+    DEEPEST_INCLUDE, Index, Instructions, Loaded, Owner, Reason, Sources, What, first_message, nested,
 };
 use proptest::prelude::*;
 
@@ -117,7 +117,9 @@ fn includes_are_followed() {
             absolute.display()
         ),
     );
-    let loaded = place.load();
+    let mut sources = place.sources();
+    sources.agreed.extend([absolute.clone(), place.base.join("home/mine.md")]);
+    let loaded = Instructions::load(sources, Reason::SessionStart);
     assert_eq!(
         place.names(&loaded.files),
         ["repo/CLAUDE.md", "repo/docs/two.md", "repo/docs/three.md", "home/mine.md", "abs.txt", "repo/docs/a b.md"]
@@ -163,22 +165,92 @@ fn includes_end_at_their_depth() {
     assert_eq!(loaded.notes.iter().filter(|note| note.what == What::TooMany).count(), 1);
 }
 
-/// INSTR-2: an include outside the project is refused where that was not agreed to.
+/// TRUST-4: what a project's files include from outside is left out, until the user agreed to that very file; the user's
+/// own files include what they like.
 #[test]
-fn includes_outside_the_project_can_be_refused() {
+fn includes_from_outside_the_project_need_consent() {
     let place = Place::new(&[
         ("outside.md", "x"),
-        ("repo/work/CLAUDE.md", "@../../outside.md"),
+        ("other.md", "y"),
+        ("repo/.git/HEAD", ""),
+        ("repo/shared.md", "inside the checkout"),
+        ("repo/work/CLAUDE.md", "@../../outside.md @../shared.md @../../other.md @~/none.md"),
         ("config/CLAUDE.md", "@../outside.md"),
     ]);
-    let mut sources = place.sources();
-    sources.outside = Outside::Refused;
-    let loaded = Instructions::load(sources.clone(), Reason::SessionStart);
-    assert_eq!(place.names(&loaded.files), ["config/CLAUDE.md", "outside.md", "repo/work/CLAUDE.md"], "the user may");
+    let user = ["config/CLAUDE.md", "outside.md", "repo/work/CLAUDE.md", "repo/shared.md"];
+    assert_eq!(place.names(&place.load().files), user, "the user may");
     place.write("config/CLAUDE.md", "nothing");
+    let loaded = place.load();
+    let outside = |name: &str| What::Outside(place.base.join(name));
+    let notes: Vec<_> = loaded.notes.iter().map(|note| note.what.clone()).collect();
+    assert_eq!(notes, [outside("outside.md"), outside("other.md"), What::Missing]);
+    let mut sources = place.sources();
+    sources.agreed.insert(place.base.join("other.md"));
     let loaded = Instructions::load(sources, Reason::SessionStart);
-    assert_eq!(loaded.notes[0].what, What::Outside);
-    assert_eq!(place.load().files.len(), 3);
+    assert_eq!(place.names(&loaded.files)[2..], ["repo/shared.md", "other.md"]);
+    assert_eq!(loaded.notes[0].what, outside("outside.md"));
+}
+
+/// TRUST-4: links are followed before it is judged where a file lies: the files themselves, rules, folders of them, what
+/// is nested, what waits for a file.
+#[test]
+fn a_link_out_of_the_project_is_not_followed() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new(&[
+        ("home/secret.md", "secret"),
+        ("home/notes/rule.md", "---\npaths: \"*.py\"\n---\nsecret"),
+        ("repo/.git/HEAD", ""),
+        ("repo/inside.md", "inside"),
+        ("repo/work/CLAUDE.local.md", "@through/secret.md @loop.md @inner.md"),
+        ("repo/work/.claude/rules/own.md", "own"),
+    ]);
+    let (home, work) = (place.base.join("home"), place.base.join("repo/work"));
+    symlink(home.join("secret.md"), work.join("CLAUDE.md")).unwrap();
+    symlink(home.join("notes/rule.md"), work.join(".claude/rules/linked.md")).unwrap();
+    symlink(home.join("notes"), work.join(".claude/rules/folder")).unwrap();
+    symlink(&home, work.join("through")).unwrap();
+    symlink("loop.md", work.join("loop.md")).unwrap();
+    symlink("../inside.md", work.join("inner.md")).unwrap();
+    std::fs::create_dir_all(work.join("sub/.claude")).unwrap();
+    symlink("../../../home/secret.md", work.join("sub/AGENTS.md")).unwrap();
+    symlink(home.join("notes"), work.join("sub/.claude/rules")).unwrap();
+    let mut loaded = place.load();
+    assert_eq!(
+        place.names(&loaded.files),
+        ["repo/work/.claude/rules/own.md", "repo/work/CLAUDE.local.md", "repo/work/inner.md"]
+    );
+    assert!(loaded.touched(&work.join("sub/x.py")).is_empty());
+    assert!(loaded.files.iter().all(|file| !file.text.contains("secret\n") && file.text != "secret"));
+    let outside: Vec<_> = loaded.notes.iter().filter(|note| matches!(note.what, What::Outside(_))).collect();
+    assert_eq!(outside.len(), 5, "{:?}", loaded.notes);
+    assert!(loaded.notes.iter().all(|note| !note.to_string().contains("secret\n")));
+}
+
+/// TRUST-4: a file above the project reaches what lies beside and below it, no further; a home directory under git does
+/// not make everything in it a part of the project.
+#[test]
+fn files_above_the_project_reach_their_own_directory() {
+    let place = Place::new(&[
+        ("home/.git/HEAD", ""),
+        ("home/.aws/credentials.md", "secret"),
+        ("home/stranger/CLAUDE.md", "@notes.md @../.aws/credentials.md @sub/deep.md"),
+        ("home/stranger/notes.md", "notes"),
+        ("home/stranger/sub/deep.md", "deep"),
+        ("home/stranger/sub/AGENTS.md", "@../notes.md @../../.aws/credentials.md"),
+    ]);
+    let mut sources = place.sources();
+    sources.working_directory = place.base.join("home/stranger/sub");
+    let loaded = Instructions::load(sources, Reason::SessionStart);
+    assert_eq!(
+        place.names(&loaded.files),
+        [
+            "home/stranger/CLAUDE.md",
+            "home/stranger/notes.md",
+            "home/stranger/sub/deep.md",
+            "home/stranger/sub/AGENTS.md"
+        ]
+    );
+    assert_eq!(loaded.notes.len(), 2, "{:?}", loaded.notes);
 }
 
 /// INSTR-3: rules with `paths` load when a matching file is touched, nested files when their directory is first read.
