@@ -18,7 +18,7 @@ use crate::run::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
 use crate::tool::{Access, Output, Subject, Typed};
-use crate::write::{create, refusal};
+use crate::write::refusal;
 
 /// How many lines are shown before and after the change.
 const AROUND: usize = 3;
@@ -68,24 +68,24 @@ impl Typed for Edit {
     }
 
     fn changes(&self, input: &EditInput, scope: &Scope) -> Option<PathBuf> {
-        files::real(scope.absolute(&input.file_path)).ok()
+        Some(scope.place(&input.file_path).1)
     }
 
     fn run(&self, input: EditInput, scope: Scope) -> BoxFuture<'static, Output> {
         Box::pin(off_the_loop(move || {
-            let path = scope.absolute(&input.file_path);
-            edit(&path, &input, &scope).unwrap_or_else(|error| Output::failed(refusal(&error, &scope)))
+            let (named, real) = scope.place(&input.file_path);
+            edit(&named, &real, &input, &scope).unwrap_or_else(|error| Output::failed(refusal(&error, &scope)))
         }))
     }
 }
 
-fn edit(path: &Path, input: &EditInput, scope: &Scope) -> Result<Output, Error> {
-    let shown = path.display();
+fn edit(named: &Path, real: &Path, input: &EditInput, scope: &Scope) -> Result<Output, Error> {
+    let shown = named.display();
     if input.old_string == input.new_string {
         return Ok(Output::failed("old_string and new_string are the same: there is nothing to change."));
     }
     if input.old_string.is_empty() {
-        let written = match create(path, &input.new_string) {
+        let written = match files::exact::create_new(real, input.new_string.as_bytes()) {
             Err(Error::Exists { .. }) => {
                 return Ok(Output::failed(format!(
                     "{shown} exists: an empty old_string only makes a new file. Name the text to replace."
@@ -93,18 +93,18 @@ fn edit(path: &Path, input: &EditInput, scope: &Scope) -> Result<Output, Error> 
             }
             written => written?,
         };
-        scope.note(path, written);
+        scope.note(real, written);
         let lines = show::count(show::lines(&input.new_string), "line");
         return Ok(
-            Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(path)
+            Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(named)
         );
     }
-    let snapshot = files::read(path, WHOLE)?;
-    let Some(seen) = scope.seen(path) else {
+    let snapshot = files::exact::read(real, WHOLE)?;
+    let Some(seen) = scope.seen(real) else {
         return Ok(Output::failed(format!("{shown} has not been read. Read it before editing it.")));
     };
     if !seen.same_content(&snapshot.stamp) {
-        return Err(Error::Changed { path: path.to_owned() });
+        return Err(Error::Changed { path: named.to_owned() });
     }
     let Ok(text) = std::str::from_utf8(&snapshot.bytes) else {
         return Ok(Output::failed(format!("{shown} is not valid UTF-8. Change it with Bash.")));
@@ -114,11 +114,11 @@ fn edit(path: &Path, input: &EditInput, scope: &Scope) -> Result<Output, Error> 
         Err(why) => return Ok(Output::failed(format!("{why} ({shown})"))),
     };
     let (edited, at) = change.apply(text);
-    let written = files::replace_unchanged(path, edited.as_bytes(), &seen)?;
-    scope.note(path, written);
+    let written = files::exact::replace_unchanged(real, edited.as_bytes(), &seen)?;
+    scope.note(real, written);
     let times = show::count(change.places.len(), "place");
     let snippet = snippet(&edited, at, change.new.len());
-    Ok(Output::done(format!("Edited {shown} in {times}.\n{snippet}"), format!("Edited {times}")).with_changed(path))
+    Ok(Output::done(format!("Edited {shown} in {times}.\n{snippet}"), format!("Edited {times}")).with_changed(named))
 }
 
 /// A text with one exact piece of it replaced, as an edit asks for; or why it cannot be.

@@ -48,7 +48,7 @@ impl Typed for Glob {
     }
 
     fn subject(&self, input: &GlobInput, scope: &Scope) -> Subject {
-        let (directory, _) = place(input, scope);
+        let (directory, _) = split(input, scope);
         Subject::path(scope, &directory.to_string_lossy())
     }
 
@@ -58,7 +58,7 @@ impl Typed for Glob {
 }
 
 /// Where to search and for what: an absolute pattern brings its own directory.
-fn place(input: &GlobInput, scope: &Scope) -> (PathBuf, String) {
+fn split(input: &GlobInput, scope: &Scope) -> (PathBuf, String) {
     let base = scope.absolute(input.path.as_deref().unwrap_or("."));
     let pattern = input.pattern.trim_start_matches("./");
     if !pattern.starts_with('/') && !pattern.starts_with("~/") {
@@ -73,22 +73,29 @@ fn place(input: &GlobInput, scope: &Scope) -> (PathBuf, String) {
 }
 
 fn find(input: &GlobInput, scope: &Scope) -> Output {
-    let (directory, pattern) = place(input, scope);
-    if let Err(error) = files::list(&directory) {
+    let (directory, pattern) = split(input, scope);
+    let (directory, real_directory) = scope.place(&directory.to_string_lossy());
+    if let Err(error) = files::list(&real_directory) {
         return Output::failed(format!("{error}."));
     }
-    let wanted = match narrowed(&directory, &pattern) {
+    let wanted = match narrowed(&real_directory, &pattern) {
         Ok(wanted) => wanted,
         Err(why) => return Output::failed(why),
     };
     let mut found: Vec<(Option<SystemTime>, PathBuf)> = Vec::new();
-    for entry in walk(&directory).hidden(false).build().flatten() {
+    for entry in walk(&real_directory).hidden(false).build().flatten() {
         if scope.cancel().is_cancelled() {
             return Output::failed(CANCELLED);
         }
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink());
-        if is_file && wanted.matched(entry.path(), false).is_whitelist() && scope.may_show(entry.path()) {
-            found.push((modified(&entry), entry.into_path()));
+        let Some(kind) = entry.file_type().filter(|kind| kind.is_file() || kind.is_symlink()) else { continue };
+        if !wanted.matched(entry.path(), false).is_whitelist() {
+            continue;
+        }
+        let named = named(&directory, &real_directory, entry.path());
+        // Only a link leads elsewhere than where it was met.
+        let real = if kind.is_symlink() { files::real(entry.path()).ok() } else { Some(entry.path().to_owned()) };
+        if real.is_some_and(|real| scope.may_show(&named, &real)) {
+            found.push((modified(&entry), named));
         }
     }
     if found.is_empty() {
@@ -107,10 +114,31 @@ fn find(input: &GlobInput, scope: &Scope) -> Output {
 /// not followed, and nothing outside the project (a global ignore file) changes the result.
 pub(crate) fn walk(root: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(root);
-    walk.git_global(false).require_git(false).follow_links(false);
-    walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+    let quiet = root.ancestors().all(is_quiet);
+    walk.git_global(false).require_git(false).follow_links(false).parents(quiet).ignore(quiet).git_ignore(quiet);
+    walk.git_exclude(quiet);
+    walk.filter_entry(|entry| {
+        let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0 || entry.file_name() != ".git" && (!is_directory || is_quiet(entry.path()))
+    });
     walk.sort_by_file_path(Path::cmp);
     walk
+}
+
+/// A path found in a directory, as it is named from the name that directory was given.
+pub(crate) fn named(root: &Path, real_root: &Path, found: &Path) -> PathBuf {
+    match found.strip_prefix(real_root) {
+        Ok(below) if below.as_os_str().is_empty() => root.to_owned(),
+        Ok(below) => root.join(below),
+        Err(_) => found.to_owned(),
+    }
+}
+
+/// Whether the ignore files of a directory can be read without waiting: one could be a pipe that nobody writes to.
+fn is_quiet(directory: &Path) -> bool {
+    const IGNORING: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+    let waits = |name: &str| matches!(files::open(directory.join(name)), Err(files::Error::NotRegular { .. }));
+    !IGNORING.into_iter().any(waits)
 }
 
 /// A pattern that narrows a walk, relative to `root`.

@@ -14,7 +14,7 @@ use ignore::types::TypesBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::glob::{modified, narrowed, newest_first, walk};
+use crate::glob::{modified, named, narrowed, newest_first, walk};
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
@@ -118,7 +118,7 @@ impl Typed for Grep {
 }
 
 fn search(input: &GrepInput, scope: &Scope) -> Result<Output, String> {
-    let root = scope.absolute(input.path.as_deref().unwrap_or("."));
+    let (root, real_root) = scope.place(input.path.as_deref().unwrap_or("."));
     let matcher = matcher(input)?;
     let mut searcher = searcher(input);
     let skip = input.offset.unwrap_or(0);
@@ -131,12 +131,12 @@ fn search(input: &GrepInput, scope: &Scope) -> Result<Output, String> {
     let mut counts: Vec<(PathBuf, u64)> = Vec::new();
     let mut files: Vec<(Option<SystemTime>, PathBuf)> = Vec::new();
     let mut unreadable = 0;
-    for entry in entries(&root, input, scope)? {
-        let (modified, path) = entry;
+    for (modified, real) in entries(&root, &real_root, input, scope)? {
+        let path = named(&root, &real_root, &real);
         if scope.cancel().is_cancelled() {
             return Err(CANCELLED.to_owned());
         }
-        let Ok(file) = files::open(&path) else {
+        let Ok(file) = files::exact::open(&real) else {
             unreadable += 1;
             continue;
         };
@@ -223,31 +223,32 @@ fn searcher(input: &GrepInput) -> Searcher {
         .build()
 }
 
-/// The files to search, by path.
+/// The files to search, by where they are.
 fn entries(
     root: &Path,
+    real_root: &Path,
     input: &GrepInput,
     scope: &Scope,
 ) -> Result<impl Iterator<Item = (Option<SystemTime>, PathBuf)>, String> {
-    if !root.is_dir() {
+    if !real_root.is_dir() {
         // Says what it is if it is no file either.
-        files::open(root).map_err(|error| crate::read::explain(&error, scope))?;
+        files::exact::open(real_root).map_err(|error| crate::read::explain(&error, scope))?;
     }
-    let mut walk = walk(root);
+    let mut walk = walk(real_root);
     if let Some(kind) = &input.kind {
         let types = TypesBuilder::new().add_defaults().select(kind).build();
         walk.types(
             types.map_err(|_| format!("There is no file type `{kind}`. Use glob instead, such as `*.{kind}`."))?,
         );
     }
-    let base = if root.is_dir() { root } else { root.parent().unwrap_or(root) };
+    let base = if real_root.is_dir() { real_root } else { real_root.parent().unwrap_or(real_root) };
     let wanted = input.glob.as_deref().map(|glob| narrowed(base, glob)).transpose()?;
-    let scope = scope.clone();
+    let (scope, root, real_root) = (scope.clone(), root.to_owned(), real_root.to_owned());
     let found = walk.build().flatten().filter(move |entry| {
-        // A file that was named may be a link; those met on the way are not followed.
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file() || entry.depth() == 0 && kind.is_symlink());
+        // Links met on the way are not followed.
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
         let wanted = wanted.as_ref().is_none_or(|wanted| !wanted.matched(entry.path(), false).is_ignore());
-        is_file && wanted && scope.may_show(entry.path())
+        is_file && wanted && scope.may_show(&named(&root, &real_root, entry.path()), entry.path())
     });
     Ok(found.map(|entry| (modified(&entry), entry.into_path())))
 }

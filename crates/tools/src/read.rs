@@ -81,21 +81,22 @@ impl Typed for Read {
 
     fn run(&self, input: ReadInput, scope: Scope) -> BoxFuture<'static, Output> {
         Box::pin(off_the_loop(move || {
-            let path = scope.absolute(&input.file_path);
-            read(&path, &input, &scope).unwrap_or_else(|error| Output::failed(explain(&error, &scope)))
+            let (named, real) = scope.place(&input.file_path);
+            read(&named, &real, &input, &scope).unwrap_or_else(|error| Output::failed(explain(&error, &scope)))
         }))
     }
 }
 
-fn read(path: &Path, input: &ReadInput, scope: &Scope) -> Result<Output, Error> {
-    let head = files::read_range(path, 0, 8000)?;
+/// Reads what lies at `real`, which the model named `path`.
+fn read(path: &Path, real: &Path, input: &ReadInput, scope: &Scope) -> Result<Output, Error> {
+    let head = files::exact::read_head(real, 8000)?;
     if let Some(media_type) = picture(&head) {
-        let bytes = files::read(path, IMAGE)?.bytes;
+        let bytes = files::exact::read(real, IMAGE)?.bytes;
         let summary = format!("Read a picture of {} bytes", bytes.len());
         return Ok(Output::of(vec![Block::image(media_type, &STANDARD.encode(bytes))], summary));
     }
     if head.starts_with(b"%PDF-") {
-        let bytes = files::read(path, PDF)?.bytes;
+        let bytes = files::exact::read(real, PDF)?.bytes;
         let summary = format!("Read a PDF of {} bytes", bytes.len());
         return Ok(Output::of(vec![Block::document("application/pdf", &STANDARD.encode(bytes))], summary));
     }
@@ -104,9 +105,9 @@ fn read(path: &Path, input: &ReadInput, scope: &Scope) -> Result<Output, Error> 
         return Ok(Output::failed(format!("{path} is a binary file and cannot be shown. Look at it with Bash.")));
     }
     let mut page = Page::new(input);
-    match files::read(path, WHOLE) {
+    match files::exact::read(real, WHOLE) {
         Ok(snapshot) => {
-            scope.note(path, snapshot.stamp);
+            scope.note(real, snapshot.stamp);
             let mut lines = snapshot.bytes.split(|byte| *byte == b'\n').peekable();
             while let Some(line) = lines.next() {
                 // A last newline starts no line.
@@ -117,7 +118,7 @@ fn read(path: &Path, input: &ReadInput, scope: &Scope) -> Result<Output, Error> 
             Ok(page.finish(path, Rest::Counted))
         }
         Err(Error::TooLarge { .. }) => {
-            let mut lines = Lines::open(path)?.with_cap(STREAMED_LINE);
+            let mut lines = Lines::open_exact(real)?.with_cap(STREAMED_LINE);
             while let Some(line) = lines.next()? {
                 if page.is_full() {
                     return Ok(page.finish(path, Rest::Unknown));

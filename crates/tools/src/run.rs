@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::scope::Scope;
-use crate::tool::{Access, Output, Tool};
+use crate::tool::{Access, Output, Subject, Tool};
 
 /// How many read-only calls run at the same time.
 pub const CONCURRENT: usize = 10;
@@ -33,6 +33,15 @@ pub struct Call {
     pub name: String,
     /// What it is called with.
     pub input: Value,
+    /// What it was judged to be about, if it was.
+    pub subject: Option<Subject>,
+}
+
+impl Call {
+    /// A call that nobody judged.
+    pub fn new(name: impl Into<String>, input: Value) -> Self {
+        Self { name: name.into(), input, subject: None }
+    }
 }
 
 /// Runs the calls and returns their outputs in the same order. `on_done` hears of each as it ends.
@@ -86,7 +95,11 @@ async fn run_one(tool: &dyn Tool, call: Call, scope: &Scope) -> Output {
         return Output::failed(CANCELLED);
     }
     // A task of its own, so that a panic ends only this call; dropped with us, so that nothing runs on unseen.
-    let running = tool.run(call.input, scope.clone());
+    let own = match &call.subject {
+        Some(subject) => scope.clone().for_call(subject),
+        None => scope.clone(),
+    };
+    let running = tool.run(call.input, own);
     let mut task = AbortOnDropHandle::new(tokio::spawn(running));
     let ended = tokio::select! {
         ended = &mut task => ended,

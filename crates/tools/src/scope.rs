@@ -13,9 +13,10 @@ use files::Stamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::jobs::Jobs;
+use crate::tool::Subject;
 
-/// Says whether a file may be shown. Given by the engine, from the deny rules.
-type Readable = dyn Fn(&Path) -> bool + Send + Sync;
+/// Says whether a file may be shown, by how it is named and where it leads. Given by the engine, from the deny rules.
+type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
 
 /// Where tools run.
 #[derive(Clone)]
@@ -24,6 +25,7 @@ pub struct Scope {
     memory: Arc<Mutex<Memory>>,
     jobs: Arc<Jobs>,
     cancel: CancellationToken,
+    judged: Option<Arc<(PathBuf, PathBuf)>>,
 }
 
 struct Places {
@@ -52,6 +54,7 @@ impl Scope {
             memory: Arc::new(Mutex::new(memory)),
             jobs: Arc::new(Jobs::default()),
             cancel: CancellationToken::new(),
+            judged: None,
         }
     }
 
@@ -87,6 +90,16 @@ impl Scope {
         self
     }
 
+    /// The same scope for one call that was judged: its path leads where it led then, whatever happens to links since.
+    #[must_use]
+    pub fn for_call(mut self, subject: &Subject) -> Self {
+        self.judged = match subject {
+            Subject::Path { named, real } => Some(Arc::new((named.clone(), real.clone()))),
+            Subject::Command(_) | Subject::Whole => None,
+        };
+        self
+    }
+
     /// A scope that starts with what this one knows and shares nothing with it from then on.
     #[must_use]
     pub fn fork(&self) -> Self {
@@ -96,6 +109,7 @@ impl Scope {
             memory: Arc::new(Mutex::new(memory)),
             jobs: Arc::new(self.jobs.fork()),
             cancel: self.cancel.child_token(),
+            judged: None,
         }
     }
 
@@ -177,6 +191,15 @@ impl Scope {
         absolute
     }
 
+    /// A path as a model writes it, made absolute, and where it leads: as it was judged, or as it is now.
+    pub fn place(&self, path: &str) -> (PathBuf, PathBuf) {
+        self.judged.as_deref().cloned().unwrap_or_else(|| {
+            let named = self.absolute(path);
+            let leads = real(&named);
+            (named, leads)
+        })
+    }
+
     /// A path as it is shown: relative to the working directory where it lies below it.
     pub fn shown(&self, path: &Path) -> String {
         let memory = self.memory();
@@ -184,9 +207,9 @@ impl Scope {
         if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() }
     }
 
-    /// Whether Grep and Glob may show a file.
-    pub fn may_show(&self, path: &Path) -> bool {
-        self.places.readable.as_ref().is_none_or(|readable| readable(path))
+    /// Whether Grep and Glob may show a file, by how it is named and where it leads.
+    pub fn may_show(&self, named: &Path, real: &Path) -> bool {
+        self.places.readable.as_ref().is_none_or(|readable| readable(named, real))
     }
 
     /// What a file was when it was last read or written here.

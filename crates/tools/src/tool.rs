@@ -133,8 +133,7 @@ pub enum Subject {
 impl Subject {
     /// A path as a model names it.
     pub fn path(scope: &Scope, path: &str) -> Self {
-        let named = scope.absolute(path);
-        let real = files::real(&named).unwrap_or_else(|_| named.clone());
+        let (named, real) = scope.place(path);
         Self::Path { named, real }
     }
 }

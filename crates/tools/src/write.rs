@@ -1,7 +1,7 @@
 //! Write: a whole file, new or instead of one that was read.
 //!
 //! An existing file is only overwritten by one who has seen it as it is: read before, and unchanged since. The new
-//! content appears at once or not at all.
+//! content appears at once or not at all, at the place that was judged: a link put there meanwhile is not followed.
 
 use std::path::{Path, PathBuf};
 
@@ -45,43 +45,38 @@ impl Typed for Write {
     }
 
     fn changes(&self, input: &WriteInput, scope: &Scope) -> Option<PathBuf> {
-        files::real(scope.absolute(&input.file_path)).ok()
+        Some(scope.place(&input.file_path).1)
     }
 
     fn run(&self, input: WriteInput, scope: Scope) -> BoxFuture<'static, Output> {
         Box::pin(off_the_loop(move || {
-            let path = scope.absolute(&input.file_path);
-            write(&path, &input.content, &scope).unwrap_or_else(|error| Output::failed(refusal(&error, &scope)))
+            let (named, real) = scope.place(&input.file_path);
+            write(&named, &real, &input.content, &scope).unwrap_or_else(|error| Output::failed(refusal(&error, &scope)))
         }))
     }
 }
 
-fn write(path: &Path, content: &str, scope: &Scope) -> Result<Output, Error> {
+fn write(named: &Path, real: &Path, content: &str, scope: &Scope) -> Result<Output, Error> {
     let lines = show::count(show::lines(content), "line");
-    let shown = path.display();
-    let before = match files::read(path, WHOLE) {
+    let shown = named.display();
+    let before = match files::exact::read(real, WHOLE) {
         Ok(before) => before,
         Err(Error::NotFound { .. }) => {
-            scope.note(path, create(path, content)?);
+            scope.note(real, files::exact::create_new(real, content.as_bytes())?);
             return Ok(
-                Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(path)
+                Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(named)
             );
         }
         Err(error) => return Err(error),
     };
-    let Some(seen) = scope.seen(path) else {
+    let Some(seen) = scope.seen(real) else {
         return Ok(Output::failed(format!("{shown} exists and has not been read. Read it before writing it.")));
     };
-    let written = files::replace_unchanged(path, content.as_bytes(), &seen)?;
-    scope.note(path, written);
+    let written = files::exact::replace_unchanged(real, content.as_bytes(), &seen)?;
+    scope.note(real, written);
     let lines_before = show::lines(&String::from_utf8_lossy(&before.bytes));
     Ok(Output::done(format!("Updated {shown}: {lines}, before {lines_before}."), format!("Updated, {lines}"))
-        .with_changed(path))
-}
-
-/// Makes a file that does not exist, through a link that leads nowhere yet as well.
-pub(crate) fn create(path: &Path, content: &str) -> Result<files::Stamp, Error> {
-    files::create_new(files::real(path)?, content.as_bytes())
+        .with_changed(named))
 }
 
 /// What the model is told of a file that could not be written.
@@ -90,6 +85,7 @@ pub(crate) fn refusal(error: &Error, scope: &Scope) -> String {
         Error::Changed { path } => {
             format!("{} changed since it was read. Read it again, then decide anew.", path.display())
         }
+        Error::Linked { .. } => format!("{error}. Nothing was changed."),
         Error::TooLarge { .. } => format!("{error}. Change it with Bash."),
         _ => explain(error, scope),
     }

@@ -10,6 +10,7 @@ mod it {
     mod edit;
     mod guard;
     mod jobs;
+    mod links;
     mod permission;
     mod place;
     mod read;

@@ -47,7 +47,7 @@ async fn once_it_prints(place: &Place, id: &str) -> String {
 }
 
 async fn call_in(scope: &Scope, name: &str, input: Value) -> Output {
-    run_all(vec![Call { name: name.to_owned(), input }], &standard(), scope, |_, _| {}).await.remove(0)
+    run_all(vec![Call::new(name, input)], &standard(), scope, |_, _| {}).await.remove(0)
 }
 
 /// TOOL-1: a command in the background is looked at while it runs; each look shows what is new, and then how it ended.

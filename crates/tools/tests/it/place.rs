@@ -46,7 +46,7 @@ impl Place {
 
     /// Calls a tool.
     pub(crate) async fn call(&self, name: &str, input: Value) -> Output {
-        let call = Call { name: name.to_owned(), input };
+        let call = Call::new(name, input);
         run_all(vec![call], &standard(), &self.scope, |_, _| {}).await.remove(0)
     }
 

@@ -41,7 +41,7 @@ impl Tool for Act {
 }
 
 fn call(name: &str, input: Value) -> Call {
-    Call { name: name.to_owned(), input }
+    Call::new(name, input)
 }
 
 /// TOOL-1: read-only calls run at the same time, at most ten; the barrier opens only if ten really do.

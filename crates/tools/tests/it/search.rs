@@ -138,7 +138,7 @@ async fn glob_finds_by_name_newest_first() {
 #[tokio::test]
 async fn files_that_may_not_be_shown_are_not_found() {
     let mut place = project();
-    place.scope = place.scope.with_readable(Arc::new(|path| !path.ends_with("readme.md")));
+    place.scope = place.scope.with_readable(Arc::new(|named, _| !named.ends_with("readme.md")));
     assert!(!place.done("Grep", json!({"pattern": "needle"})).await.contains("readme"));
     assert!(!place.done("Glob", json!({"pattern": "*"})).await.contains("readme"));
 }
@@ -147,7 +147,7 @@ async fn files_that_may_not_be_shown_are_not_found() {
 async fn a_search_can_be_stopped() {
     let place = project();
     place.scope.cancel().cancel();
-    let call = Call { name: "Grep".to_owned(), input: json!({"pattern": "needle"}) };
+    let call = Call::new("Grep", json!({"pattern": "needle"}));
     let output = run_all(vec![call], &standard(), &place.scope, |_, _| {}).await.remove(0);
     assert_eq!(output.text(), "cancelled by the user");
 }
