@@ -105,13 +105,18 @@ impl Agent {
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
         let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts.clone();
         policy.rules.allow.extend(parts::kept(&session)?);
+        // What a file says was seen, or where it says the work went on, counts inside the working directories.
+        let inside = |path: &Path| {
+            let real = files::real(path).unwrap_or_default();
+            scope.directories().iter().any(|directory| real.starts_with(directory))
+        };
         for beside in session.beside() {
-            if let Some(seen) = beside.seen
+            if let Some(seen) = beside.seen.filter(|seen| inside(&seen.path))
                 && let Ok(hash) = seen.hash.parse()
             {
                 scope.note(&seen.path, files::Stamp { modified: None, len: seen.len, hash });
             }
-            if let Some(directory) = beside.directory {
+            if let Some(directory) = beside.directory.filter(|directory| inside(directory)) {
                 scope.set_directory(directory);
             }
         }
@@ -247,7 +252,7 @@ impl Agent {
         let (tool, input) = ("Bash".to_owned(), serde_json::json!({"command": command}));
         (self.listener)(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
         let scope = self.scope.clone().with_cancel(cancel.clone());
-        let call = Call { name: tool.clone(), input };
+        let call = Call::new(tool.clone(), input);
         let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash)]; // what the model may use is no limit to the user
         let output = run_all(vec![call], &bash, &scope, |_, _| {}).await.pop();
         let output = output.unwrap_or_else(|| Output::failed(NOT_RUN));

@@ -107,23 +107,23 @@ fn is_session_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The branch checked out in a directory, from `.git/HEAD` there or above; empty where there is none.
+/// The branch checked out in a directory, or the commit where there is none; empty outside a repository. What git would
+/// not call a branch is none: a stranger's `HEAD` is not a way into the prompt.
 pub fn git_branch(directory: &Path) -> String {
     const HEAD_LIMIT: u64 = 4_096;
-    let read = |path: PathBuf| {
-        files::read(path, HEAD_LIMIT).ok().map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
-    };
-    let head = directory.ancestors().find_map(|above| {
-        let git = above.join(".git");
-        read(git.join("HEAD")).or_else(|| {
-            // In a worktree `.git` is a file that says where the real one is.
-            let link = read(git)?;
-            read(above.join(link.trim().strip_prefix("gitdir: ")?).join("HEAD"))
-        })
-    });
-    let head = head.unwrap_or_default();
-    let head = head.trim();
-    head.strip_prefix("ref: refs/heads/").unwrap_or(head).chars().filter(|c| !c.is_control()).collect()
+    const LONGEST: usize = 200;
+    let head = memory::place::checkout(directory)
+        .and_then(|checkout| memory::place::git_directory(&checkout))
+        .and_then(|git| files::Root::open(git).ok()?.read("HEAD", HEAD_LIMIT).ok());
+    let head = head.map(|head| String::from_utf8_lossy(&head.bytes).trim().to_owned()).unwrap_or_default();
+    let branch = head.strip_prefix("ref: refs/heads/").unwrap_or_default();
+    let odd = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\<>".contains(c);
+    let is_commit = matches!(head.len(), 40 | 64) && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match branch {
+        "" if is_commit => head,
+        _ if branch.len() <= LONGEST && !branch.contains(odd) => branch.to_owned(),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -136,6 +136,35 @@ mod tests {
         let long = format!("/{}", "x".repeat(300));
         assert_eq!(slug(Path::new(&long)).len(), SLUG_LENGTH + 9);
         assert_ne!(slug(Path::new(&long)), slug(Path::new(&format!("{long}y"))));
+    }
+
+    /// TRUST-5: what stands in `HEAD` is a branch, a commit, or nothing; a `.git` that leads elsewhere is not followed.
+    #[test]
+    fn a_branch_is_what_git_would_call_one() {
+        let place = tempfile::tempdir().unwrap();
+        let base = place.path().canonicalize().unwrap();
+        let (repository, other) = (base.join("repository"), base.join("other"));
+        let head = |text: &str| {
+            files::replace(repository.join(".git/HEAD"), text.as_bytes()).unwrap();
+            git_branch(&repository)
+        };
+        assert_eq!(head("ref: refs/heads/topic/one\n"), "topic/one");
+        assert_eq!(head(&"a1".repeat(20)), "a1".repeat(20));
+        for odd in ["aws_secret_access_key = x", "ref: refs/heads/a b", "ref: refs/heads/\u{1b}[2J", "", "ref: x"] {
+            assert_eq!(head(odd), "", "{odd:?}");
+        }
+        files::replace(other.join(".git/HEAD"), b"ref: refs/heads/theirs").unwrap();
+        files::remove(repository.join(".git/HEAD")).unwrap();
+        std::os::unix::fs::symlink(other.join(".git/HEAD"), repository.join(".git/HEAD")).unwrap();
+        assert_eq!(git_branch(&repository), "", "a link out of it");
+        files::remove_tree(repository.join(".git")).unwrap();
+        files::replace(repository.join(".git"), b"gitdir: ../other/.git").unwrap();
+        assert_eq!(git_branch(&repository), "", "a repository that does not know of it");
+        files::replace(other.join(".git/worktrees/one/HEAD"), b"ref: refs/heads/mine").unwrap();
+        let own = repository.join(".git").display().to_string();
+        files::replace(other.join(".git/worktrees/one/gitdir"), own.as_bytes()).unwrap();
+        files::replace(repository.join(".git"), b"gitdir: ../other/.git/worktrees/one").unwrap();
+        assert_eq!(git_branch(&repository), "mine", "a worktree");
     }
 
     #[test]

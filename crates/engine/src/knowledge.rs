@@ -44,8 +44,8 @@ pub struct Knowledge {
     /// Instruction files the model has seen.
     attached: HashSet<PathBuf>,
     memory: Option<Memory>,
-    /// Where agents keep memories of their own, one folder an agent.
-    agents: Vec<PathBuf>,
+    /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
+    agents: Vec<(PathBuf, PathBuf)>,
     selector: Option<Selector>,
     state: State,
     asked: Option<AbortOnDropHandle<Vec<String>>>,
@@ -109,9 +109,10 @@ impl Knowledge {
         knowledge
     }
 
-    /// Names the folders where agents keep memories of their own.
+    /// Names the folders where agents keep memories of their own: each a directory that is not left, whatever links are
+    /// in it, and the way inside it.
     #[must_use]
-    pub fn with_agents(mut self, folders: Vec<PathBuf>) -> Self {
+    pub fn with_agents(mut self, folders: Vec<(PathBuf, PathBuf)>) -> Self {
         self.agents = folders;
         self
     }
@@ -224,7 +225,8 @@ impl Knowledge {
         let (message, mut found) = (words.join(" "), Vec::new());
         for name in named {
             let folder = name.replace(':', "-");
-            for root in self.agents.iter().filter_map(|base| Root::open(base.join(&folder)).ok()) {
+            let open = |(base, way): &(PathBuf, PathBuf)| Root::open(base).ok()?.sub(way.join(&folder)).ok();
+            for root in self.agents.iter().filter_map(open) {
                 let Ok(ranker) = Ranker::load(&root) else { continue };
                 let key = |path: &str| root.path().join(path).display().to_string();
                 let question = Question { text: &message, doing, now };

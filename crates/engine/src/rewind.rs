@@ -4,6 +4,9 @@
 //! which file it was. Going back writes every file that was changed since as it was before the first change, and keeps
 //! what it overwrites in the same way: so going back is a change like any other, and can itself be undone.
 //!
+//! What this process kept itself is put back wherever it was. What a file says was kept, and anybody can write a file, is
+//! put back below the session's directory only, never onto a guarded path, and never through a link.
+//!
 //! The log also says where each going back began. Undoing it returns to that place: the files as they were there, the
 //! conversation as it was there. What was said or changed in between is hidden, and nothing of it is lost.
 
@@ -20,6 +23,10 @@ use crate::session::Session;
 
 /// Larger files are not kept; the log says so.
 const KEPT_LIMIT: u64 = 10_000_000;
+
+/// What is said of a file that a line read from a file names, and that is not put back because of it.
+const REFUSED: &str = "it was changed before the session was resumed, and lies outside the project or decides what may \
+                       run there: put it back by hand";
 
 /// What a file was before it was changed, as the log has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -97,7 +104,7 @@ pub struct Rewound {
 impl Session {
     /// Keeps what a file contains, before it is changed.
     pub fn keep(&mut self, path: &Path) -> Result<(), Error> {
-        let was = match files::read(path, KEPT_LIMIT) {
+        let was = match files::exact::read(path, KEPT_LIMIT) {
             Ok(snapshot) => {
                 let hash = snapshot.stamp.hash.to_hex().to_string();
                 match self.history_folder().and_then(|folder| folder.create_new(&hash, &snapshot.bytes, 0o600)) {
@@ -228,24 +235,28 @@ impl Session {
 
     /// Writes every file that was changed after a line as it was there.
     fn files_as_before(&mut self, line: &Id, rewound: &mut Rewound) -> Result<(), Error> {
-        let after = self.log().lines().iter().skip_while(|one| one.id.as_ref() != Some(line));
-        let mut first: Vec<Kept> = Vec::new();
-        for kept in after.filter_map(|line| kept(&line.body)) {
-            if !first.iter().any(|known| known.path == kept.path) {
-                first.push(kept);
+        let after = self.log().lines().iter().enumerate().skip_while(|(_, one)| one.id.as_ref() != Some(line));
+        let mut first: Vec<(usize, Kept)> = Vec::new();
+        for (place, kept) in after.filter_map(|(place, line)| Some((place, kept(&line.body)?))) {
+            if !first.iter().any(|(_, known)| known.path == kept.path) {
+                first.push((place, kept));
             }
         }
-        for Kept { path, was } in first {
+        for (place, Kept { path, was }) in first {
+            if !self.written_here(place) && !self.may_put_back(&path) {
+                rewound.failed.push((path, REFUSED.to_owned()));
+                continue;
+            }
             self.keep(&path)?;
             let done = match &was {
-                Was::Absent => match files::remove(&path) {
+                Was::Absent => match files::exact::remove(&path) {
                     Err(files::Error::NotFound { .. }) => Ok(()),
                     other => other,
                 },
                 Was::Content(hash) => self
                     .history_folder()
                     .and_then(|folder| folder.read(hash, KEPT_LIMIT))
-                    .and_then(|snapshot| files::replace(&path, &snapshot.bytes))
+                    .and_then(|snapshot| files::exact::replace(&path, &snapshot.bytes))
                     .map(|_| ()),
                 Was::NotKept => {
                     rewound.failed.push((path, "it was not kept (too large, or unreadable)".into()));
@@ -260,6 +271,13 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a file that a line read from a file names may be written: it lies in the project, and decides nothing.
+    fn may_put_back(&self, path: &Path) -> bool {
+        let directories = [files::real(self.directory()).unwrap_or_else(|_| self.directory().to_owned())];
+        let real = files::real(path).unwrap_or_default();
+        real == path && real.starts_with(&directories[0]) && !tools::permission::guarded(&real, &directories)
+    }
+
     /// Takes over what another session kept of files, since this one is its copy and names them. What cannot be had is
     /// said when somebody goes back to it.
     pub(crate) fn take_kept(&self, from: &Path) {
@@ -267,6 +285,8 @@ impl Session {
         for Kept { was, .. } in self.log().lines().iter().filter_map(|line| kept(&line.body)) {
             if let Was::Content(hash) = was
                 && let Ok(snapshot) = theirs.read(&hash, KEPT_LIMIT)
+                // The name is the content's hash, or it is some other file.
+                && snapshot.stamp.hash.to_hex().as_str() == hash
                 && let Ok(ours) = self.history_folder()
             {
                 let _ = ours.create_new(&hash, &snapshot.bytes, 0o600);

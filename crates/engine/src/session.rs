@@ -3,6 +3,9 @@
 //! Whatever happens is appended, first to the file and then to the log in memory; what [`Session::append`] returned for
 //! is on the disk. A session that another program wrote last is not appended to: it is copied and continued under an id
 //! of its own.
+//!
+//! What a file says is not what happened here. Lines that come from a file outside the sessions of this project are text:
+//! what they carry beside it (files seen, directories, instructions, a system prompt) counts for nothing.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +15,7 @@ use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Context, Kept, Line, Source};
 use transcript::view::{Change, Entry};
 use transcript::window::Window;
-use transcript::{Block, Id, Log, Outcome};
+use transcript::{Block, Id, Log, Outcome, Prologue};
 
 use crate::error::Error;
 use crate::home::{Home, git_branch};
@@ -30,6 +33,31 @@ pub struct Session {
     world: World,
     /// The name of the summary that has to come next.
     summary: Option<Id>,
+    /// How many lines, from the beginning, came from a file elsewhere.
+    elsewhere: usize,
+    /// How many lines were there when it was opened; those after them were written by this process.
+    loaded: usize,
+}
+
+/// A session goes on here that began elsewhere, as the log has it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "continued")]
+struct Continued {
+    session: String,
+    file: PathBuf,
+    #[serde(default)]
+    from: From,
+}
+
+/// Where a session that is continued lay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum From {
+    /// Among the sessions of this project.
+    Here,
+    /// Anywhere else.
+    #[default]
+    Elsewhere,
 }
 
 /// What a line of ours carries beside what is said, so that a resumed session knows what this one knew.
@@ -122,7 +150,7 @@ impl Session {
             let mut session = Self::open_file(path, id.clone(), directory, Log::default(), world.clone())?;
             let record = record::read(path)?;
             if !record.log.is_foreign() {
-                session.log = record.log;
+                session.take(record.log);
                 session.close_open_calls()?;
                 return Ok((session, record.skipped));
             }
@@ -130,10 +158,12 @@ impl Session {
         let record = record::read(path)?;
         let mut session = Self::create(home, directory, None, world)?;
         session.copy(path, &record.log)?;
-        session.log = record.log;
+        session.take(record.log);
         session.take_kept(path);
-        let origin = serde_json::json!({"kind": "continued", "session": id, "file": path});
-        session.note(&origin)?;
+        let from = if ours { From::Here } else { From::Elsewhere };
+        let origin = Continued { session: id, file: path.to_owned(), from };
+        session.note(&serde_json::to_value(origin).unwrap_or_default())?;
+        session.elsewhere = elsewhere(&session.log);
         session.close_open_calls()?;
         Ok((session, record.skipped))
     }
@@ -143,7 +173,35 @@ impl Session {
         let file = files::Log::open(path, &holder)?;
         let cwd = directory.to_string_lossy().into_owned();
         let context = Context { session: id.clone(), cwd, branch: git_branch(directory) };
-        Ok(Self { id, directory: directory.to_owned(), file, log, context, world, summary: None })
+        Ok(Self {
+            id,
+            directory: directory.to_owned(),
+            file,
+            log,
+            context,
+            world,
+            summary: None,
+            elsewhere: 0,
+            loaded: 0,
+        })
+    }
+
+    /// Takes what was read from a file.
+    fn take(&mut self, log: Log) {
+        (self.elsewhere, self.loaded) = (elsewhere(&log), log.lines().len());
+        self.log = log;
+    }
+
+    /// The lines that this process wrote, and the others.
+    pub(crate) fn written_here(&self, line: usize) -> bool {
+        line >= self.loaded
+    }
+
+    /// What stood before the messages, unless others wrote it.
+    pub(crate) fn known_prologue(&self) -> Option<&Prologue> {
+        let own = self.log.lines().iter().skip(self.elsewhere);
+        let any = own.into_iter().any(|line| matches!(line.body, Body::Prologue(_)));
+        self.log.view().prologue().filter(|_| any).map(|known| &**known)
     }
 
     /// Appends what was said or decided. It is on the disk when this returns.
@@ -207,7 +265,7 @@ impl Session {
 
     /// What the lines of this program carry beside what is said, in order.
     pub fn beside(&self) -> impl Iterator<Item = Beside> {
-        self.log.lines().iter().filter_map(beside_of)
+        self.log.lines().iter().skip(self.elsewhere).filter_map(beside_of)
     }
 
     /// Keeps a tool's whole result in a file of its own, and says where. The id comes from a model: it names a file, and
@@ -255,6 +313,17 @@ impl Session {
         }
         Ok(self.file.append(&bytes)?)
     }
+}
+
+/// How many lines, from the beginning, came from a file elsewhere: all before the last place that says so.
+fn elsewhere(log: &Log) -> usize {
+    let says_so = |line: &Line| match &line.body {
+        Body::Meta(meta) => {
+            serde_json::from_str::<Continued>(meta.get()).is_ok_and(|continued| continued.from == From::Elsewhere)
+        }
+        _ => false,
+    };
+    log.lines().iter().rposition(says_so).map_or(0, |at| at + 1)
 }
 
 fn is_restore(line: &Line) -> bool {

@@ -12,6 +12,8 @@ mod compacting;
 mod covering;
 #[path = "it/crash.rs"]
 mod crash;
+#[path = "it/elsewhere.rs"]
+mod elsewhere;
 #[path = "it/embed.rs"]
 mod embed;
 #[path = "it/forking.rs"]

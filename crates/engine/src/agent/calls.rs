@@ -2,7 +2,7 @@
 
 use context::spill::Fresh;
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Output, Scope, run_all};
+use tools::{Call, Output, Scope, Subject, run_all};
 use transcript::Block;
 use transcript::block::Kind;
 use transcript::commit::{Act, Commit, Reason, Replacement};
@@ -40,17 +40,24 @@ impl Agent {
         for group in calls.chunk_by(|one, next| one.only_looks && next.only_looks) {
             let mut allowed = Vec::new();
             for call in group {
-                if self.may_run(call, &scope, cancel).await? {
-                    allowed.push(call);
+                // What is judged is what is kept and what runs: links are followed once.
+                let subject = self.subject(call, &scope);
+                if self.may_run(call, &scope.clone().for_call(&subject), cancel).await? {
+                    allowed.push((call, subject));
                 }
             }
-            let running = allowed.iter().map(|call| Call { name: call.tool.clone(), input: call.input.clone() });
+            let running = allowed.iter().map(|(call, subject)| Call {
+                name: call.tool.clone(),
+                input: call.input.clone(),
+                subject: Some(subject.clone()),
+            });
             let tools = self.tools.clone();
             let mut written = Ok(());
             run_all(running.collect(), &tools, &scope, |index, output| {
                 let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
                 if written.is_ok() {
-                    written = self.write_result(allowed[index], output, &scope);
+                    let (call, subject) = &allowed[index];
+                    written = self.write_result(call, output, &scope.clone().for_call(subject));
                 }
             })
             .await;
@@ -102,6 +109,11 @@ impl Agent {
         let only_looks = known.is_none_or(|known| known.access(&input) == tools::Access::ReadOnly);
         let (id, tool) = (id.to_string(), name.to_string());
         Some(Asked { id, tool, input, only_looks, invalid: provider::invalid_input(block) })
+    }
+
+    fn subject(&self, call: &Asked, scope: &Scope) -> Subject {
+        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        known.map_or(Subject::Whole, |known| known.subject(&call.input, scope))
     }
 
     /// Asks about a call. One that may run is announced, and the file it is about to change is kept; one that may not

@@ -115,7 +115,7 @@ impl Parts {
 
     /// What stands before the messages; of a resumed session, as it was sent before.
     pub(super) fn prologue(&self, session: &Session) -> Prologue {
-        self.prologue_like(session, session.log().view().prologue().map(|known| &**known))
+        self.prologue_like(session, session.known_prologue())
     }
 
     /// What stands before the messages, all of it computed anew.
@@ -162,7 +162,7 @@ impl Parts {
         let rules = self.policy.rules.clone();
         let mut scope = Scope::new(session.directory(), session.path().with_extension(""))
             .with_directories(self.directories.clone())
-            .with_readable(Arc::new(move |path| may_read(&rules, path)));
+            .with_readable(Arc::new(move |named, real| may_read(&rules, named, real)));
         if let Some(home) = &self.user_home {
             scope = scope.with_home(home.clone());
         }
@@ -179,8 +179,8 @@ pub(super) fn kept(session: &Session) -> Result<Vec<Rule>, Error> {
     Ok(rules(&[inside], &Ground { directory: session.directory(), home: None })?)
 }
 
-fn may_read(rules: &Rules, path: &Path) -> bool {
-    let subject = Subject::Path { named: path.to_owned(), real: path.to_owned() };
+fn may_read(rules: &Rules, named: &Path, real: &Path) -> bool {
+    let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
     !matches!(rules.decide("Read", &subject), Verdict::Deny(_))
 }
 

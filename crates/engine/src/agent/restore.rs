@@ -24,14 +24,16 @@ impl Agent {
                 || knowledge.is_some_and(|knowledge| knowledge.is_memory(path) || knowledge.is_instruction(path))
         };
         let seen: Vec<PathBuf> = {
-            let newest = self.session.log().lines().iter().rev();
-            let beside = newest.filter_map(|line| serde_json::from_str::<Beside>(line.extra.as_ref()?.get()).ok());
-            restore::choose(beside.filter_map(|one| Some(one.seen?.path)), self.layers.restored_files, left_out)
+            // What was seen here: a file that somebody else's line names is not read because of it.
+            let beside: Vec<Beside> = self.session.beside().collect();
+            let seen = beside.into_iter().rev().filter_map(|one| Some(one.seen?.path));
+            let seen = seen.filter(|path| self.scope.seen(path).is_some() && self.scope.may_show(path, path));
+            restore::choose(seen, self.layers.restored_files, left_out)
         };
         let mut room = restore::Room::new(&self.layers.window);
         let mut blocks = Vec::new();
         for path in seen {
-            let Ok(snapshot) = files::read(&path, FILE_BYTES) else { continue };
+            let Ok(snapshot) = files::exact::read(&path, FILE_BYTES) else { continue };
             let Ok(text) = std::str::from_utf8(&snapshot.bytes) else { continue };
             let tally = self.session.log().view().tally();
             // What stands in a file gives no orders.

@@ -141,7 +141,9 @@ async fn a_named_agents_memory_is_searched_instead() {
     let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
     let knowledge = engine::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
     knowledge.ready().await;
-    let mut agent = agent.with_knowledge(knowledge.with_agents(bases.to_vec()));
+    let mut agent = agent.with_knowledge(
+        knowledge.with_agents(bases.iter().map(|base| (base.clone(), std::path::PathBuf::new())).collect()),
+    );
     say(&mut agent, "@agent-my:reviewer review the deploy to production").await;
     let recalled = stage.recalled();
     assert_eq!(recalled.len(), 2, "{recalled:?}");
