@@ -18,6 +18,7 @@ mod log;
 mod prose;
 mod recall;
 mod recording;
+mod secrets;
 mod start;
 mod table;
 mod tokens;
@@ -33,11 +34,12 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 7] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 8] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
     ("recall", recall::measure),
+    ("secrets", secrets::measure),
     ("layers", layers::measure),
     ("cost", cost::measure),
     ("start", start::measure),

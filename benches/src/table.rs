@@ -32,6 +32,8 @@ pub(crate) enum Unit {
     Microseconds,
     /// Tokens of input that is not cached, or what costs as much.
     Tokens,
+    /// So many.
+    Count,
 }
 
 impl Unit {
@@ -41,7 +43,7 @@ impl Unit {
             Self::Percent => format!("{:.2} %", value * 100.0),
             Self::Milliseconds => format!("{value:.1} ms"),
             Self::Microseconds => format!("{value:.0} µs"),
-            Self::Tokens => format!("{value:.0}"),
+            Self::Tokens | Self::Count => format!("{value:.0}"),
         }
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
-use crate::commands::{completions, demo, instructions, man, memory, recall, reference, session, simulate, stats};
+use crate::commands::{
+    completions, demo, instructions, man, memory, recall, reference, secrets, session, simulate, stats,
+};
 use crate::{env, exit};
 
 /// Memory and context for AI agents, in plain files.
@@ -43,6 +45,7 @@ pub(crate) enum Command {
     Memory(memory::MemoryArgs),
     Recall(recall::RecallArgs),
     Instructions(instructions::InstructionsArgs),
+    Secrets(secrets::SecretsArgs),
     Stats(stats::StatsArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),

@@ -8,6 +8,7 @@ pub(crate) mod memory;
 pub(crate) mod print;
 pub(crate) mod recall;
 pub(crate) mod reference;
+pub(crate) mod secrets;
 pub(crate) mod session;
 pub(crate) mod simulate;
 pub(crate) mod stats;
@@ -23,6 +24,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Demo(args)) => demo::run(&args).await,
         Some(Command::Memory(args)) => memory::run(&args),
         Some(Command::Recall(args)) => recall::run(&args),
+        Some(Command::Secrets(args)) => secrets::run(&args),
         Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),

@@ -27,6 +27,8 @@ mod kills;
 mod recall;
 #[path = "it/sdk.rs"]
 mod sdk;
+#[path = "it/secrets.rs"]
+mod secrets;
 #[path = "it/sessions.rs"]
 mod sessions;
 #[path = "it/stream.rs"]

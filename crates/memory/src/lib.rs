@@ -27,6 +27,7 @@ pub mod place;
 pub mod rank;
 pub mod recall;
 pub mod scan;
+pub mod secrets;
 pub mod store;
 pub mod taxonomy;
 

@@ -14,6 +14,7 @@ mod it {
     mod rank;
     mod recall;
     mod scan;
+    mod secrets;
     mod store;
     mod taxonomy;
 }

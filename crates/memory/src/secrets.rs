@@ -1,0 +1,325 @@
+//! Does a text hold a secret?
+//!
+//! The rules are those of gitleaks, shipped as data ([`rules`]): some two hundred kinds of keys, tokens and passwords,
+//! each with words that must be near, how random the secret must be, and what looks like one and is none. A text is read
+//! once for all keywords; a rule is tried only where one of its own stands ([`pin`]), and compiled when that happens for
+//! the first time.
+//!
+//! A [`Finding`] says which rule and which line. It never holds the secret, nor any part of it, and nothing here keeps
+//! the text. What it refuses to do: open files, or ask anybody whether a key is valid.
+
+mod pin;
+mod rules;
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex::bytes::{Captures, Regex};
+
+use rules::{Candidate, Rule, Rules};
+
+/// How far behind its keyword a secret may end; a private key of 16,384 bits has 13,000 characters.
+const REACH: usize = 16 * 1024;
+
+/// What somebody writes on a line that is to be passed over.
+const ALLOW: &[u8] = b"gitleaks:allow";
+
+/// The shipped rules, ready.
+static SHIPPED: LazyLock<Scanner> = LazyLock::new(Scanner::new);
+
+/// A secret was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Which rule found it.
+    pub rule: &'static str,
+    /// What the rule is about.
+    pub description: &'static str,
+    /// On which line it begins, from 1; 0 where the file's name alone gives it away.
+    pub line: usize,
+}
+
+/// Whether a remark in the text may excuse a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remarks {
+    /// `gitleaks:allow` on a line excuses it: people review what they commit.
+    Heeded,
+    /// Nothing in the text excuses it: the text may be written by a model.
+    Ignored,
+}
+
+/// Finds secrets in a text. The path is where it lies, relative or not, with `/`; empty if it lies nowhere.
+pub fn scan(text: &[u8], path: &str, remarks: Remarks) -> Vec<Finding> {
+    SHIPPED.scan(text, path, remarks)
+}
+
+/// The names of all rules.
+pub fn rules() -> impl Iterator<Item = &'static str> {
+    SHIPPED.rules.iter().map(|kind| kind.rule.id.as_str())
+}
+
+struct Scanner {
+    rules: Vec<Kind>,
+    allowed: rules::Allowed,
+    words: Option<AhoCorasick>,
+    /// Which rules a keyword belongs to.
+    of_word: Vec<Vec<usize>>,
+}
+
+struct Kind {
+    rule: Rule,
+    plan: OnceLock<Plan>,
+}
+
+/// How a rule is tried.
+enum Plan {
+    /// At its keywords.
+    Pinned { pin: Box<pin::Pin>, probe: Regex },
+    /// On the whole text.
+    Whole,
+}
+
+/// A find, while it is still weighed.
+struct Found<'t> {
+    rule: usize,
+    at: usize,
+    secret: &'t [u8],
+}
+
+impl Scanner {
+    fn new() -> Self {
+        // That the shipped file can be read is a test. A scanner without rules would find nothing, silently, so there is
+        // no other file to fall back on.
+        let Rules { allowlist, rules } =
+            Rules::shipped().unwrap_or_else(|_| Rules { allowlist: rules::Allowed::default(), rules: Vec::new() });
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let (mut words, mut of_word): (Vec<String>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+        let pairs = rules.iter().enumerate().flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (at, word)));
+        for (rule, keyword) in pairs {
+            let keyword = keyword.to_ascii_lowercase();
+            let number = *numbers.entry(keyword.clone()).or_insert_with(|| {
+                words.push(keyword);
+                of_word.push(Vec::new());
+                of_word.len() - 1
+            });
+            of_word[number].push(rule);
+        }
+        let words = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .match_kind(MatchKind::Standard)
+            .build(&words)
+            .ok();
+        let rules = rules.into_iter().map(|rule| Kind { rule, plan: OnceLock::new() }).collect();
+        Self { rules, allowed: allowlist, words, of_word }
+    }
+
+    fn scan(&'static self, text: &[u8], path: &str, remarks: Remarks) -> Vec<Finding> {
+        if self.allowed.passes_file(path) {
+            return Vec::new();
+        }
+        let named = self.rules.iter().filter(|kind| kind.rule.is_about_names() && kind.rule.is_about(path));
+        let mut findings: Vec<Finding> = named
+            .filter(|_| !path.is_empty())
+            .map(|kind| Finding { rule: &kind.rule.id, description: &kind.rule.description, line: 0 })
+            .collect();
+        let mut search = Search {
+            scanner: self,
+            text,
+            path,
+            remarks,
+            states: vec![State::New; self.rules.len()],
+            found: Vec::new(),
+        };
+        search.run();
+        let mut found = search.found;
+        found.sort_by_key(|found| (found.at, found.rule));
+        let mut lines = Lines { text, line: 1, upto: 0 };
+        let named: Vec<(usize, &Found<'_>)> = found.iter().map(|found| (lines.of(found.at), found)).collect();
+        for (line, one) in &named {
+            let better = |(other_line, other): &(usize, &Found<'_>)| {
+                other_line == line && !self.is_generic(other.rule) && contains(other.secret, one.secret)
+            };
+            if self.is_generic(one.rule) && named.iter().any(better) {
+                continue; // a rule that knows whose secret it is says so
+            }
+            let rule = &self.rules[one.rule].rule;
+            findings.push(Finding { rule: &rule.id, description: &rule.description, line: *line });
+        }
+        findings
+    }
+
+    fn is_generic(&self, rule: usize) -> bool {
+        self.rules[rule].rule.id.contains("generic")
+    }
+}
+
+impl Kind {
+    fn plan(&self) -> &Plan {
+        self.plan.get_or_init(|| {
+            let pinned = self.rule.pattern().and_then(|pattern| pin::pin(&pattern, &self.rule.keywords));
+            let probe = pinned.and_then(|pin| Some((rules::compile(&pin.probe)?, pin)));
+            probe.map_or(Plan::Whole, |(probe, pin)| Plan::Pinned { pin: Box::new(pin), probe })
+        })
+    }
+}
+
+/// Where a rule stands in the text that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// None of its keywords was seen yet.
+    New,
+    /// What is before this was looked at.
+    Looked(usize),
+    /// It is not tried any more.
+    Over,
+}
+
+/// One text being read.
+struct Search<'s, 't> {
+    scanner: &'s Scanner,
+    text: &'t [u8],
+    path: &'t str,
+    remarks: Remarks,
+    states: Vec<State>,
+    found: Vec<Found<'t>>,
+}
+
+impl<'t> Search<'_, 't> {
+    fn run(&mut self) {
+        let Some(words) = &self.scanner.words else { return };
+        for hit in words.find_overlapping_iter(self.text) {
+            for &rule in &self.scanner.of_word[hit.pattern().as_usize()] {
+                let looked = match self.states[rule] {
+                    State::Over => continue,
+                    State::Looked(upto) => upto,
+                    State::New => {
+                        let rules = &self.scanner.rules[rule].rule;
+                        if !rules.is_about(self.path) || rules.allowlists.iter().any(|one| one.passes_file(self.path)) {
+                            self.states[rule] = State::Over;
+                            continue;
+                        }
+                        0
+                    }
+                };
+                self.states[rule] = self.try_rule(rule, hit.start(), looked);
+            }
+        }
+    }
+
+    /// Tries a rule at a keyword, and says how it stands then.
+    fn try_rule(&mut self, number: usize, at: usize, looked: usize) -> State {
+        let kind = &self.scanner.rules[number];
+        let Plan::Pinned { pin, probe } = kind.plan() else {
+            let mut from = 0;
+            while let Some(end) = self.search(number, from, self.text.len()) {
+                from = end;
+            }
+            return State::Over;
+        };
+        let end = self.text.len().min(at + REACH);
+        let (most, least) = (at.saturating_sub(pin.before.1), at.saturating_sub(pin.before.0));
+        for start in most.max(looked)..=least {
+            if !pin.first[usize::from(self.text[start])] || !probe.is_match(&self.text[start..end]) {
+                continue;
+            }
+            let taken = match &pin.lead {
+                // What the probe cannot see is what stands before it: the rule itself decides.
+                None => self.search(number, start, end),
+                Some(lead) => probe.captures(&self.text[start..end]).and_then(|groups| {
+                    let from = lead.start(self.text, start).max(looked);
+                    self.weigh(number, &groups, start, from)
+                }),
+            };
+            if let Some(end) = taken {
+                return State::Looked(end);
+            }
+        }
+        State::Looked(looked)
+    }
+
+    /// Weighs the first match between two places, if there is one, and says where it ends.
+    fn search(&mut self, number: usize, from: usize, end: usize) -> Option<usize> {
+        let regex = self.scanner.rules[number].rule.regex()?;
+        let groups = regex.captures_at(&self.text[..end], from)?;
+        let start = groups.get(0)?.start();
+        self.weigh(number, &groups, 0, start).map(|end| end.max(from + 1))
+    }
+
+    /// Keeps a match if it is a secret, and says where it ends. The groups count from `base`; the match begins at `from`.
+    fn weigh(&mut self, number: usize, groups: &Captures<'_>, base: usize, from: usize) -> Option<usize> {
+        let rule = &self.scanner.rules[number].rule;
+        let end = base + groups.get(0)?.end();
+        let group = match rule.secret_group {
+            0 => groups.iter().skip(1).flatten().find(|group| !group.is_empty()),
+            group => groups.get(group),
+        };
+        let text = self.text;
+        let matched = trim(&text[from..end]);
+        let secret = group.map_or(matched, |group| &text[base + group.start()..base + group.end()]);
+        if rule.entropy.is_some_and(|least| entropy(secret) <= least) {
+            return Some(end);
+        }
+        let at = from + text[from..end].iter().take_while(|byte| **byte == b'\n').count();
+        let line = line(text, at, at + matched.len());
+        let candidate = Candidate { secret, matched, line };
+        let excused = self.remarks == Remarks::Heeded && contains(line, ALLOW);
+        let mut allowed = rule.allowlists.iter().chain([&self.scanner.allowed]);
+        if !excused && !allowed.any(|one| one.passes(candidate, self.path)) {
+            self.found.push(Found { rule: number, at, secret });
+        }
+        Some(end)
+    }
+}
+
+/// Counts lines, forwards only.
+struct Lines<'t> {
+    text: &'t [u8],
+    line: usize,
+    upto: usize,
+}
+
+impl Lines<'_> {
+    fn of(&mut self, at: usize) -> usize {
+        self.line += memchr::memchr_iter(b'\n', &self.text[self.upto..at]).count();
+        self.upto = at;
+        self.line
+    }
+}
+
+fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b'\n', rest @ ..] | [rest @ .., b'\n'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// The lines that a match stands on.
+fn line(text: &[u8], start: usize, end: usize) -> &[u8] {
+    let from = memchr::memrchr(b'\n', &text[..start]).map_or(0, |at| at + 1);
+    let to = memchr::memchr(b'\n', &text[end..]).map_or(text.len(), |at| end + at);
+    &text[from..to]
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}
+
+/// How random a text is: Shannon's bits a character, against its length in bytes, as the rules' bounds are meant.
+fn entropy(text: &[u8]) -> f64 {
+    let of = |count: usize| {
+        let share = count as f64 / text.len() as f64;
+        if count == 0 { 0.0 } else { -share * share.log2() }
+    };
+    if text.is_ascii() {
+        let mut counts = [0usize; 128];
+        text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        return counts.into_iter().map(of).sum();
+    }
+    let mut counts: HashMap<char, usize> = HashMap::new();
+    String::from_utf8_lossy(text).chars().for_each(|c| *counts.entry(c).or_default() += 1);
+    counts.into_values().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests;
