@@ -128,6 +128,11 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) dangerously_skip_permissions: bool,
 
+    /// Only the loop, its tools and what is said: no instruction files, memory, hooks, servers, notes or background work,
+    /// and a system prompt of a few lines.
+    #[arg(long)]
+    pub(crate) bare: bool,
+
     /// Text in place of the system prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,

@@ -38,7 +38,7 @@ variables! {
     NO_COMPACT = "DISABLE_AUTO_COMPACT", "1 keeps a full window from being compacted by itself.";
     SMALL_MODEL = "ANTHROPIC_SMALL_FAST_MODEL", "The model for side questions, such as which memories matter.";
     NO_MEMORY = "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1 turns memory off, 0 turns it on whatever else says.";
-    SIMPLE = "CLAUDE_CODE_SIMPLE", "1 is a bare session: no memory.";
+    SIMPLE = "CLAUDE_CODE_SIMPLE", "1 is the same as `--bare`.";
     REMOTE = "CLAUDE_CODE_REMOTE", "1 is a session on another machine: no memory unless a directory for it is named.";
     REMOTE_MEMORY = "CLAUDE_CODE_REMOTE_MEMORY_DIR", "Where memory lies instead of below the config home.";
     MEMORY_PATH = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "The memory directory, whole.";

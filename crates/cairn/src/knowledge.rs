@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use engine::Agent;
+use engine::Session;
 use engine::knowledge::{Knowledge, Selector};
 use engine::settings::{Settings, Source};
 use memory::index;
 use memory::instructions::{Index, Sources};
-use memory::place::{BySource, Inputs, Switch, managed_directory};
+use memory::place::{BySource, Inputs, Switch};
 use memory::taxonomy::{Rules, Variant, rules};
 
 use crate::env;
@@ -52,7 +52,7 @@ impl Plan {
             }
         }
         let sources = Sources {
-            managed: vec![managed_directory(std::env::consts::OS).join("CLAUDE.md")],
+            managed: place.managed().iter().map(|directory| directory.join("CLAUDE.md")).collect(),
             config_home: place.home.path().to_owned(),
             home: place.user_home.clone(),
             working_directory: place.directory.clone(),
@@ -90,11 +90,10 @@ impl Plan {
         vec![format!("Edit({inside})"), format!("Read({inside})")]
     }
 
-    /// Gives an agent what was planned.
-    pub(crate) fn give(self, agent: Agent, selector: Option<Selector>) -> Agent {
+    /// What was planned, for a session.
+    pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session) -> Knowledge {
         let agents = self.agents();
-        let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, agent.session());
-        agent.with_knowledge(knowledge.with_agents(agents))
+        Knowledge::new(self.sources, self.directory.as_deref(), selector, session).with_agents(agents)
     }
 
     /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.

@@ -1,4 +1,7 @@
 //! The user's words as blocks: text, and the pictures it names.
+//!
+//! Text is often pasted, and may be anybody's. So a picture is sent along only if it lies in the working directory, links
+//! followed; another one the model can ask for, and then the user is asked.
 
 use std::path::Path;
 
@@ -34,7 +37,8 @@ fn picture(word: &str, directory: &Path) -> Option<Block> {
     if !["png", "jpg", "jpeg", "gif", "webp"].contains(&extension.as_str()) {
         return None;
     }
-    let file = files::read(directory.join(path), PICTURE_LIMIT).ok()?;
+    let real = files::real(directory.join(path)).ok().filter(|real| real.starts_with(directory))?;
+    let file = files::exact::read(real, PICTURE_LIMIT).ok()?;
     let kind = tools::picture(&file.bytes)?;
     use base64::Engine;
     Some(Block::image(kind, &base64::engine::general_purpose::STANDARD.encode(&file.bytes)))
@@ -44,6 +48,20 @@ fn picture(word: &str, directory: &Path) -> Option<Block> {
 mod tests {
     use super::*;
     use transcript::block::Kind;
+
+    /// TRUST-5: a picture from outside the working directory is not sent because a text names it.
+    #[test]
+    fn pictures_from_elsewhere_are_not_sent_along() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let project = base.join("project");
+        files::replace(base.join("mine.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+        files::replace(project.join("theirs.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+        std::os::unix::fs::symlink(base.join("mine.png"), project.join("link.png")).unwrap();
+        let text = format!("@link.png @../mine.png {0}/mine.png '{0}/mine.png'", base.display());
+        assert_eq!(pictures(&text, &project), []);
+        assert_eq!(pictures("@theirs.png", &project).len(), 1);
+    }
 
     #[test]
     fn pictures_that_are_named_are_sent_along() {

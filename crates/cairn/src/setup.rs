@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine::agent::{Listener, Parts};
 use engine::permission::Approver;
+use engine::prompt::BARE;
 use engine::session::Fork;
 use engine::settings::{self, Flag, Ground, Loaded, Settings};
 use engine::{Agent, Home, Session, World};
@@ -50,11 +51,17 @@ impl Place {
         Ground { directory: &self.directory, home: self.user_home.as_deref() }
     }
 
+    /// Where an organisation's files lie: a directory that the environment names, and the system's own. The first is the
+    /// weaker, so that it can add to what is managed and take nothing away.
+    pub(crate) fn managed(&self) -> Vec<PathBuf> {
+        let named = env::MANAGED_DIR.get().map(|directory| self.directory.join(directory));
+        named.into_iter().chain([settings::managed_directory(std::env::consts::OS).to_owned()]).collect()
+    }
+
     /// The files that settings are read from.
     pub(crate) fn settings_files(&self, flag: Option<&str>) -> anyhow::Result<settings::Files> {
         let mut files = settings::Files::usual(self.home.path(), &self.directory);
-        // Weaker than the system's, so that it can add to what is managed and take nothing away.
-        files.managed.splice(..0, env::MANAGED_DIR.get().map(PathBuf::from));
+        files.managed = self.managed();
         files.flag = match flag {
             Some(json) if json.trim_start().starts_with('{') => Some(Flag::Text(json.to_owned())),
             Some(path) => {
@@ -110,18 +117,21 @@ pub(crate) async fn agent(
     );
 
     let rules = |texts: &[String]| settings::rules(texts, &place.ground()).map_err(engine::Error::from);
+    let bare = args.bare || env::SIMPLE.flag() == Some(true);
     let selector = chosen.selector(&settings);
-    let mut plan = Plan::new(place, &settings);
+    let mut plan = (!bare).then(|| Plan::new(place, &settings));
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(&settings);
-    parts.sections = plan.sections();
     parts.policy.mode = args.mode().map_or(parts.policy.mode, Into::into);
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
-    parts.policy.rules.allow.extend(rules(&plan.prepare())?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);
     if let Some(offered) = offered(&args.tools, &parts.tools)? {
         parts.tools.retain(|tool| offered.contains(&tool.name()));
     }
-    warnings.append(&mut plan.warnings);
+    if let Some(plan) = &mut plan {
+        parts.sections = plan.sections();
+        parts.policy.rules.allow.extend(rules(&plan.prepare())?);
+        warnings.append(&mut plan.warnings);
+    }
     for directory in &args.add_dir {
         let directory = place.directory.join(directory);
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
@@ -129,7 +139,7 @@ pub(crate) async fn agent(
     }
     parts.max_tokens = env::MAX_OUTPUT.number()?.unwrap_or(parts.max_tokens);
     parts.thinking = env::MAX_THINKING.number()?;
-    parts.system.clone_from(&args.system_prompt);
+    parts.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
     parts.appended.clone_from(&args.append_system_prompt);
     parts.user_home.clone_from(&place.user_home);
     parts.guard = env::program();
@@ -153,8 +163,16 @@ pub(crate) async fn agent(
         files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
     };
     (parts.layers.notes_template, parts.layers.notes_prompt) = (own("template.md"), own("prompt.md"));
+    if bare {
+        (parts.layers.notes, parts.layers.notes_compact) = (false, false);
+    }
     let mode = parts.policy.mode;
-    let agent = plan.give(Agent::new(session, parts)?, selector);
+    let mut agent = Agent::new(session, parts)?;
+    if let Some(plan) = plan {
+        let mut knowledge = plan.knowledge(selector, agent.session());
+        warnings.append(&mut knowledge.left_out());
+        agent = agent.with_knowledge(knowledge);
+    }
     if (args.print || args.prompt.is_some())
         && let Some(knowledge) = agent.knowledge()
     {
@@ -181,7 +199,12 @@ fn offered<'a>(named: &'a [String], all: &[Arc<dyn tools::Tool>]) -> anyhow::Res
 /// The model a session that is to be resumed talked to, read before it is opened for writing.
 fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
     let path = match &args.resume {
-        Some(id) if id.ends_with(".jsonl") => place.directory.join(id),
+        Some(id) if id.ends_with(".jsonl") => {
+            let path = files::real(place.directory.join(id)).ok()?;
+            // Of a file from elsewhere nothing is believed but its text.
+            let ours = path.parent() == Some(place.home.project(&place.directory).as_path());
+            ours.then_some(path)?
+        }
         Some(id) => place.home.find(&place.directory, id).ok()?.path,
         None if args.continue_ => place.home.sessions(&place.directory).ok()?.into_iter().next()?.path,
         None => return None,

@@ -11,6 +11,8 @@
 #[path = "it/stage.rs"]
 mod stage;
 
+#[path = "it/bare.rs"]
+mod bare;
 #[path = "it/clients.rs"]
 mod clients;
 #[path = "it/docs.rs"]

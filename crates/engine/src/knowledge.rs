@@ -13,7 +13,7 @@ use std::time::Duration;
 use files::Root;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use memory::instructions::{Instructions, Loaded, Reason, Sources, first_message, nested};
+use memory::instructions::{Instructions, Loaded, Note, Reason, Sources, What, first_message, nested};
 use memory::rank::{Doing, Question};
 use memory::recall::{self, Attachment, Need, State};
 use memory::{Header, Ranker, scan};
@@ -43,6 +43,8 @@ pub struct Knowledge {
     instructions: Instructions,
     /// Instruction files the model has seen.
     attached: HashSet<PathBuf>,
+    /// What the user was told of those that were left out.
+    told: HashSet<String>,
     memory: Option<Memory>,
     /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
     agents: Vec<(PathBuf, PathBuf)>,
@@ -91,6 +93,7 @@ impl Knowledge {
         let mut knowledge = Self {
             instructions: Instructions::load(sources, Reason::SessionStart),
             attached: HashSet::new(),
+            told: HashSet::new(),
             memory,
             agents: Vec::new(),
             selector,
@@ -135,6 +138,14 @@ impl Knowledge {
     /// Whether a path is an instruction file that was loaded.
     pub fn is_instruction(&self, path: &Path) -> bool {
         self.attached.contains(path) || self.instructions.files.iter().any(|file| file.path == path)
+    }
+
+    /// What a project's files would have brought in and did not, because it lies outside or is another user's. Each is said
+    /// once.
+    pub fn left_out(&mut self) -> Vec<String> {
+        let notes = self.instructions.notes.iter();
+        let refused = notes.filter(|note| matches!(note.what, What::Outside(_) | What::OfAnother)).map(Note::to_string);
+        refused.filter(|text| self.told.insert(text.clone())).collect()
     }
 
     /// What was attached is behind a summary: instructions are read again, and memories may come up again.

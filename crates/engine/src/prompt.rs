@@ -12,6 +12,8 @@ use minijinja::{Environment, context};
 use transcript::{Block, Prologue, Thinking, ToolDefinition};
 
 const SYSTEM: &str = include_str!("prompts/system.md");
+/// The prompt of a bare session: a few lines, for the smallest windows.
+pub const BARE: &str = include_str!("prompts/bare.md");
 const ENVIRONMENT: &str = include_str!("prompts/environment.md");
 
 /// What a prologue is made from.

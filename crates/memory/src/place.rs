@@ -107,15 +107,6 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Where an organisation puts files for everyone on a machine, by the name of its system as Rust spells it.
-pub fn managed_directory(system: &str) -> PathBuf {
-    PathBuf::from(match system {
-        "macos" => "/Library/Application Support/ClaudeCode",
-        "windows" => r"C:\Program Files\ClaudeCode",
-        _ => "/etc/claude-code",
-    })
-}
-
 /// Whether memory is on. The first input that speaks decides; a `CLAUDE_CODE_DISABLE_AUTO_MEMORY` of 0 says yes.
 pub fn switch(inputs: &Inputs) -> Switch {
     let remote_without_a_place = inputs.remote && given(inputs.remote_memory_directory.as_ref()).is_none();

@@ -188,7 +188,11 @@ impl Agent {
             if knowledge.is_memory(&real) && known.is_some_and(|known| known.changes(&call.input, scope).is_some()) {
                 (self.listener)(Event::MemorySaved { path: real.clone() });
             }
-            if let Some((files, attached)) = knowledge.touched(&real) {
+            let touched = knowledge.touched(&real);
+            for note in knowledge.left_out() {
+                (self.listener)(Event::Warning(note));
+            }
+            if let Some((files, attached)) = touched {
                 (self.listener)(Event::InstructionsLoaded { files });
                 self.attach(vec![attached])?;
             }

@@ -91,7 +91,7 @@ impl Files {
             project: directory.join(".claude/settings.json"),
             local: directory.join(".claude/settings.local.json"),
             flag: None,
-            managed: vec![managed_directory().to_owned()],
+            managed: vec![managed_directory(std::env::consts::OS).to_owned()],
         }
     }
 
@@ -110,13 +110,31 @@ impl Files {
     }
 }
 
-/// Where an organisation puts its files on this platform.
-pub fn managed_directory() -> &'static Path {
-    Path::new(if cfg!(target_os = "macos") {
-        "/Library/Application Support/ClaudeCode"
-    } else if cfg!(windows) {
-        "C:\\Program Files\\ClaudeCode"
-    } else {
-        "/etc/claude-code"
+/// Where an organisation puts its files, by the name of the system as Rust spells it: settings, and a CLAUDE.md.
+pub fn managed_directory(system: &str) -> &'static Path {
+    Path::new(match system {
+        "macos" => "/Library/Application Support/ClaudeCode",
+        "windows" => r"C:\Program Files\ClaudeCode",
+        _ => "/etc/claude-code",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// INSTR-1: every system has its place for what an organisation sets.
+    #[test]
+    fn managed_files_lie_where_the_system_keeps_such() {
+        for (system, expected) in [
+            ("linux", "/etc/claude-code"),
+            ("freebsd", "/etc/claude-code"),
+            ("macos", "/Library/Application Support/ClaudeCode"),
+            ("windows", r"C:\Program Files\ClaudeCode"),
+        ] {
+            assert_eq!(managed_directory(system), Path::new(expected));
+        }
+        let files = Files::usual(Path::new("/home/.claude"), Path::new("/work"));
+        assert_eq!(files.managed, [managed_directory(std::env::consts::OS)]);
+    }
 }

@@ -207,3 +207,18 @@ fn day_terms(today: Date, days: i32) -> Option<Vec<(String, f32)>> {
     terms.truncate(2);
     Some(terms)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters whose lower case is longer or shorter do not move what stands behind them.
+    #[test]
+    fn a_time_is_found_where_it_stands() {
+        for text in ["İ昨天ẞ", "ẞ昨天İ", "İİİ YESTERDAY", "ẞ yesterday", "Ⱥ昨天"] {
+            let found = relative(text, Timestamp::UNIX_EPOCH);
+            let label = text[found[0].range.clone()].to_lowercase();
+            assert!(["昨天", "yesterday"].contains(&label.as_str()), "{text}: {label}");
+        }
+    }
+}
