@@ -110,7 +110,7 @@ async fn play(place: &Path, work: &Work, layers: Layers) -> Result<(f64, f64)> {
     let model = Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("bench".into())))?;
     let session = Session::create(&Home::at(root.join("config")), &project, None, World::real())?;
     let mut parts = Parts::new(Arc::new(model), MODEL);
-    parts.policy.mode = engine::tools::permission::Mode::BypassPermissions;
+    parts.policy.mode = engine::tools::permission::Mode::BypassPermissions.into();
     parts.layers = layers;
     parts.listener = Arc::new(|event| {
         if let Event::Warning(text) = event {

@@ -197,6 +197,18 @@ pub(crate) enum PermissionMode {
     BypassPermissions,
 }
 
+impl From<tools::permission::Mode> for PermissionMode {
+    fn from(mode: tools::permission::Mode) -> Self {
+        use tools::permission::Mode;
+        match mode {
+            Mode::Default => Self::Default,
+            Mode::AcceptEdits => Self::AcceptEdits,
+            Mode::Plan => Self::Plan,
+            Mode::BypassPermissions => Self::BypassPermissions,
+        }
+    }
+}
+
 impl From<PermissionMode> for tools::permission::Mode {
     fn from(mode: PermissionMode) -> Self {
         match mode {

@@ -46,6 +46,8 @@ variables! {
     MANAGED_DIR = "CAIRN_MANAGED_DIR", "One more directory with managed settings, weaker than the system's.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
     TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
+    VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt.";
+    EDITOR = "EDITOR", "The same, where VISUAL is not set.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }
 

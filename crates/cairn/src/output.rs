@@ -22,6 +22,7 @@ use crate::closing::Closed;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::span::{bold, dim, green, one_line, red};
+use crate::told;
 
 /// Prints the events and the results of a headless run.
 #[derive(Debug)]
@@ -181,7 +182,7 @@ fn progress(event: &Event) {
         }
         Event::Warning(text) => out::warn(text),
         _ => {
-            if let Some(text) = crate::told::of_layers(event) {
+            if let Some(text) = told::of_layers(event) {
                 talk!([dim(&text)]);
             }
         }
@@ -205,31 +206,21 @@ fn print_text(turn: &Turn, trouble: Option<String>) -> bool {
 
 /// How a turn's end is called, which code it gives, and what a person is told if it went wrong.
 fn verdict(end: &End, closed: Option<Closed>) -> (&'static str, Code, Option<String>) {
-    let limit = |subtype, text: &str| (subtype, Code::Limit, Some(text.to_owned()));
-    match end {
-        End::Ended(Ending::Answered) => ("success", Code::Success, None),
-        End::Ended(Ending::OutputLimit) => limit("error_output_limit", "the answer was cut at the output limit"),
-        End::Ended(Ending::WindowFull) => limit("error_window_full", "the model's window is full"),
-        End::Ended(Ending::MaxRounds) => {
-            limit("error_max_turns", "the limit of --max-turns was reached; --continue goes on")
-        }
-        End::Ended(Ending::Looping) => {
-            limit("error_looping", "the model made the same call again and again, so the turn was ended")
-        }
-        End::Ended(Ending::Refused) => {
-            ("error_refused", Code::Refused, Some("the model declined to answer".to_owned()))
-        }
+    let (subtype, code) = match end {
+        End::Ended(Ending::Answered) => ("success", Code::Success),
+        End::Ended(Ending::OutputLimit) => ("error_output_limit", Code::Limit),
+        End::Ended(Ending::WindowFull) | End::NoRoom(_) => ("error_window_full", Code::Limit),
+        End::Ended(Ending::MaxRounds) => ("error_max_turns", Code::Limit),
+        End::Ended(Ending::Looping) => ("error_looping", Code::Limit),
+        End::Ended(Ending::Refused) => ("error_refused", Code::Refused),
         End::Cancelled => {
             let closed = closed.unwrap_or(Closed::Interrupted);
-            ("error_during_execution", closed.code(), Some(closed.words().to_owned()))
+            return ("error_during_execution", closed.code(), Some(closed.words().to_owned()));
         }
-        End::Failed(error) => ("error_during_execution", Code::of_provider(error), Some(error.to_string())),
-        End::NoRoom(why) => ("error_window_full", Code::Limit, Some(why.clone())),
-        End::NotWritten(error) => {
-            let text = format!("the session could not be written: {error}; what was written before is safe");
-            ("error_during_execution", Code::Files, Some(text))
-        }
-    }
+        End::Failed(error) => ("error_during_execution", Code::of_provider(error)),
+        End::NotWritten(_) => ("error_during_execution", Code::Files),
+    };
+    (subtype, code, told::trouble(end))
 }
 
 /// One JSON line, with the names every line carries. Says whether somebody reads.

@@ -12,9 +12,12 @@ mod conversation;
 mod editor;
 mod expand;
 mod history;
+mod jobs;
 mod keys;
 mod markdown;
 mod memories;
+mod modes;
+mod outside;
 mod page;
 mod picker;
 pub(crate) mod plain;
@@ -37,6 +40,7 @@ use engine::agent::Turn;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
@@ -44,12 +48,13 @@ use crate::closing::Closing;
 use crate::exit::Code;
 use crate::out::{self, show};
 use crate::setup::{Place, Ready};
-use crate::span::{Look, Span, dim, one_line};
+use crate::span::{Look, Span, dim};
 use complete::Candidate;
 use conversation::{Conversation, Face, Wires};
 use editor::Editor;
 use history::History;
 use markdown::Markdown;
+use outside::Outside;
 use page::Part;
 use picker::Picker;
 use question::Asking;
@@ -74,10 +79,10 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let warnings = std::mem::take(&mut ready.warnings);
     let first = args.prompt.clone();
     let mut repl = Repl::new(args.clone(), place, wires, ready);
-    let terminal = terminal::Raw::enter()?;
+    let mut raw = Some(terminal::Raw::enter()?);
     let mut closing = Closing::watch_all()?;
     let mut code = Code::Success;
-    let mut keys = EventStream::new();
+    let mut keys = Some(EventStream::new());
     let mut tick = tokio::time::interval(TICK);
     repl.greet(&warnings);
     if let Some(first) = first {
@@ -91,7 +96,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             break;
         }
         tokio::select! {
-            input = keys.next() => match input {
+            input = next(&mut keys) => match input {
                 Some(Ok(input)) => repl.input(input).await?,
                 Some(Err(_)) | None => repl.leave(),
             },
@@ -119,15 +124,30 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                 code = closed.code();
                 repl.leave();
             }
-            _ = tick.tick(), if repl.working.is_some() => repl.ticks += 1,
+            // What runs in the background ends without a word, and is then no longer to be shown.
+            _ = tick.tick(), if repl.working.is_some() || repl.running_jobs() > 0 => repl.ticks += 1,
+        }
+        if let Some(who) = repl.outside.take()
+            && let Some(closed) = repl.go_outside(who, &mut keys, &mut raw, &mut closing).await?
+        {
+            code = closed.code();
+            repl.leave();
         }
     }
     let _ = repl.screen.clear(); // one that has gone needs no clearing
-    drop(terminal);
+    drop(raw);
     tokio::select! {
         () = repl.close() => Ok(code),
         // Told again, it leaves at once.
         closed = closing.wanted() => Ok(closed.code()),
+    }
+}
+
+/// The next key; none when there are no keys any more.
+async fn next(keys: &mut Option<EventStream>) -> Option<std::io::Result<crossterm::event::Event>> {
+    match keys {
+        Some(keys) => keys.next().await,
+        None => None,
     }
 }
 
@@ -153,6 +173,10 @@ struct Repl {
     markdown: Markdown,
     /// Another Ctrl-C leaves.
     armed: bool,
+    /// When a key was last pressed for a message, in this turn.
+    typed_at: Option<Instant>,
+    /// Who is to get the terminal for a while.
+    outside: Option<Outside>,
     ticks: usize,
 }
 
@@ -174,6 +198,8 @@ impl Repl {
             asking: VecDeque::new(),
             picker: None,
             armed: false,
+            typed_at: None,
+            outside: None,
             ticks: 0,
         }
     }
@@ -235,9 +261,4 @@ async fn put_away(agent: Agent) {
     if let Some(path) = unused {
         let _ = files::remove(&path); // one that stays is only an empty entry in a list
     }
-}
-
-/// The first line of a text, cut.
-fn first_line(text: &str, most: usize) -> String {
-    one_line(text.lines().next().unwrap_or_default(), most)
 }

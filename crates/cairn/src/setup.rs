@@ -91,8 +91,6 @@ pub(crate) struct Ready {
     pub(crate) prices: Prices,
     /// What the user should know before it starts.
     pub(crate) warnings: Vec<String>,
-    /// How much may happen without asking.
-    pub(crate) mode: tools::permission::Mode,
     /// The model's window.
     pub(crate) window: Window,
 }
@@ -121,7 +119,9 @@ pub(crate) async fn agent(
     let selector = chosen.selector(&settings);
     let mut plan = (!bare).then(|| Plan::new(place, &settings));
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(&settings);
-    parts.policy.mode = args.mode().map_or(parts.policy.mode, Into::into);
+    if let Some(mode) = args.mode() {
+        parts.policy.mode.set(mode.into());
+    }
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);
     if let Some(offered) = offered(&args.tools, &parts.tools)? {
@@ -166,7 +166,6 @@ pub(crate) async fn agent(
     if bare {
         (parts.layers.notes, parts.layers.notes_compact) = (false, false);
     }
-    let mode = parts.policy.mode;
     let mut agent = Agent::new(session, parts)?;
     if let Some(plan) = plan {
         let mut knowledge = plan.knowledge(selector, agent.session());
@@ -179,7 +178,7 @@ pub(crate) async fn agent(
         // Nobody types meanwhile: without this the first message would find memory still unread.
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
-    Ok(Ready { agent, prices: settings.prices, warnings, mode, window })
+    Ok(Ready { agent, prices: settings.prices, warnings, window })
 }
 
 /// The tools that `--tools` names; none where it leaves all.

@@ -173,6 +173,11 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
+/// The first line of a text, at most so long.
+pub(crate) fn first_line(text: &str, most: usize) -> String {
+    one_line(text.lines().next().unwrap_or_default(), most)
+}
+
 /// Characters that terminals obey instead of showing them: those of the sets C0 and C1, DEL, and those that change the
 /// direction of what follows, so that a command can look like another one.
 fn steers(c: char) -> bool {

@@ -1,7 +1,9 @@
-//! What the layers did, in words.
+//! What happened, in words: what the layers did, and how a turn ended.
 
 use engine::Event;
+use engine::agent::End;
 use engine::context::compact::Made;
+use engine::run::Ending;
 use engine::savings::Saving;
 
 /// What is to be told of an event, if it is one of the layers' and worth a line.
@@ -30,8 +32,40 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
     Some(text)
 }
 
+/// What is to be known about the end of a turn, unless it is an answer.
+pub(crate) fn trouble(end: &End) -> Option<String> {
+    Some(match end {
+        End::Ended(Ending::Answered) => return None,
+        End::Cancelled => "stopped".to_owned(),
+        End::Failed(error) => error.to_string(),
+        End::NoRoom(why) => why.clone(),
+        End::NotWritten(error) => {
+            format!("the session could not be written: {error}; what was written before is safe")
+        }
+        End::Ended(Ending::OutputLimit) => "the answer was cut at the output limit".to_owned(),
+        End::Ended(Ending::Refused) => "the model declined to answer".to_owned(),
+        End::Ended(Ending::WindowFull) => "the model's window is full".to_owned(),
+        End::Ended(Ending::MaxRounds) => "the limit of --max-turns was reached".to_owned(),
+        End::Ended(Ending::Looping) => "the model made the same call again and again, so the turn was ended".to_owned(),
+    })
+}
+
+/// The same, with what to do about it.
+pub(crate) fn trouble_and_hint(end: &End) -> Option<String> {
+    let hint = match end {
+        End::Failed(error) => error.hint().map(|hint| format!("\nhint: {hint}")),
+        _ => None,
+    };
+    trouble(end).map(|trouble| trouble + &hint.unwrap_or_default())
+}
+
+/// A number and its noun.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 fn results_of(number: usize) -> String {
-    format!("{number} old result{}", if number == 1 { "" } else { "s" })
+    count(number, "old result", "old results")
 }
 
 fn tokens(number: u64) -> String {

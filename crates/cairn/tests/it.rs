@@ -51,6 +51,8 @@ mod terminal_editing;
 mod terminal_limits;
 #[path = "it/terminal_memory.rs"]
 mod terminal_memory;
+#[path = "it/terminal_modes.rs"]
+mod terminal_modes;
 #[path = "it/terminal_plain.rs"]
 mod terminal_plain;
 #[path = "it/terminal_resize.rs"]

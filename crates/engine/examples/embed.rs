@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = Session::create(&home, &std::env::current_dir()?, None, World::real())?;
 
     let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
-    parts.policy.mode = Mode::AcceptEdits;
+    parts.policy.mode = Mode::AcceptEdits.into();
     parts.listener = Arc::new(|event| match event {
         Event::Text(text) => print!("{text}"),
         Event::ToolStarted { tool, input, .. } => println!("\n[{tool} {input}]"),

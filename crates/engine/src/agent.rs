@@ -30,7 +30,7 @@ use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
 use crate::layers::{Layers, State, rates};
-use crate::permission::{Approver, Policy};
+use crate::permission::{Approver, LiveMode, Policy};
 use crate::run::{Ending, Limits, Run, Step};
 use crate::session::Session;
 use compact::Part;
@@ -128,7 +128,7 @@ impl Agent {
             file: session.path().to_owned(),
             model: prologue.model,
             tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
-            mode: policy.mode,
+            mode: policy.mode.get(),
         });
         let state = State::of(session.log(), rates(&layers, ttl));
         Ok(Self {
@@ -192,6 +192,11 @@ impl Agent {
     /// Where messages wait that come while a turn runs; each joins the next round.
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
+    }
+
+    /// How much it may do without asking. It can be changed while a turn runs.
+    pub fn mode(&self) -> &LiveMode {
+        &self.policy.mode
     }
 
     /// What it may do.

@@ -1,6 +1,7 @@
 //! Asking for permission: the rules decide what they can, the rest is asked.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -11,11 +12,34 @@ use tools::{Access, Scope, Subject, Tool};
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     /// How much may happen without asking.
-    pub mode: Mode,
+    pub mode: LiveMode,
     /// What settings and flags say.
     pub rules: Rules,
     /// How commands run.
     pub confined: Confined,
+}
+
+/// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
+/// is judged.
+#[derive(Debug, Clone, Default)]
+pub struct LiveMode(Arc<Mutex<Mode>>);
+
+impl LiveMode {
+    /// The mode.
+    pub fn get(&self) -> Mode {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes it, for everyone who shares it.
+    pub fn set(&self, mode: Mode) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+}
+
+impl From<Mode> for LiveMode {
+    fn from(mode: Mode) -> Self {
+        Self(Arc::new(Mutex::new(mode)))
+    }
 }
 
 /// A call that is neither allowed nor denied.
@@ -74,7 +98,7 @@ impl Policy {
         let access: Access = tool.access(input);
         let (directory, directories) = (scope.directory(), scope.directories());
         let situation = Situation {
-            mode: self.mode,
+            mode: self.mode.get(),
             rules: &self.rules,
             directories: &directories,
             directory: &directory,

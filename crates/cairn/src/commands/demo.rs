@@ -189,7 +189,7 @@ impl Stage {
             search_past: None,
         })];
         let rules = PermissionRules { allow, ..PermissionRules::default() };
-        parts.policy = Policy { mode: Mode::AcceptEdits, rules, ..Policy::default() };
+        parts.policy = Policy { mode: Mode::AcceptEdits.into(), rules, ..Policy::default() };
         parts.limits.max_rounds = Some(MAX_ROUNDS + DAYS);
         parts.listener = timeline.listener();
         let agent = Agent::new(session, parts)?;

@@ -7,12 +7,11 @@ use transcript::line::{Body, Source};
 use transcript::{Id, Role};
 
 use super::conversation::Conversation;
-use super::first_line;
 use super::markdown::Markdown;
 use super::page::Part;
-use super::picker::Choice;
-use super::turns::count;
-use crate::span::{Colour, Look, Span};
+use super::picker::Entry;
+use crate::span::{Colour, Look, Span, first_line};
+use crate::told::count;
 
 /// How many messages are shown again when a session is resumed.
 const REPLAYED: usize = 6;
@@ -53,7 +52,7 @@ impl Conversation {
             }
             let id = &session.id[..session.id.len().min(8)];
             let about = format!("{}  {id}", crate::commands::session::when(&session));
-            choices.push(Choice { label, about });
+            choices.push(Entry { label, about });
             ids.push(session.id);
         }
         if choices.is_empty() {
@@ -97,7 +96,7 @@ impl Conversation {
         }
         let choices = points
             .iter()
-            .map(|point| Choice {
+            .map(|point| Entry {
                 label: first_line(&point.text, 60),
                 about: format!("{} changed since", count(point.files, "file", "files")),
             })
@@ -110,7 +109,7 @@ impl Conversation {
     fn choose_scope(&mut self, line: Id) {
         let choice = |(name, _, about): &(&str, Scope, &str)| {
             let label = if *name == "both" { "conversation and files" } else { name };
-            Choice { label: label.into(), about: (*about).into() }
+            Entry { label: label.into(), about: (*about).into() }
         };
         self.choose("What goes back?", SCOPES.iter().map(choice).collect(), Choosing::RewindScope(line));
     }

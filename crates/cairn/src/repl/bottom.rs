@@ -2,12 +2,12 @@
 
 use transcript::Block;
 
+use super::Repl;
 use super::editor::window;
 use super::screen::Area;
 use super::status::Work;
 use super::width::wrap;
-use super::{Repl, first_line};
-use crate::span::{Colour, Look, Span};
+use crate::span::{Colour, Look, Span, first_line};
 
 /// What turns while something is under way.
 const SPINNER: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];
@@ -36,7 +36,10 @@ impl Repl {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
             rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);
         }
-        let (lines, cursor) = if let Some(asking) = self.asking.front() {
+        if let Some(asking) = self.asking.front().filter(|asking| asking.is_left()) {
+            rows.extend(asking.rows(columns).0);
+        }
+        let (lines, cursor) = if let Some(asking) = self.asking.front().filter(|asking| !asking.is_left()) {
             asking.rows(columns)
         } else if let Some(picker) = &self.picker {
             picker.rows(columns)
@@ -47,15 +50,17 @@ impl Repl {
         let cursor = (rows.len() + cursor.0, cursor.1);
         rows.extend(lines);
         self.add_menu(&mut rows);
-        let work = Work {
-            background: self.talk.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count(),
-            questions: self.asking.len(),
-        };
+        let work = Work { background: self.running_jobs(), questions: self.asking.len() };
         rows.push(match &self.talk.hint {
             Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],
             None => self.talk.status.row(&work, columns),
         });
         Area { rows, cursor }
+    }
+
+    /// How many commands run in the background.
+    pub(super) fn running_jobs(&self) -> usize {
+        self.talk.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count()
     }
 
     fn add_doing(&self, rows: &mut Vec<Vec<Span>>) {

@@ -6,11 +6,11 @@ use engine::stats::{Stats, causes, saved_text};
 
 use super::conversation::{Conversation, Face};
 use super::page::Part;
-use super::slash::{COMMANDS, KEYS};
+use super::slash::{self, COMMANDS, KEYS};
 use super::status::mode_name;
-use super::turns::count;
-use crate::args::{PermissionMode, RunArgs};
+use crate::args::RunArgs;
 use crate::span::{Colour, Look, Span};
+use crate::told::count;
 
 /// What `/help` says of a session of plain lines.
 const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
@@ -21,11 +21,15 @@ impl Conversation {
     pub(super) async fn command(&mut self, line: &str) -> anyhow::Result<()> {
         let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
         let argument = argument.trim();
-        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let Some(command) = slash::find(name) else {
             self.hint = Some(format!("there is no /{name}; /help lists the commands"));
             return Ok(());
         };
-        let waits = !matches!(command.name, "help" | "exit" | "expand" | "memory");
+        let waits = match command.name {
+            "help" | "exit" | "expand" | "memory" | "mode" | "jobs" => false,
+            "permissions" => argument.is_empty(),
+            _ => true,
+        };
         if waits && self.agent.is_none() {
             self.hint = Some(format!("/{name} has to wait for the end of the turn"));
             return Ok(());
@@ -44,7 +48,9 @@ impl Conversation {
             "undo" => self.undo()?,
             "memory" => self.memories(argument),
             "model" => self.model(argument).await?,
+            "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
+            "jobs" => self.show_jobs(argument),
             "compact" => self.compact(argument),
             "snip" => self.snip(),
             "context" => self.show_context(),
@@ -94,35 +100,6 @@ impl Conversation {
             self.page.note(&format!("the model is {}", self.status.model), Look::PLAIN);
         }
         Ok(())
-    }
-
-    fn permissions(&mut self, mode: &str) {
-        let Some(agent) = &mut self.agent else { return };
-        if mode.is_empty() {
-            let rules = agent.policy_mut().rules.clone();
-            let mut entries = vec![("mode".to_owned(), mode_name(self.status.mode()).to_owned())];
-            for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
-                let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
-                if texts.is_empty() {
-                    texts.push("nothing".to_owned());
-                }
-                // One a row; the name stands before the first.
-                let names = std::iter::once(name).chain(std::iter::repeat(""));
-                entries.extend(names.map(str::to_owned).zip(texts));
-            }
-            self.page.begin(Part::Note);
-            self.page.table(&entries, Look::DIM);
-            return;
-        }
-        match <PermissionMode as clap::ValueEnum>::from_str(mode, true) {
-            Ok(chosen) => {
-                agent.policy_mut().mode = chosen.into();
-                self.status.set_mode(chosen.into());
-                self.args.permission_mode = Some(chosen);
-                self.page.note(&format!("the mode is {}", mode_name(chosen.into())), Look::PLAIN);
-            }
-            Err(_) => self.hint = Some("modes: default, acceptEdits, plan, bypassPermissions".into()),
-        }
     }
 
     fn figures(&self) -> Option<(Stats, String)> {

@@ -12,16 +12,17 @@ use engine::permission::{Answer, Approver, Question};
 use engine::{Agent, Event, Inbox};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
+use tools::permission::Mode;
 
 use super::back::Choosing;
 use super::expand::Shown;
 use super::page::Page;
-use super::picker::Choice;
+use super::picker::Entry;
+use super::put_away;
 use super::status::Status;
-use super::{first_line, put_away};
 use crate::args::RunArgs;
 use crate::setup::{self, Place, Ready};
-use crate::span::{Colour, Look};
+use crate::span::{Colour, Look, first_line};
 
 /// Where the agent's events and questions go.
 #[derive(Clone)]
@@ -65,7 +66,7 @@ pub(super) enum Face {
 /// A list to choose from, and what the choice is for.
 pub(super) struct Choices {
     pub(super) title: String,
-    pub(super) list: Vec<Choice>,
+    pub(super) list: Vec<Entry>,
     pub(super) what: Choosing,
 }
 
@@ -82,6 +83,8 @@ pub(super) struct Conversation {
     pub(super) inbox: Inbox,
     pub(super) jobs: Arc<tools::Jobs>,
     pub(super) status: Status,
+    /// Whether Shift-Tab leads to the mode that asks nothing: for those who started in it.
+    pub(super) bypass_offered: bool,
     /// Where memories lie, if memory is on.
     pub(super) memory: Option<PathBuf>,
     /// What was shown in one line and can be shown whole.
@@ -106,6 +109,7 @@ impl Conversation {
         };
         Self {
             status: Status::of(&ready),
+            bypass_offered: ready.agent.mode().get() == Mode::BypassPermissions,
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
             memory: memory_of(&ready.agent),
@@ -164,8 +168,13 @@ impl Conversation {
         self.shown.clear();
     }
 
+    /// Whether a call is a command of the user's own.
+    pub(super) fn is_own(call: &str) -> bool {
+        call.starts_with("shell-")
+    }
+
     /// Opens a list.
-    pub(super) fn choose(&mut self, title: &str, list: Vec<Choice>, what: Choosing) {
+    pub(super) fn choose(&mut self, title: &str, list: Vec<Entry>, what: Choosing) {
         self.choices = Some(Choices { title: title.to_owned(), list, what });
     }
 

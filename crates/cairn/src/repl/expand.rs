@@ -5,8 +5,8 @@ use engine::event::Recalled;
 
 use super::conversation::Conversation;
 use super::page::Part;
-use super::turns::{count, is_shell};
 use crate::span::{Look, Span};
+use crate::told::count;
 
 /// How many things can be expanded.
 const REMEMBERED: usize = 20;
@@ -34,7 +34,7 @@ impl Conversation {
     pub(super) fn heard(&mut self, event: &Event) {
         self.status.heard(event);
         match event {
-            Event::ToolStarted { id, tool, input } if !is_shell(id) => {
+            Event::ToolStarted { id, tool, input } if !Self::is_own(id) => {
                 let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
                 self.remember(Shown::Call { id, tool, input, text: None });
             }

@@ -1,11 +1,14 @@
-//! Keys: to the open question, the open list, the menu, or the prompt, in this order.
+//! Keys: to the open question, the open list, the menu, or the prompt, in this order. What is being typed is never taken
+//! for an answer.
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::time::Instant;
 use transcript::Block;
 
 use super::Repl;
 use super::complete::complete;
 use super::editor::Done;
+use super::outside::Outside;
 use super::picker::{Picked, Picker};
 use super::question::Answered;
 use crate::said::said;
@@ -15,8 +18,12 @@ impl Repl {
     pub(super) async fn input(&mut self, input: Input) -> anyhow::Result<()> {
         match input {
             Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key).await?,
-            Input::Paste(text) if self.asking.is_empty() && self.picker.is_none() => {
+            Input::Paste(text) if self.picker.is_none() => {
+                if let Some(asking) = self.asking.front_mut() {
+                    asking.leave();
+                }
                 self.editor.insert(&text);
+                self.typed();
                 self.look_for_menu();
             }
             Input::Resize(..) => self.resize()?,
@@ -28,12 +35,19 @@ impl Repl {
     async fn key(&mut self, key: KeyEvent) -> anyhow::Result<()> {
         self.talk.hint = None;
         let armed = std::mem::take(&mut self.armed);
+        if key.code == KeyCode::BackTab {
+            self.talk.next_mode();
+            return Ok(());
+        }
         if let Some(asking) = self.asking.front_mut() {
             match asking.key(key) {
-                Answered::Not => {}
-                answered => self.answered(&answered),
+                Answered::Not => return Ok(()),
+                Answered::NotMeant => {} // it is for the message that is being typed
+                answered => {
+                    self.answered(&answered);
+                    return Ok(());
+                }
             }
-            return Ok(());
         }
         if let Some(picker) = &mut self.picker {
             match picker.key(key) {
@@ -53,6 +67,8 @@ impl Repl {
             KeyCode::Esc if self.working.is_some() => self.stop(),
             KeyCode::Char('d') if control && self.editor.text().is_empty() => self.leave(),
             KeyCode::Char('o') if control => self.talk.expand(),
+            KeyCode::Char('g') if control => self.outside = Some(Outside::Editor),
+            KeyCode::Char('z') if control => self.outside = Some(Outside::Shell),
             KeyCode::Char('r') if control => {
                 let part = self.editor.text().to_owned();
                 match self.history.search(&part) {
@@ -72,6 +88,7 @@ impl Repl {
     }
 
     async fn edit(&mut self, key: KeyEvent) -> anyhow::Result<()> {
+        self.typed();
         match self.editor.key(key) {
             Done::Submit => {
                 let text = self.editor.take();
@@ -92,6 +109,11 @@ impl Repl {
             Done::Edited | Done::Nothing => self.look_for_menu(),
         }
         Ok(())
+    }
+
+    /// A key was pressed for the message.
+    fn typed(&mut self) {
+        self.typed_at = Some(Instant::now());
     }
 
     fn look_for_menu(&mut self) {

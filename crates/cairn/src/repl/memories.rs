@@ -5,11 +5,10 @@ use memory::{Kind, Memory, age, scan};
 
 use super::back::Choosing;
 use super::conversation::Conversation;
-use super::first_line;
 use super::markdown::Markdown;
 use super::page::Part;
-use super::picker::Choice;
-use crate::span::{Look, Span};
+use super::picker::Entry;
+use crate::span::{Look, Span, first_line};
 
 /// How much of a description stands in the list.
 const DESCRIPTION: usize = 100;
@@ -100,10 +99,10 @@ fn find(all: &[Memory], name: &str) -> Vec<usize> {
     ways.iter().map(|way| fitting(way)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-fn choice(memory: &Memory) -> Choice {
+fn choice(memory: &Memory) -> Entry {
     let description = first_line(memory.description.as_deref().unwrap_or_default(), DESCRIPTION);
     let about = format!("{}  {description}", facts(memory));
-    Choice { label: first_line(&memory.name, 60), about: about.trim_end().to_owned() }
+    Entry { label: first_line(&memory.name, 60), about: about.trim_end().to_owned() }
 }
 
 /// Type and age.

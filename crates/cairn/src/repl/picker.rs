@@ -13,14 +13,14 @@ const SHOWN: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Picker {
     title: String,
-    choices: Vec<Choice>,
+    choices: Vec<Entry>,
     filter: Editor,
     at: usize,
 }
 
 /// One of the choices.
 #[derive(Debug, Clone)]
-pub(crate) struct Choice {
+pub(crate) struct Entry {
     /// What it is called.
     pub(crate) label: String,
     /// What is said beside it.
@@ -40,13 +40,13 @@ pub(crate) enum Picked {
 
 impl Picker {
     /// A list under a title.
-    pub(crate) fn new(title: impl Into<String>, choices: Vec<Choice>) -> Self {
+    pub(crate) fn new(title: impl Into<String>, choices: Vec<Entry>) -> Self {
         Self { title: title.into(), choices, filter: Editor::default(), at: 0 }
     }
 
     fn fitting(&self) -> Vec<usize> {
         let wanted = self.filter.text().to_lowercase();
-        let fits = |choice: &Choice| format!("{} {}", choice.label, choice.about).to_lowercase().contains(&wanted);
+        let fits = |choice: &Entry| format!("{} {}", choice.label, choice.about).to_lowercase().contains(&wanted);
         (0..self.choices.len()).filter(|&at| fits(&self.choices[at])).collect()
     }
 
@@ -80,7 +80,7 @@ impl Picker {
             rows.extend(search);
         }
         let top = rows.len();
-        let shown: Vec<&Choice> = fitting.iter().skip(first).take(SHOWN).map(|&at| &self.choices[at]).collect();
+        let shown: Vec<&Entry> = fitting.iter().skip(first).take(SHOWN).map(|&at| &self.choices[at]).collect();
         let label = shown.iter().map(|choice| width(&choice.label)).max().unwrap_or_default().min(columns * 2 / 3);
         for (place, choice) in shown.into_iter().enumerate() {
             let chosen = first + place == self.at;

@@ -14,15 +14,14 @@ use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
 use super::conversation::{Conversation, Face, Wires};
-use super::first_line;
-use super::turns::{is_shell, trouble};
 use crate::args::RunArgs;
 use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::said::said;
 use crate::setup::Place;
-use crate::span::{Colours, paint};
+use crate::span::{Colours, first_line, paint};
+use crate::told;
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
@@ -141,7 +140,7 @@ impl Plain {
 
     /// What the user should know about the end of a turn.
     fn tell(&self, turn: Option<Turn>) {
-        if let Some(trouble) = turn.as_ref().and_then(|turn| trouble(&turn.end)) {
+        if let Some(trouble) = turn.as_ref().and_then(|turn| told::trouble_and_hint(&turn.end)) {
             match turn.map(|turn| turn.end) {
                 Some(End::Failed(_) | End::NotWritten(_)) => talk!("error: {trouble}"),
                 _ => show!("\n{trouble}"),
@@ -263,7 +262,7 @@ impl Plain {
                     show!();
                 }
             }
-            Event::ToolStarted { id, tool, input } if !is_shell(id) => {
+            Event::ToolStarted { id, tool, input } if !Conversation::is_own(id) => {
                 show!("{tool}: {}", first_line(&self.talk.about(input), 100));
             }
             Event::ToolEnded { id, tool, output } if self.talk.input_of(id).is_some() => {
@@ -278,7 +277,7 @@ impl Plain {
             }
             Event::Warning(text) => talk!("warning: {text}"),
             _ => {
-                if let Some(text) = crate::told::of_layers(event) {
+                if let Some(text) = told::of_layers(event) {
                     show!("{text}");
                 }
             }

@@ -32,7 +32,7 @@ pub(crate) struct Asking {
     always: Option<(String, Rule)>,
     chosen: usize,
     reason: Option<Editor>,
-    guard: Guard,
+    focus: Focus,
 }
 
 /// An answer that can be chosen.
@@ -43,13 +43,13 @@ enum Choice {
     No,
 }
 
-/// Whether a letter answers.
+/// Whom a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guard {
-    /// It does.
-    Off,
-    /// The user was typing something else when the question came: only when an arrow key shows that it was seen.
-    On,
+enum Focus {
+    /// The question: a letter answers.
+    Answers,
+    /// The message that the user is typing, until an arrow key shows that the question was seen.
+    Message,
 }
 
 /// What a key did.
@@ -57,6 +57,8 @@ pub(crate) enum Guard {
 pub(crate) enum Answered {
     /// Nothing is decided.
     Not,
+    /// The key is for the message that the user is typing.
+    NotMeant,
     /// It was answered.
     Once,
     /// It was answered; this rule shall hold from now on and is to be written down.
@@ -69,9 +71,9 @@ pub(crate) enum Answered {
 
 impl Asking {
     /// Prepares a question for the screen.
-    pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>, project: &Path, guard: Guard) -> Self {
+    pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>, project: &Path) -> Self {
         let always = rule_for(&question, project);
-        Self { question, reply: Some(reply), always, chosen: 0, reason: None, guard }
+        Self { question, reply: Some(reply), always, chosen: 0, reason: None, focus: Focus::Answers }
     }
 
     /// What will happen, printed once and whole: the call, the change, the place.
@@ -127,23 +129,37 @@ impl Asking {
             }
             return Answered::Not;
         }
-        let guard = std::mem::replace(&mut self.guard, Guard::Off);
-        match key.code {
-            KeyCode::Up if guard == Guard::Off => self.chosen = self.chosen.saturating_sub(1),
-            KeyCode::Down | KeyCode::Tab if guard == Guard::Off => {
-                self.chosen = (self.chosen + 1).min(self.choices().len() - 1);
+        match (key.code, self.focus) {
+            (KeyCode::Esc, _) => return self.deny(NO.to_owned(), Answered::Stop),
+            (KeyCode::Up | KeyCode::Down | KeyCode::Tab, Focus::Message) => self.focus = Focus::Answers,
+            (_, Focus::Message) => return Answered::NotMeant,
+            (KeyCode::Up, _) => self.chosen = self.chosen.saturating_sub(1),
+            (KeyCode::Down | KeyCode::Tab, _) => self.chosen = (self.chosen + 1).min(self.choices().len() - 1),
+            (KeyCode::Enter, _) => return self.choose_at(self.chosen),
+            (KeyCode::Char('y'), _) if !control => return self.choose(Choice::Once),
+            (KeyCode::Char('a'), _) if !control => return self.choose(Choice::Always),
+            (KeyCode::Char('n'), _) if !control => return self.choose(Choice::No),
+            (KeyCode::Char(digit @ '1'..='9'), _) => return self.choose_at(digit as usize - '1' as usize),
+            // No answer begins so: whoever presses it is typing, and what follows is no answer either.
+            (KeyCode::Char(_), _) => {
+                if !control {
+                    self.leave();
+                }
+                return Answered::NotMeant;
             }
-            KeyCode::Up | KeyCode::Down | KeyCode::Tab => {}
-            KeyCode::Esc => return self.deny(NO.to_owned(), Answered::Stop),
-            _ if guard == Guard::On => self.guard = Guard::On,
-            KeyCode::Char('y') => return self.choose(Choice::Once),
-            KeyCode::Char('a') => return self.choose(Choice::Always),
-            KeyCode::Char('n') => return self.choose(Choice::No),
-            KeyCode::Char(digit @ '1'..='9') => return self.choose_at(digit as usize - '1' as usize),
-            KeyCode::Enter => return self.choose_at(self.chosen),
             _ => {}
         }
         Answered::Not
+    }
+
+    /// The user is typing: keys are for the message, until an arrow key comes back.
+    pub(crate) fn leave(&mut self) {
+        self.focus = Focus::Message;
+    }
+
+    /// Whether keys are for the message.
+    pub(crate) fn is_left(&self) -> bool {
+        self.focus == Focus::Message && self.reason.is_none()
     }
 
     /// The answers there are: a call that no pattern covers cannot be allowed for always.
@@ -207,16 +223,16 @@ impl Asking {
                 }
                 (Choice::No, _) => "no, and say why (n)".to_owned(),
             };
-            let chosen = at == self.chosen && self.guard == Guard::Off;
+            let chosen = at == self.chosen && self.focus == Focus::Answers;
             let (mark, look) = if chosen { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
             if at == self.chosen {
                 cursor = (rows.len(), 0);
             }
             rows.extend(wrap(&[Span::new(mark, look), Span::new(&format!("{} {option}", at + 1), look)], columns, 4));
         }
-        let (keys, look) = match self.guard {
-            Guard::Off => ("Enter answers, Esc stops the turn", Look::DIM),
-            Guard::On => ("you were typing: an arrow key, then answer", Look::of(Colour::Yellow)),
+        let (keys, look) = match self.focus {
+            Focus::Answers => ("Enter answers, Esc stops the turn", Look::DIM),
+            Focus::Message => ("you are typing: an arrow key, then answer", Look::of(Colour::Yellow)),
         };
         rows.push(vec![Span::new(keys, look)]);
         (rows, cursor)

@@ -31,7 +31,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "context", argument: "", about: "what fills the window" },
     Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
+    Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
+    Command { name: "jobs", argument: "[stop ID]", about: "show the commands in the background, or stop one" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },
     Command { name: "export", argument: "[FILE]", about: "write the conversation to a Markdown file" },
@@ -39,12 +41,22 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "exit", argument: "", about: "leave (Ctrl-D)" },
 ];
 
+/// Other names that people's fingers know.
+const ALIASES: [(&str, &str); 3] = [("bashes", "jobs"), ("quit", "exit"), ("tasks", "jobs")];
+
+/// The command of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Command> {
+    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
 /// What an argument can be, where there is a fixed list.
 pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
     match command {
-        "permissions" => &["default", "acceptEdits", "plan", "bypassPermissions"],
+        "mode" | "permissions" => &["default", "acceptEdits", "plan", "bypassPermissions"],
         "model" => &["opus", "sonnet", "haiku"],
         "compact" => &["from", "up-to"],
+        "jobs" => &["stop"],
         _ => &[],
     }
 }
@@ -56,8 +68,11 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Up, Down", "history; an empty prompt takes a queued message back first"),
     ("Ctrl-R", "search the history for what is typed"),
     ("Tab", "complete a command, a file after @, an argument"),
+    ("Shift-Tab", "the next mode: default, acceptEdits, plan; also while the agent works"),
     ("Esc, Ctrl-C", "stop the turn; Ctrl-C twice leaves"),
     ("Ctrl-O", "show the last tool call or recalled memories whole"),
+    ("Ctrl-G", "write the prompt in your editor ($VISUAL, $EDITOR)"),
+    ("Ctrl-Z", "stop the program until the shell's fg"),
     ("! command", "run a command yourself; the model sees its output"),
     ("@path", "name a file; pictures are sent along"),
 ];

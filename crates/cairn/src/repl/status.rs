@@ -1,6 +1,7 @@
 //! The status line: model, how full the window is, what it cost, what waits.
 
 use engine::Event;
+use engine::permission::LiveMode;
 use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window};
@@ -20,7 +21,8 @@ pub(crate) struct Status {
     pub(crate) prices: Prices,
     /// The model's window.
     pub(crate) window: Window,
-    mode: Mode,
+    /// How much may happen without asking.
+    pub(crate) mode: LiveMode,
     used: u64,
     cost: Option<f64>,
 }
@@ -35,7 +37,7 @@ impl Status {
             model: log.view().prologue().map(|known| known.model.clone()).unwrap_or_default(),
             prices: ready.prices.clone(),
             window: ready.window,
-            mode: ready.mode,
+            mode: ready.agent.mode().clone(),
             used: stats.context_tokens,
             cost: stats.cost_usd,
         }
@@ -56,14 +58,9 @@ impl Status {
         }
     }
 
-    /// The mode has changed.
-    pub(crate) fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
-    }
-
-    /// The mode.
+    /// The mode it is in now.
     pub(crate) fn mode(&self) -> Mode {
-        self.mode
+        self.mode.get()
     }
 
     /// The line. Where the window is too narrow for all of it, what matters least is left out.
@@ -79,8 +76,8 @@ impl Status {
         if let Some(cost) = self.cost {
             parts.push((2, Span::new(&format!("${cost:.4}"), Look::DIM)));
         }
-        if self.mode != Mode::Default {
-            parts.push((4, Span::new(mode_name(self.mode), yellow)));
+        if self.mode() != Mode::Default {
+            parts.push((4, Span::new(mode_name(self.mode()), yellow)));
         }
         if work.background > 0 {
             parts.push((3, Span::new(&format!("{} in the background", work.background), yellow)));

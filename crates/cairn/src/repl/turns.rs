@@ -1,8 +1,9 @@
 //! Turns on the screen: what the user says, what the agent says and does.
 
+use std::time::Duration;
+
 use engine::agent::{End, Turn};
 use engine::permission::{Answer, Question};
-use engine::run::Ending;
 use engine::{Agent, Event};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -10,12 +11,15 @@ use transcript::{Block, Outcome};
 
 use super::conversation::Conversation;
 use super::page::{Page, Part};
-use super::question::{Answered, Asking, Guard, reason_shown};
-use super::{Repl, Working, first_line};
-use crate::span::{Colour, Look, Span};
+use super::question::{Answered, Asking, reason_shown};
+use super::{Repl, Working};
+use crate::span::{Colour, Look, Span, first_line};
+use crate::told;
 
 /// How much of the end of a thought is kept for the screen.
 const THOUGHT: usize = 400;
+/// For how long after a key the user counts as typing.
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// Waits for the end of the turn under way; forever, if there is none.
 pub(super) async fn ended(working: &mut Option<Working>) -> Option<(Agent, Turn)> {
@@ -60,6 +64,7 @@ impl Repl {
         Work: Future<Output = (Agent, Turn)> + Send + 'static,
     {
         let Some(agent) = self.talk.agent.take() else { return };
+        self.typed_at = None; // what began this was typed to its end
         let cancel = CancellationToken::new();
         let task = tokio::spawn(work(agent, cancel.clone()));
         self.working = Some(Working { task, cancel, doing: doing.to_owned(), thought: String::new() });
@@ -76,7 +81,7 @@ impl Repl {
             anyhow::bail!("the turn broke down; what was written is safe: cairn --resume {}", self.talk.status.session);
         };
         self.talk.agent = Some(agent);
-        if let Some(trouble) = trouble(&turn.end) {
+        if let Some(trouble) = told::trouble_and_hint(&turn.end) {
             self.talk.page.note(&trouble, Look::of(Colour::Red));
         }
         if matches!(turn.end, End::Ended(_)) {
@@ -133,7 +138,7 @@ impl Repl {
                 self.talk.page.rows(rows);
             }
             Event::ToolStarted { id, tool, input } => {
-                if !is_shell(&id) {
+                if !Conversation::is_own(&id) {
                     self.doing(&format!("{tool} {}", self.talk.about(&input)));
                 }
             }
@@ -160,7 +165,7 @@ impl Repl {
             | Event::CompactionFailed { .. }
             | Event::NotesUpdated { .. }
             | Event::CacheBroke(_) => {
-                if let Some(text) = crate::told::of_layers(&event) {
+                if let Some(text) = told::of_layers(&event) {
                     self.remark(&text, Look::DIM);
                 }
             }
@@ -198,7 +203,7 @@ impl Repl {
     }
 
     fn tool_ended(&mut self, id: &str, tool: &str, output: &tools::Output) {
-        if is_shell(id) {
+        if Conversation::is_own(id) {
             // The user's own command: its output is what was wanted.
             self.talk.page.begin(Part::Calls);
             self.talk.show_lines(&output.text().lines().collect::<Vec<_>>());
@@ -215,19 +220,27 @@ impl Repl {
 
     /// The agent asks for permission.
     pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<Answer>) {
-        let guard = if self.editor.text().is_empty() { Guard::Off } else { Guard::On };
-        self.asking.push_back(Asking::new(question, reply, &self.talk.place.directory, guard));
+        self.asking.push_back(Asking::new(question, reply, &self.talk.place.directory));
         if self.asking.len() == 1 {
             self.show_question();
         }
     }
 
     fn show_question(&mut self) {
-        let Some(asking) = self.asking.pop_front() else { return };
+        let Some(mut asking) = self.asking.pop_front() else { return };
+        if self.is_typing() {
+            asking.leave();
+        }
         let mut page = std::mem::replace(&mut self.talk.page, Page::new(self.screen.columns()));
         asking.show(&mut page, |path| self.talk.short(path));
         self.talk.page = page;
         self.asking.push_front(asking);
+    }
+
+    /// Whether the user is in the middle of a message, or was a moment ago: a message of which the end has just been sent
+    /// is often followed by another.
+    fn is_typing(&self) -> bool {
+        !self.editor.text().is_empty() || self.typed_at.is_some_and(|at| at.elapsed() < A_MOMENT)
     }
 
     /// The question was answered.
@@ -242,36 +255,8 @@ impl Repl {
                 self.talk.page.line(&[Span::new(&said, Look::DIM)], 2);
             }
             Answered::Stop => self.stop(),
-            Answered::Once | Answered::No | Answered::Not => {}
+            Answered::Once | Answered::No | Answered::Not | Answered::NotMeant => {}
         }
         self.show_question();
     }
-}
-
-/// A number and its noun.
-pub(super) fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
-/// Whether a call is a command of the user's own.
-pub(super) fn is_shell(id: &str) -> bool {
-    id.starts_with("shell-")
-}
-
-/// What the user should know about the end of a turn.
-pub(super) fn trouble(end: &End) -> Option<String> {
-    Some(match end {
-        End::Ended(Ending::Answered) => return None,
-        End::Cancelled => "stopped".to_owned(),
-        End::Failed(error) => {
-            format!("{error}{}", error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default())
-        }
-        End::NoRoom(why) => why.clone(),
-        End::NotWritten(error) => format!("the session could not be written: {error}"),
-        End::Ended(Ending::OutputLimit) => "the answer was cut at the output limit".to_owned(),
-        End::Ended(Ending::Refused) => "the model declined to answer".to_owned(),
-        End::Ended(Ending::WindowFull) => "the model's window is full".to_owned(),
-        End::Ended(Ending::MaxRounds) => "the limit of rounds was reached".to_owned(),
-        End::Ended(Ending::Looping) => "the model made the same call again and again".to_owned(),
-    })
 }

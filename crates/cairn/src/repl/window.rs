@@ -6,11 +6,10 @@ use transcript::Id;
 
 use super::back::Choosing;
 use super::conversation::Conversation;
-use super::first_line;
 use super::page::Part;
-use super::picker::Choice;
-use super::turns::count;
-use crate::span::{Colour, Look, Span};
+use super::picker::Entry;
+use crate::span::{Colour, Look, Span, first_line};
+use crate::told::count;
 
 /// How long the bar of a full window is.
 const BAR: u64 = 40;
@@ -75,8 +74,7 @@ impl Conversation {
             self.hint = Some("nothing was said yet".into());
             return;
         }
-        let choice =
-            |point: &engine::rewind::Point| Choice { label: first_line(&point.text, 60), about: String::new() };
+        let choice = |point: &engine::rewind::Point| Entry { label: first_line(&point.text, 60), about: String::new() };
         let choices = points.iter().map(choice).collect();
         self.choose(title, choices, what(points.into_iter().map(|point| point.line).collect()));
     }

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
-use crate::terminal::{DOWN, ENTER, ESC, Terminal, ctrl};
+use crate::terminal::{DOWN, ENTER, ESC, Terminal, UP, ctrl};
 
 const WORKER: &str = r#"
     [[rule]]
@@ -170,6 +170,7 @@ fn several_questions_come_one_after_the_other() {
     assert_eq!((exists("a.txt"), exists("b.txt"), exists("c.txt")), (true, false, true));
 }
 
+/// Letters go to the message that is being typed, whatever they would answer; an arrow key goes to the question.
 #[test]
 fn what_is_being_typed_does_not_answer_a_question() {
     let stage = Stage::new(WORKER);
@@ -177,12 +178,39 @@ fn what_is_being_typed_does_not_answer_a_question() {
     let mut terminal = Terminal::start(&stage);
     terminal.say("create it");
     terminal.types("maybe");
-    terminal.shows("you were typing");
-    terminal.keys("yay 1 2\r");
+    terminal.shows("you are typing");
+    terminal.keys("yay 1 2");
+    terminal.holds("maybeyay 1 2");
+    assert!(!stage.project().join("new.txt").exists());
     terminal.keys(DOWN);
+    terminal.shows("› 1 yes, once");
+    terminal.keys("y");
+    terminal.rests("Finished.");
+    terminal.holds("maybeyay 1 2");
+    assert_eq!(settings(&stage), Value::Null, "nothing was allowed for always");
+}
+
+/// Also where the question came first, or the message before it was just sent.
+#[test]
+fn a_message_can_be_typed_and_queued_while_a_question_is_open() {
+    let stage = Stage::new(WORKER);
+    let mut terminal = Terminal::start(&stage);
+    terminal.say("create it");
+    terminal.shows("yes, once");
+    terminal.keys("please add a title");
+    terminal.holds("please add a title");
+    terminal.keys(ENTER);
+    terminal.shows("queued: please add a title");
+    terminal.keys("and");
+    terminal.holds("and");
+    terminal.paste(" a pasted yes");
+    terminal.holds("and a pasted yes");
+    terminal.keys(UP);
     terminal.shows("› 1 yes, once");
     assert!(!stage.project().join("new.txt").exists());
     terminal.keys("y");
     terminal.rests("Finished.");
-    terminal.holds("maybe");
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(sent.contains("please add a title"), "{sent}");
+    assert_eq!(settings(&stage), Value::Null);
 }

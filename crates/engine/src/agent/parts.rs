@@ -94,7 +94,7 @@ impl Parts {
     /// With what the settings say of rules, mode, directories and limits.
     #[must_use]
     pub fn with_settings(mut self, settings: &Settings) -> Self {
-        self.policy.mode = settings.mode.unwrap_or_default();
+        self.policy.mode = settings.mode.unwrap_or_default().into();
         self.policy.rules = settings.rules.clone();
         self.directories.clone_from(&settings.directories);
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::permission::{Answer, Approver, Question};
+use engine::permission::{Answer, Approver, LiveMode, Question};
 use futures_util::future::{BoxFuture, ready};
 use tools::permission::Mode;
 
@@ -31,7 +31,7 @@ impl Approver for Answers {
 #[tokio::test]
 async fn a_question_is_asked_and_its_answer_holds() {
     let mut stage = Stage::new(WRITER).await;
-    stage.mode = Mode::Default;
+    stage.mode = Mode::Default.into();
     let no = Arc::new(Answers(Answer::Deny { why: "not on a Sunday".into() }, Mutex::default()));
     stage.approver = no.clone();
     let turn = say(&mut stage.agent(None), "write").await;
@@ -43,11 +43,47 @@ async fn a_question_is_asked_and_its_answer_holds() {
     assert!(stage.events.lock().unwrap().iter().any(|event| matches!(event, Event::ToolDenied { .. })));
 }
 
+/// Changes the mode when it is asked, as a person would by a key.
+struct Changes(LiveMode, Mutex<u32>);
+
+impl Approver for Changes {
+    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+        self.0.set(Mode::AcceptEdits);
+        *self.1.lock().unwrap() += 1;
+        Box::pin(ready(Answer::Allow))
+    }
+}
+
+/// TOOL-2: a mode that is changed while a turn runs holds for the next call that is judged.
+#[tokio::test]
+async fn a_changed_mode_holds_for_the_next_call() {
+    let mut stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { missing = "tool_result" }
+        times = 1
+        call = [
+            { tool = "Write", input = { file_path = "{{ project }}/x", content = "y" } },
+            { tool = "Write", input = { file_path = "{{ project }}/z", content = "y" } },
+        ]
+        [[rule]]
+        say = "Done."
+    "#,
+    )
+    .await;
+    let mode = LiveMode::default();
+    let changes = Arc::new(Changes(mode.clone(), Mutex::default()));
+    (stage.mode, stage.approver) = (mode, changes.clone());
+    say(&mut stage.agent(None), "write").await;
+    assert!(stage.project().join("z").exists());
+    assert_eq!(*changes.1.lock().unwrap(), 1, "the second was not asked about");
+}
+
 /// TOOL-2: a yes lets it run.
 #[tokio::test]
 async fn a_yes_lets_it_run() {
     let mut stage = Stage::new(WRITER).await;
-    stage.mode = Mode::Default;
+    stage.mode = Mode::Default.into();
     stage.approver = Arc::new(Answers(Answer::Allow, Mutex::default()));
     say(&mut stage.agent(None), "write").await;
     assert_eq!(std::fs::read_to_string(stage.project().join("x")).unwrap(), "y");

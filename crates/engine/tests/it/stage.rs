@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use engine::agent::{Parts, Turn};
 use engine::knowledge::{Knowledge, Selector};
 use engine::layers::Layers;
-use engine::permission::{Approver, Nobody};
+use engine::permission::{Approver, LiveMode, Nobody};
 use engine::session::Fork;
 use engine::{Agent, Event, Home, Session, World};
 use memory::instructions::Sources;
@@ -23,7 +23,7 @@ pub struct Stage {
     pub simulator: Simulator,
     root: TempDir,
     pub events: Arc<Mutex<Vec<Event>>>,
-    pub mode: Mode,
+    pub mode: LiveMode,
     pub approver: Arc<dyn Approver>,
     pub layers: Layers,
     /// What the clock has been moved by, in seconds.
@@ -42,7 +42,7 @@ impl Stage {
         let simulator = Simulator::start(script, Options::default()).await.unwrap();
         let approver = Arc::new(Nobody);
         let (events, moved, layers) = (Arc::default(), Arc::default(), Layers::default());
-        Self { simulator, root, events, mode: Mode::BypassPermissions, approver, layers, moved }
+        Self { simulator, root, events, mode: Mode::BypassPermissions.into(), approver, layers, moved }
     }
 
     pub fn project(&self) -> PathBuf {
@@ -100,7 +100,7 @@ impl Stage {
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
         let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
         parts.max_tokens = 4_000;
-        parts.policy.mode = self.mode;
+        parts.policy.mode = self.mode.clone();
         parts.approver = self.approver.clone();
         parts.layers = self.layers.clone();
         parts.listener = Arc::new(move |event| events.lock().unwrap().push(event));
