@@ -323,6 +323,9 @@ impl Agent {
         let text = text_of(&said);
         let said = self.bounded(said);
         self.state.turn();
+        if let Some(knowledge) = &mut self.knowledge {
+            knowledge.remember(&self.session);
+        }
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tools::{Access, Output, Scope, Subject, Typed};
 use transcript::Id;
 use transcript::block::Kind;
+use transcript::commit::Act;
 use transcript::line::{Body, Line, Source};
 
 use crate::record;
@@ -183,7 +184,7 @@ impl Wanted {
 }
 
 fn search(messages: &[Message], wanted: &Wanted, session: Option<&str>) -> Vec<String> {
-    let found = messages.iter().rev().filter_map(|message| {
+    let found = messages.iter().rev().filter(|message| message.who != "beside").filter_map(|message| {
         let place = wanted.place_in(message)?;
         let from = message.text.floor_char_boundary(place.saturating_sub(AROUND).min(message.text.len()));
         let around: String = message.text[from..].chars().take(AROUND * 2).collect();
@@ -201,17 +202,17 @@ fn heading(message: &Message, session: Option<&str>) -> String {
 }
 
 fn by_id(messages: &[Message], id: &str, offset: usize) -> Output {
-    let place = |id: &str| {
-        let is = |message: &Message| message.id.as_str() == id || message.calls.iter().any(|call| call == id);
-        messages.iter().position(is)
-    };
-    let ends = |id: &str| messages.iter().rposition(|message| message.calls.iter().any(|call| call == id));
     let (first, last) = id.split_once('…').map_or((id, id), |(first, last)| (first.trim(), last.trim()));
-    let Some((from, to)) = place(first).zip(place(last)) else {
+    let Some((from, to)) = places(messages, first).pop().zip(places(messages, last).pop()) else {
         return Output::failed(format!("there is no message or call {id} in this session; search for words instead"));
     };
-    // A call is shown with its result.
-    let to = ends(last).unwrap_or(to).max(from);
+    let (from, to) = (from.0, to.1.max(from.1));
+    let mut others: Vec<&str> = places(messages, first).iter().map(|(at, _)| messages[*at].id.as_str()).collect();
+    others.pop();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("\n\n[Earlier calls with this id are in the messages {}]", others.join(", ")),
+    };
     let shown: Vec<String> =
         messages[from..=to].iter().map(|message| format!("{}\n{}", heading(message, None), message.text)).collect();
     let all = shown.join("\n\n");
@@ -219,7 +220,22 @@ fn by_id(messages: &[Message], id: &str, offset: usize) -> Output {
     let page: String = rest.chars().take(PAGE).collect();
     let more = rest.chars().count().saturating_sub(PAGE);
     let note = if more > 0 { format!("\n\n[{more} more characters: offset {}]", offset + PAGE) } else { String::new() };
-    Output::done(page + &note, format!("{} messages", to - from + 1))
+    Output::done(page + &note + &others, format!("{} messages", to - from + 1))
+}
+
+/// Where the message of an id stands, or each call of it with its result: a server may have used the id again.
+fn places(messages: &[Message], id: &str) -> Vec<(usize, usize)> {
+    let names = |message: &Message| message.calls.iter().any(|call| call == id);
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        match (places.last_mut(), names(message)) {
+            (Some(last), true) if message.who == "result" => last.1 = at,
+            (_, true) => places.push((at, at)),
+            (_, false) if message.id.as_str() == id => places.push((at, at)),
+            _ => {}
+        }
+    }
+    places
 }
 
 /// The messages of a session file, in order.
@@ -231,7 +247,10 @@ fn read(path: &Path) -> Result<Vec<Message>, String> {
 fn message(line: &Line) -> Option<Message> {
     let (who, blocks) = match &line.body {
         Body::User { blocks, source: Source::Said } => ("user", blocks),
+        Body::User { blocks, source: Source::Summary } => ("summary", blocks),
+        Body::User { blocks, source: Source::Injected } | Body::Attachment { blocks } => ("beside", blocks),
         Body::Assistant { blocks, .. } => ("assistant", blocks),
+        Body::Commit(commit) => return written_down(line, &commit.act),
         _ => return None,
     };
     let mut calls = Vec::new();
@@ -259,6 +278,15 @@ fn message(line: &Line) -> Option<Message> {
     (!text.is_empty()).then_some(Message { id, calls, time: line.time, who, text })
 }
 
+/// What a commit says in the place of what it took out of view.
+fn written_down(line: &Line, act: &Act) -> Option<Message> {
+    let text = match act {
+        Act::Clear { digest: Some(text), .. } | Act::Collapse { summary: text, .. } => text.clone(),
+        _ => return None,
+    };
+    Some(Message { id: line.id.clone()?, calls: Vec::new(), time: line.time, who: "summary", text })
+}
+
 /// The other sessions of the same project, the newest first.
 fn earlier(session: &Path) -> Vec<(String, PathBuf)> {
     let Some(folder) = session.parent() else { return Vec::new() };
@@ -270,4 +298,60 @@ fn earlier(session: &Path) -> Vec<(String, PathBuf)> {
         (path != session && entry.len <= SESSION_BYTES).then_some((name, path))
     });
     sessions.take(SESSIONS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use transcript::commit::{Commit, Extent, Reason, Trigger};
+    use transcript::{Block, Outcome};
+
+    fn messages(bodies: Vec<Body>) -> Vec<Message> {
+        let line = |(at, body)| Line::new(Id::from(format!("line-{at}")), None, Timestamp::UNIX_EPOCH, body);
+        bodies.into_iter().enumerate().map(line).filter_map(|line| message(&line)).collect()
+    }
+
+    fn round(reply: &str, call: &str, result: &str) -> [Body; 2] {
+        let blocks = vec![Block::tool_use(call, "Bash", &json!({"command": "ls"}))];
+        let said = Body::Assistant { id: reply.into(), model: "m".into(), blocks, usage: None, stop: None };
+        let blocks = vec![Block::tool_result(call, &[Block::text(result)], Outcome::Done)];
+        [said, Body::User { blocks, source: Source::Said }]
+    }
+
+    fn commit(act: Act) -> Body {
+        Body::Commit(Commit { act, reason: Reason::default() })
+    }
+
+    /// COMPACT-13: what was cleared is shown as it was; what was written down of it, and summaries, are found by words and
+    /// shown by id.
+    #[test]
+    fn summaries_and_what_was_cleared_are_shown() {
+        let mut bodies: Vec<Body> = round("m1", "toolu_1", "the port is 4711").into();
+        let results = vec!["toolu_1".into()];
+        bodies.push(commit(Act::Clear { results, trigger: Trigger::Auto, digest: Some("A port was found.".into()) }));
+        bodies.push(commit(Act::Compact { extent: Extent::Everything, trigger: Trigger::Auto, pre_tokens: 0 }));
+        bodies.push(Body::User { blocks: vec![Block::text("So far: harbours.")], source: Source::Summary });
+        let messages = messages(bodies);
+        let whole = by_id(&messages, "toolu_1", 0).text();
+        assert!(whole.contains("the port is 4711") && !whole.contains("harbours"), "{whole}");
+        let found = |query: &str| {
+            let wanted = Wanted { words: vec![query.into()], path: None, since: None, until: None };
+            search(&messages, &wanted, None)
+        };
+        assert!(found("harbours")[0].starts_with("line-4 (summary"), "{:?}", found("harbours"));
+        assert!(found("a port was")[0].starts_with("line-2 (summary"));
+        assert!(by_id(&messages, "line-4", 0).text().contains("harbours"));
+    }
+
+    /// COMPACT-13: of calls that a server gave one id the newest is shown, with its own result, and where the others are.
+    #[test]
+    fn a_call_whose_id_was_used_again_is_shown_alone() {
+        let bodies = [round("m1", "f:0", "one"), round("m2", "f:0", "two"), round("m3", "f:1", "three")];
+        let messages = messages(bodies.into_iter().flatten().collect());
+        let shown = by_id(&messages, "f:0", 0).text();
+        assert!(shown.contains("two") && !shown.contains("one") && !shown.contains("three"), "{shown}");
+        assert!(shown.contains("in the messages line-0"), "{shown}");
+        assert!(by_id(&messages, "line-0 … line-1", 0).text().contains("one"));
+    }
 }

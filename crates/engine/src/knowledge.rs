@@ -101,15 +101,26 @@ impl Knowledge {
             asked: None,
             world: session.world().clone(),
         };
-        for beside in session.beside() {
-            knowledge.attached.extend(beside.instructions);
-            if let Some(seen) = beside.memory {
-                let (path, bytes) = (seen.path, seen.bytes);
-                knowledge.state.count(&[Attachment { path, text: String::new(), bytes }]);
-            }
-        }
+        knowledge.remember(session);
         knowledge.warm();
         knowledge
+    }
+
+    /// Reads off the log what the model has seen and still sees: what went with a summary, or was taken back, may come
+    /// again.
+    pub(crate) fn remember(&mut self, session: &Session) {
+        let known = std::mem::take(&mut self.attached);
+        self.state = State::default();
+        for beside in session.beside_in_view() {
+            self.attached.extend(beside.instructions);
+            if let Some(seen) = beside.memory {
+                let (path, bytes) = (seen.path, seen.bytes);
+                self.state.count(&[Attachment { path, text: String::new(), bytes }]);
+            }
+        }
+        if !known.is_subset(&self.attached) {
+            self.instructions.reload(Reason::SessionStart);
+        }
     }
 
     /// Names the folders where agents keep memories of their own: each a directory that is not left, whatever links are

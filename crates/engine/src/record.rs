@@ -29,9 +29,9 @@ pub struct Skipped {
 }
 
 /// How many skipped lines are described; of the rest only the number counts.
-const DESCRIBED: usize = 20;
+pub(crate) const DESCRIBED: usize = 20;
 /// How much of a file shows whose it is.
-const FIRST_BYTES: u64 = 64 << 10;
+pub(crate) const FIRST_BYTES: u64 = 64 << 10;
 /// How much of the rest a thread takes at a time.
 const PART_BYTES: u64 = 2 << 20;
 /// How many threads there are for each processor: while one waits for the disk, another parses.

@@ -10,6 +10,7 @@
 //! The log also says where each going back began. Undoing it returns to that place: the files as they were there, the
 //! conversation as it was there. What was said or changed in between is hidden, and nothing of it is lost.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -119,9 +120,9 @@ impl Session {
         self.note(&serde_json::to_value(kept).unwrap_or_default())
     }
 
-    /// Where one can go back to, newest first.
+    /// Where one can go back to, newest first: everything the user said, behind a summary too, that was not taken back.
     pub fn points(&self) -> Vec<Point> {
-        let visible: Vec<Id> = self.visible_prompts();
+        let said: HashSet<&Id> = self.log().view().said().map(|entry| entry.line()).collect();
         let lines = self.log().lines();
         let mut points: Vec<Point> = Vec::new();
         let mut changed: Vec<PathBuf> = Vec::new();
@@ -129,7 +130,7 @@ impl Session {
             match &line.body {
                 Body::Meta(_) => changed.extend(kept(&line.body).map(|kept| kept.path)),
                 Body::User { blocks, source: Source::Said } => {
-                    let Some(id) = line.id.as_ref().filter(|id| visible.contains(id)) else { continue };
+                    let Some(id) = line.id.as_ref().filter(|id| said.contains(id)) else { continue };
                     let text = blocks.iter().find_map(Block::as_text).unwrap_or_default();
                     changed.sort();
                     changed.dedup();
@@ -139,6 +140,11 @@ impl Session {
             }
         }
         points
+    }
+
+    /// Of these, those that are in view.
+    pub fn points_in_view(&self) -> Vec<Point> {
+        self.points().into_iter().filter(|point| self.log().view().shows(&point.line)).collect()
     }
 
     /// Goes back to before a line.
@@ -224,7 +230,7 @@ impl Session {
     fn hide_from(&mut self, line: &Id, why: &str) -> Result<Option<Id>, Error> {
         let Some(last) = self.log().tip().cloned() else { return Ok(None) };
         let act = Act::Rewind { first: line.clone(), last };
-        let reason = Reason { changes_from: Some(line.clone()), why: Some(why.into()), freed: None };
+        let reason = Reason { why: Some(why.into()), ..Reason::default() };
         self.append(Body::Commit(Commit { act, reason }))?;
         Ok(self.newest_line())
     }
@@ -296,14 +302,6 @@ impl Session {
 
     fn history_folder(&self) -> Result<files::Root, files::Error> {
         files::Root::create(history_of(self.path()))
-    }
-
-    /// Lines of the user that are visible: not behind a cover.
-    fn visible_prompts(&self) -> Vec<Id> {
-        let view = self.log().view();
-        let mut items: Vec<usize> = view.blocks().map(|(item, _, _)| item).collect();
-        items.dedup();
-        items.into_iter().filter_map(|item| view.line_of(item).cloned()).collect()
     }
 }
 

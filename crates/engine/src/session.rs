@@ -1,11 +1,13 @@
 //! A session on disk: its file, held by one writer, and the log it projects to.
 //!
 //! Whatever happens is appended, first to the file and then to the log in memory; what [`Session::append`] returned for
-//! is on the disk. A session that another program wrote last is not appended to: it is copied and continued under an id
-//! of its own.
+//! is on the disk. A session that another program wrote last is not appended to: it is copied ([`copy`]) and continued
+//! under an id of its own.
 //!
 //! What a file says is not what happened here. Lines that come from a file outside the sessions of this project are text:
 //! what they carry beside it (files seen, directories, instructions, a system prompt) counts for nothing.
+
+mod copy;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Context, Kept, Line, Source};
-use transcript::view::{Change, Entry};
+use transcript::view::{Change, Entry, View};
 use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome, Prologue};
 
@@ -154,18 +156,20 @@ impl Session {
                 session.close_open_calls()?;
                 return Ok((session, record.skipped));
             }
+        } else {
+            record::lines(path)?; // what is no session makes none
         }
-        let record = record::read(path)?;
         let mut session = Self::create(home, directory, None, world)?;
-        session.copy(path, &record.log)?;
-        session.take(record.log);
+        let skipped = session.copy(path)?;
+        // Read back, so that what is in memory is what is in the file.
+        session.take(record::read(session.path())?.log);
         session.take_kept(path);
         let from = if ours { From::Here } else { From::Elsewhere };
         let origin = Continued { session: id, file: path.to_owned(), from };
         session.note(&serde_json::to_value(origin).unwrap_or_default())?;
         session.elsewhere = elsewhere(&session.log);
         session.close_open_calls()?;
-        Ok((session, record.skipped))
+        Ok((session, skipped))
     }
 
     fn open_file(path: &Path, id: String, directory: &Path, log: Log, world: World) -> Result<Self, Error> {
@@ -217,6 +221,11 @@ impl Session {
         };
         let id = promised.unwrap_or_else(|| self.world.fresh_id());
         let mut line = Line::new(id, self.log.tip().cloned(), self.world.now(), body);
+        if let Body::Commit(commit) = &mut line.body
+            && may_change_what_was_sent(&commit.act)
+        {
+            commit.reason.changes_from = self.log.first_change(&commit.act);
+        }
         if let Body::Commit(Commit { act: Act::Compact { extent, .. }, .. }) = &line.body {
             // The summary that follows is named before it is there, so that others find what is kept after it.
             let anchor = self.world.fresh_id();
@@ -263,22 +272,45 @@ impl Session {
         &self.world
     }
 
-    /// What the lines of this program carry beside what is said, in order.
+    /// What the lines of this program carry beside what is said, in order; what was taken back is left out.
     pub fn beside(&self) -> impl Iterator<Item = Beside> {
-        self.log.lines().iter().skip(self.elsewhere).filter_map(beside_of)
+        self.beside_where(|view, line| view.item_of(line).is_some())
+    }
+
+    /// What the lines that are in view carry beside what is said.
+    pub fn beside_in_view(&self) -> impl Iterator<Item = Beside> {
+        self.beside_where(|view, line| view.shows(line))
+    }
+
+    fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = Beside> {
+        let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
+        let standing = lines.filter(move |line| line.id.as_ref().is_some_and(|id| stands(self.log.view(), id)));
+        standing.filter_map(beside_of)
     }
 
     /// Keeps a tool's whole result in a file of its own, and says where. The id comes from a model: it names a file, and
     /// nothing but one.
     pub fn keep_result(&self, id: &str, extension: &str, text: &str) -> Result<PathBuf, Error> {
-        let folder = files::Root::create(self.path().with_extension("").join("tool-results"))?;
+        let folder = files::Root::create(self.path().with_extension("").join(copy::RESULTS))?;
         let plain: String =
             id.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' }).collect();
-        let name = format!("{}.{extension}", &plain[..plain.len().min(100)]);
-        match folder.create_new(&name, text.as_bytes(), 0o600) {
-            Ok(()) | Err(files::Error::Exists { .. }) => Ok(folder.path().join(name)),
-            Err(error) => Err(error.into()),
+        let plain = &plain[..plain.len().min(100)];
+        let mut name = format!("{plain}.{extension}");
+        // A server may use an id again: what is there stays, and the new one gets a name of its own.
+        for other in 2.. {
+            match folder.create_new(&name, text.as_bytes(), 0o600) {
+                Ok(()) => break,
+                Err(files::Error::Exists { .. }) => {
+                    let same = |file: files::Snapshot| file.bytes == text.as_bytes();
+                    if folder.read(&name, text.len() as u64).is_ok_and(same) {
+                        break;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+            name = format!("{plain}-{other}.{extension}");
         }
+        Ok(folder.path().join(name))
     }
 
     /// A crash leaves calls without results; the API takes no history with such.
@@ -291,28 +323,11 @@ impl Session {
         }
         Ok(())
     }
+}
 
-    /// Copies another session's lines into this file under this session's name, unknown fields and all. What cannot be
-    /// copied as it is (another agent's format) is written anew.
-    fn copy(&mut self, from: &Path, log: &Log) -> Result<(), Error> {
-        let mut bytes = Vec::new();
-        let mut reader = files::Lines::open(from)?;
-        let mut named = 0;
-        while let Some(line) = reader.next()? {
-            let files::Text::Whole(text) = line.text else { continue };
-            let Ok(serde_json::Value::Object(mut object)) = serde_json::from_slice(text) else { continue };
-            named += usize::from(object.contains_key("uuid"));
-            if object.contains_key("sessionId") {
-                object.insert("sessionId".into(), self.id.clone().into());
-            }
-            bytes.extend_from_slice(serde_json::Value::Object(object).to_string().as_bytes());
-            bytes.push(b'\n');
-        }
-        if named == 0 {
-            bytes = log.lines().iter().flat_map(|line| line.render(&self.context).into_bytes()).collect();
-        }
-        Ok(self.file.append(&bytes)?)
-    }
+/// Whether a commit can change bytes that were sent. What goes to disk, and what is brought back, was not sent yet.
+fn may_change_what_was_sent(act: &Act) -> bool {
+    !matches!(act, Act::Spill { .. } | Act::Restore { .. } | Act::CacheEdit { .. } | Act::ServerEdit { .. })
 }
 
 /// How many lines, from the beginning, came from a file elsewhere: all before the last place that says so.
@@ -404,9 +419,8 @@ impl Session {
             first.line(),
             last.line()
         );
-        let changes_from = Some(first.line().clone());
         let why = Some("the user dropped it".to_owned());
-        let reason = Reason { freed: Some(freed), changes_from, why };
+        let reason = Reason { freed: Some(freed), changes_from: None, why };
         self.append(Body::Commit(Commit { act: Act::Snip { uuids, marker }, reason }))?;
         Ok(count)
     }

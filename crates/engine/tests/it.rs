@@ -8,6 +8,8 @@ mod stage;
 mod asking;
 #[path = "it/compacting.rs"]
 mod compacting;
+#[path = "it/continuing.rs"]
+mod continuing;
 #[path = "it/covering.rs"]
 mod covering;
 #[path = "it/crash.rs"]

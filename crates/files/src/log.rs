@@ -33,6 +33,8 @@ pub struct Log {
     path: PathBuf,
     writer: PathBuf,
     end: End,
+    /// How what was written is forced to the disk; a test looks on.
+    sync: fn(&File) -> std::io::Result<()>,
 }
 
 /// How the file ends.
@@ -70,7 +72,7 @@ impl Log {
         let _ = Root::open(parent).and_then(|root| root.replace(beside(&path), holder.as_bytes(), PRIVATE_FILE));
         File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
         let end = end_of(&file).map_err(failed)?;
-        Ok(Self { file, path, writer, end })
+        Ok(Self { file, path, writer, end, sync: File::sync_data })
     }
 
     /// Where it is, symbolic links followed.
@@ -99,7 +101,7 @@ impl Log {
         self.end = End::Torn;
         self.file
             .write_all(&bytes)
-            .and_then(|()| self.file.sync_data())
+            .and_then(|()| (self.sync)(&self.file))
             .map_err(|error| Error::of(&self.path, error))?;
         self.end = End::Clean;
         Ok(())
@@ -134,5 +136,49 @@ fn held_by(writer: &Path) -> String {
     match crate::named::read(writer, WRITER_TEXT) {
         Ok(snapshot) if !snapshot.bytes.is_empty() => String::from_utf8_lossy(&snapshot.bytes).into_owned(),
         _ => "another process".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    thread_local! {
+        /// How long the file was each time it was forced to the disk.
+        static SYNCED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn watched(file: &File) -> std::io::Result<()> {
+        SYNCED.with_borrow_mut(|synced| synced.push(file.metadata().unwrap().len()));
+        file.sync_data()
+    }
+
+    /// LOG-7: what was appended is forced to the disk each time, whole, before it is acknowledged; killing a process
+    /// would not show it, since the system keeps what it has not written yet.
+    #[test]
+    fn every_append_is_forced_to_the_disk_before_it_returns() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::open(folder.path().join("s.jsonl"), "me").unwrap();
+        log.sync = watched;
+        let mut expected = Vec::new();
+        for line in ["one", "two\n", "three"] {
+            log.append(line.as_bytes()).unwrap();
+            expected.push(expected.last().copied().unwrap_or(0) + line.trim_end().len() as u64 + 1);
+            assert_eq!(SYNCED.with_borrow(Vec::clone), expected);
+        }
+    }
+
+    /// LOG-7: what could not be forced to the disk is not acknowledged, and the next line does not hang on it.
+    #[test]
+    fn what_is_not_on_the_disk_is_not_acknowledged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        let mut log = Log::open(&path, "me").unwrap();
+        log.sync = |_| Err(std::io::Error::other("no disk"));
+        assert!(log.append(b"half").is_err());
+        log.sync = File::sync_data;
+        log.append(b"whole").unwrap();
+        assert_eq!(crate::named::read(&path, 100).unwrap().bytes, b"half\n\nwhole\n");
     }
 }

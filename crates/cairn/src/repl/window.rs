@@ -69,7 +69,7 @@ impl Conversation {
 
     fn choose_message(&mut self, title: &str, what: impl FnOnce(Vec<Id>) -> Choosing) {
         let Some(agent) = &self.agent else { return };
-        let points = agent.session().points();
+        let points = agent.session().points_in_view();
         if points.is_empty() {
             self.hint = Some("nothing was said yet".into());
             return;

@@ -202,3 +202,79 @@ async fn going_back_to_the_beginning_is_no_empty_session() {
     agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
     assert_eq!(visible(&agent), ["create it", "edit it"]);
 }
+
+/// A model that looks into a folder with instructions of its own, and can be asked for a summary.
+const LOOKS: &str = r#"
+    [[rule]]
+    when = { visible = "about to leave the window" }
+    say = "<summary>Notes were read.</summary>"
+    [[rule]]
+    when = { user = "look", missing = "note text" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/sub/note.txt" } }]
+    [[rule]]
+    say = "Done."
+"#;
+
+/// An agent with instructions, a folder with its own, and a memory.
+async fn knowing() -> (Stage, engine::Agent) {
+    let stage = Stage::new(LOOKS).await;
+    std::fs::write(stage.project().join("CLAUDE.md"), "Use tabs.").unwrap();
+    std::fs::create_dir(stage.project().join("sub")).unwrap();
+    std::fs::write(stage.project().join("sub/CLAUDE.md"), "In sub, use spaces.").unwrap();
+    std::fs::write(stage.project().join("sub/note.txt"), "note text\n").unwrap();
+    stage.remember("deploys.md", "Deploys to production need two approvals", "Since March two people sign off.");
+    let agent = stage.knowing_agent(None, false).await;
+    (stage, agent)
+}
+
+fn sent(stage: &Stage) -> String {
+    stage.simulator.requests().pop().unwrap()["messages"].to_string()
+}
+
+/// LOG-14, INSTR-3, RECALL-5: what came with a branch that was taken back comes again when it is needed again: memories
+/// and the instructions of a folder.
+#[tokio::test]
+async fn what_came_with_words_taken_back_comes_again() {
+    let (stage, mut agent) = knowing().await;
+    say(&mut agent, "hello there").await;
+    let question = "look what is needed to deploy to production";
+    say(&mut agent, question).await;
+    for part in ["In sub, use spaces.", "two people sign off"] {
+        assert!(sent(&stage).contains(part), "{part}");
+    }
+    let line = agent.session().points()[0].line.clone();
+    agent.session_mut().rewind(&line, Scope::Conversation).unwrap();
+    say(&mut agent, "thanks for that").await;
+    assert!(!sent(&stage).contains("In sub, use spaces.") && sent(&stage).contains("Use tabs."));
+    say(&mut agent, question).await;
+    for part in ["In sub, use spaces.", "two people sign off"] {
+        assert_eq!(sent(&stage).matches(part).count(), 1, "{part}");
+    }
+}
+
+/// LOG-14, COMPACT-4: instructions that came again behind a compaction are there after going back into what it kept, and
+/// to what it covers.
+#[tokio::test]
+async fn instructions_are_there_wherever_one_goes_back_to() {
+    let (stage, mut agent) = knowing().await;
+    for text in ["one thing", "another thing", "a third thing"] {
+        say(&mut agent, text).await;
+    }
+    let points = agent.session().points();
+    let part = engine::agent::compact::Part::UpTo(points[1].line.clone());
+    agent.compact(None, part, &Default::default()).await.unwrap().unwrap();
+    assert_eq!(agent.session().points().len(), 3, "one can go back to what is covered, too");
+    for (line, there, gone) in
+        [(&points[0].line, "another thing", "a third thing"), (&points[1].line, "Notes were read.", "another thing")]
+    {
+        agent.session_mut().rewind(line, Scope::Conversation).unwrap();
+        say(&mut agent, "and now?").await;
+        let request = sent(&stage);
+        assert!(request.contains("Use tabs.") && request.contains(there), "{request}");
+        assert!(!request.contains(gone), "{request}");
+    }
+    agent.session_mut().rewind(&points[2].line, Scope::Conversation).unwrap();
+    say(&mut agent, "from the start").await;
+    let request = sent(&stage);
+    assert!(request.contains("Use tabs.") && !request.contains("Notes were read.") && !request.contains("one thing"));
+}

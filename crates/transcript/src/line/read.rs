@@ -29,6 +29,7 @@ struct Wire<'a> {
     is_visible_in_transcript_only: Option<bool>,
     is_api_error_message: Option<bool>,
     message: Option<WireMessage<'a>>,
+    attachment: Option<&'a RawValue>,
     rendered: Option<&'a RawValue>,
     rendered_role: Option<&'a RawValue>,
     compact_metadata: Option<CompactMetadata>,
@@ -75,6 +76,7 @@ impl<'a> Wire<'a> {
             "isCompactSummary" => self.is_compact_summary = from_str(value)?,
             "isVisibleInTranscriptOnly" => self.is_visible_in_transcript_only = from_str(value)?,
             "isApiErrorMessage" => self.is_api_error_message = from_str(value)?,
+            "attachment" => self.attachment = from_str(value)?,
             "rendered" => self.rendered = from_str(value)?,
             "renderedRole" => self.rendered_role = from_str(value)?,
             "compactMetadata" => self.compact_metadata = from_str(value)?,
@@ -133,6 +135,16 @@ struct MicrocompactMetadata {
 struct SnipMetadata {
     removed_uuids: Vec<Id>,
 }
+
+/// What an attachment is about.
+#[derive(Deserialize)]
+struct AttachmentKind<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Text<'a>,
+}
+
+/// Attachments of Claude Code about itself, though it shows them beside the user's words.
+const ABOUT_ITSELF: [&str; 1] = ["remote_session_change"];
 
 /// A part of what an attachment was rendered to.
 #[derive(Deserialize)]
@@ -297,7 +309,10 @@ impl Wire<'_> {
         if let Some(message) = message {
             return Body::Attachment { blocks: message.blocks };
         }
-        let beside_user = self.rendered_role.is_some_and(|role| role.get() == "\"user\"");
+        let about_itself = self.attachment.is_some_and(|raw| {
+            from_str::<AttachmentKind<'_>>(raw.get()).is_ok_and(|one| ABOUT_ITSELF.contains(&one.kind.0.as_ref()))
+        });
+        let beside_user = self.rendered_role.is_some_and(|role| role.get() == "\"user\"") && !about_itself;
         let rendered: Option<Vec<Rendered<'_>>> = self.rendered.and_then(|raw| from_str(raw.get()).ok());
         match rendered {
             Some(parts) if beside_user => {

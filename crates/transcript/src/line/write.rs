@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Body, Context, Kept, Line, Source, VERSION_PREFIX};
+use super::{Body, Context, Kept, Line, Source, VERSION_PREFIX, Writer};
 use crate::commit::{Act, CallName, Commit, Reason, Trigger};
+
+/// The version of lines that another program wrote in a form of its own.
+const IMPORTED: &str = "imported";
 
 impl Line {
     /// The line as it stands in the file, newline included.
@@ -14,7 +17,10 @@ impl Line {
             "userType": "external",
             "cwd": context.cwd,
             "sessionId": context.session,
-            "version": format!("{VERSION_PREFIX}{}", env!("CARGO_PKG_VERSION")),
+            "version": match self.writer {
+                Writer::Cairn => format!("{VERSION_PREFIX}{}", env!("CARGO_PKG_VERSION")),
+                Writer::Other => IMPORTED.to_owned(),
+            },
             "gitBranch": context.branch,
         });
         self.body.fill(&mut out);

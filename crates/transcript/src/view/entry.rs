@@ -80,9 +80,14 @@ impl View {
         self.items.is_empty()
     }
 
-    /// The item a line belongs to.
+    /// The item a line belongs to; none where that was taken back.
     pub fn item_of(&self, line: &Id) -> Option<usize> {
-        self.item_of_line.get(line).copied()
+        self.item_of_line.get(line).copied().filter(|&item| !self.is_item_behind(item, &[Cover::Rewind]))
+    }
+
+    /// Whether what a line says is in view, as it was said or as a commit rewrote it.
+    pub fn shows(&self, line: &Id) -> bool {
+        self.item_of_line.get(line).is_some_and(|&item| self.items[item].owner.is_none())
     }
 }
 

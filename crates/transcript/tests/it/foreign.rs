@@ -50,7 +50,9 @@ fn attachments_of_claude_code_are_read_as_they_were_rendered() {
                "renderedRole": "system", "rendered": [{"content": "skills of another program"}]}),
         json!({"type": "attachment", "uuid": "4", "parentUuid": "3", "attachment": {"type": "session_context"}}),
         json!({"type": "attachment", "uuid": "5", "parentUuid": "4", "attachment": {"type": "odd"}, "rendered": 7, "renderedRole": []}),
-        json!({"type": "user", "uuid": "6", "parentUuid": "5", "message": {"role": "user", "content": "well?"}}),
+        json!({"type": "attachment", "uuid": "s", "parentUuid": "5", "attachment": {"type": "remote_session_change"},
+               "renderedRole": "user", "rendered": [{"content": "the session moved to another machine"}]}),
+        json!({"type": "user", "uuid": "6", "parentUuid": "s", "message": {"role": "user", "content": "well?"}}),
     ];
     let log = load(&lines.map(|line| line.to_string()).join("\n"));
     let texts: Vec<String> = log.view().blocks().filter_map(|(_, _, block)| block.as_text()).collect();
