@@ -4,6 +4,7 @@
 //! of earlier sessions of the project. It finds messages by words, by the files they touched and by time, and shows any
 //! message as it was. It reads the file each time, so it knows of everything that was written, and keeps nothing.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
@@ -11,10 +12,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tools::{Access, Output, Scope, Subject, Typed};
-use transcript::Id;
 use transcript::block::Kind;
 use transcript::commit::Act;
 use transcript::line::{Body, Line, Source};
+use transcript::{Block, Id};
 
 use crate::record;
 
@@ -184,7 +185,10 @@ impl Wanted {
 }
 
 fn search(messages: &[Message], wanted: &Wanted, session: Option<&str>) -> Vec<String> {
-    let found = messages.iter().rev().filter(|message| message.who != "beside").filter_map(|message| {
+    // What was said comes before what was written of it later.
+    let of = |who: fn(&str) -> bool| messages.iter().rev().filter(move |message| who(message.who));
+    let all = of(|who| !["summary", "beside"].contains(&who)).chain(of(|who| who == "summary"));
+    let found = all.filter_map(|message| {
         let place = wanted.place_in(message)?;
         let from = message.text.floor_char_boundary(place.saturating_sub(AROUND).min(message.text.len()));
         let around: String = message.text[from..].chars().take(AROUND * 2).collect();
@@ -241,7 +245,24 @@ fn places(messages: &[Message], id: &str) -> Vec<(usize, usize)> {
 /// The messages of a session file, in order.
 fn read(path: &Path) -> Result<Vec<Message>, String> {
     let (lines, _) = record::lines(path).map_err(|error| error.to_string())?;
-    Ok(lines.iter().filter_map(message).collect())
+    let mut messages: Vec<Message> = lines.iter().filter_map(message).collect();
+    // What was looked up here before is only said once.
+    let called = |line: &Line| match &line.body {
+        Body::Assistant { blocks, .. } => blocks.iter().filter_map(own_call).collect(),
+        _ => Vec::new(),
+    };
+    let own: HashSet<String> = lines.iter().flat_map(called).collect();
+    let is_own = |message: &&mut Message| message.who == "result" && message.calls.iter().all(|id| own.contains(id));
+    messages.iter_mut().filter(is_own).for_each(|message| message.who = "beside");
+    Ok(messages)
+}
+
+/// The id of a call of this tool.
+fn own_call(block: &Block) -> Option<String> {
+    match block.kind() {
+        Kind::ToolUse { id, name } if **name == *History::NAME => Some(id.to_string()),
+        _ => None,
+    }
 }
 
 fn message(line: &Line) -> Option<Message> {
@@ -259,6 +280,7 @@ fn message(line: &Line) -> Option<Message> {
     for block in blocks {
         match block.kind() {
             Kind::Text => texts.extend(block.as_text()),
+            Kind::ToolUse { .. } if own_call(block).is_some() => {}
             Kind::ToolUse { id, name } => {
                 calls.push(id.to_string());
                 texts.push(format!("{name} {}", block.input().unwrap_or_default()));
@@ -304,8 +326,8 @@ fn earlier(session: &Path) -> Vec<(String, PathBuf)> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use transcript::Outcome;
     use transcript::commit::{Commit, Extent, Reason, Trigger};
-    use transcript::{Block, Outcome};
 
     fn messages(bodies: Vec<Body>) -> Vec<Message> {
         let line = |(at, body)| Line::new(Id::from(format!("line-{at}")), None, Timestamp::UNIX_EPOCH, body);

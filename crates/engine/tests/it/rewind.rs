@@ -237,16 +237,20 @@ fn sent(stage: &Stage) -> String {
 async fn what_came_with_words_taken_back_comes_again() {
     let (stage, mut agent) = knowing().await;
     say(&mut agent, "hello there").await;
-    let question = "look what is needed to deploy to production";
-    say(&mut agent, question).await;
+    let questions = ["what is needed to deploy to production?", "look at the note"];
+    for question in questions {
+        say(&mut agent, question).await;
+    }
     for part in ["In sub, use spaces.", "two people sign off"] {
         assert!(sent(&stage).contains(part), "{part}");
     }
-    let line = agent.session().points()[0].line.clone();
+    let line = agent.session().points()[1].line.clone();
     agent.session_mut().rewind(&line, Scope::Conversation).unwrap();
     say(&mut agent, "thanks for that").await;
     assert!(!sent(&stage).contains("In sub, use spaces.") && sent(&stage).contains("Use tabs."));
-    say(&mut agent, question).await;
+    for question in questions {
+        say(&mut agent, question).await;
+    }
     for part in ["In sub, use spaces.", "two people sign off"] {
         assert_eq!(sent(&stage).matches(part).count(), 1, "{part}");
     }
