@@ -26,6 +26,7 @@ use serde::Deserialize;
 use crate::jobs::NotStarted;
 use crate::process::{self, End, Ended, exit_code};
 use crate::run::CANCELLED;
+use crate::sandbox::{self, Confinement, Leaves, Strength};
 use crate::scope::Scope;
 use crate::tool::{Access, Limit, Output, Subject, Typed};
 
@@ -41,6 +42,9 @@ const LONGEST: Duration = Duration::from_secs(600);
 
 /// The longest path a shell may report as its directory.
 const PATH_LENGTH: u64 = 64 * 1024;
+
+/// What is `/tmp` in a sandbox, beside what else the session keeps.
+const TEMPORARY: &str = "tmp";
 
 /// What is said of a command that left processes behind.
 pub(crate) const OTHERS_STOPPED: &str = "processes that were still running in the background were stopped";
@@ -68,6 +72,9 @@ pub struct BashInput {
     /// Whether to return an id at once and let it run on, for TaskOutput to look at and TaskStop to stop.
     #[serde(default)]
     pub run_in_background: Option<bool>,
+    /// Whether to run it outside of the sandbox, where commands run in one and this one cannot. The user is asked.
+    #[serde(default, rename = "dangerouslyDisableSandbox")]
+    pub dangerously_disable_sandbox: Option<bool>,
 }
 
 /// Runs commands.
@@ -101,23 +108,27 @@ impl Typed for Bash {
 async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     let mut notes = Vec::new();
     let directory = existing_directory(scope, &mut notes);
-    let report = match report_file(scope) {
-        Ok(report) => report,
-        Err(error) => return Output::failed(format!("The command could not be started: {error}.")),
+    let prepared = confinement(input, scope).and_then(|confinement| {
+        let report = Report::new(scope, confinement.as_ref())?;
+        Ok((confinement, report))
+    });
+    let (confinement, report) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return not_started(&error),
     };
     let timeout = limit(input).unwrap_or(TIMEOUT).min(LONGEST);
-    let script = format!("{}\n{}", reporting(&report), input.command);
-    let process = match process::start(&script, &directory, scope.guard()) {
+    let script = format!("{}\n{}", report.trap(), input.command);
+    let process = match process::start(&script, &directory, scope.guard(), confinement.as_ref()) {
         Ok(process) => process,
         Err(trouble) => return Output::failed(trouble.to_string()),
     };
     let mut printed = Capture::default();
     let ended = process.watch(timeout, scope.cancel(), |bytes| printed.push(bytes)).await;
-    if let Some(directory) = reported(&report) {
+    if let Some(directory) = report.read() {
         scope.set_directory(directory);
     }
     match ended {
-        Ok(ended) => output(ended, &printed.text(), timeout, notes),
+        Ok(ended) => output(ended, &printed.text(), timeout, confinement.as_ref(), notes),
         Err(trouble) => Output::failed(trouble.to_string()),
     }
 }
@@ -125,7 +136,11 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
 fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
     let mut notes = Vec::new();
     let directory = existing_directory(scope, &mut notes);
-    match scope.jobs().start(&input.command, &directory, limit(input), scope.guard()) {
+    let confinement = match confinement(input, scope) {
+        Ok(confinement) => confinement,
+        Err(error) => return not_started(&error),
+    };
+    match scope.jobs().start(&input.command, &directory, limit(input), scope.guard(), confinement.as_ref()) {
         Ok(id) => {
             let text = format!(
                 "Running in the background as {id}. TaskOutput shows what it prints, TaskStop stops it; it does not \
@@ -140,6 +155,23 @@ fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
         )),
         Err(NotStarted::Trouble(trouble)) => Output::failed(trouble.to_string()),
     }
+}
+
+fn not_started(error: &files::Error) -> Output {
+    Output::failed(format!("The command could not be started: {error}."))
+}
+
+/// How the command is confined, if it is. What the session keeps can be read, and part of it is the temporary folder.
+fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, files::Error> {
+    let leaves = if input.dangerously_disable_sandbox == Some(true) { Leaves::Yes } else { Leaves::No };
+    let Some(sandbox) = scope.sandbox() else { return Ok(None) };
+    let Some(confinement) = sandbox.confinement(&input.command, leaves) else { return Ok(None) };
+    let mut confinement = confinement.clone();
+    let temporary = scope.temporary().join(TEMPORARY);
+    files::create_directory(&temporary)?;
+    confinement.readable.push(scope.temporary().to_owned());
+    confinement.temporary = Some(temporary);
+    Ok(Some(confinement))
 }
 
 /// How long the call lets the command run, if it says so.
@@ -159,32 +191,54 @@ fn existing_directory(scope: &Scope, notes: &mut Vec<String>) -> PathBuf {
     project
 }
 
-/// A name for the file in which the shell leaves its directory.
-fn report_file(scope: &Scope) -> Result<PathBuf, files::Error> {
-    files::create_directory(scope.temporary())?;
-    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    Ok(scope.temporary().join(format!("directory-{}-{serial}", std::process::id())))
+/// The file in which a shell leaves its directory.
+struct Report {
+    /// Where it is.
+    file: PathBuf,
+    /// Where it is to the shell.
+    seen: PathBuf,
 }
 
-/// The line that makes the shell report its directory when it ends.
-fn reporting(report: &Path) -> String {
-    let report = quoted(&report.to_string_lossy());
-    format!("trap {} EXIT", quoted(&format!("pwd -P 2>/dev/null >| {report}")))
+impl Report {
+    fn new(scope: &Scope, confinement: Option<&Confinement>) -> Result<Self, files::Error> {
+        files::create_directory(scope.temporary())?;
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".directory-{}-{serial}", std::process::id());
+        let temporary = confinement.and_then(|confinement| confinement.temporary.as_deref());
+        let file = temporary.unwrap_or(scope.temporary()).join(&name);
+        let seen = match confinement {
+            Some(confinement) if confinement.strength == Strength::Namespaces => Path::new("/tmp").join(&name),
+            _ => file.clone(),
+        };
+        Ok(Self { file, seen })
+    }
+
+    /// The line that makes the shell report its directory when it ends.
+    fn trap(&self) -> String {
+        let report = quoted(&self.seen.to_string_lossy());
+        format!("trap {} EXIT", quoted(&format!("pwd -P 2>/dev/null >| {report}")))
+    }
+
+    /// The directory the shell was in at its end. A shell that was killed, or that became another program, reports none.
+    fn read(&self) -> Option<PathBuf> {
+        let bytes = files::read(&self.file, PATH_LENGTH).ok()?.bytes;
+        let _ = files::remove(&self.file);
+        let path = PathBuf::from(OsStr::from_bytes(bytes.strip_suffix(b"\n")?));
+        (path.is_absolute() && path.is_dir()).then_some(path)
+    }
 }
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The directory the shell was in at its end. A shell that was killed, or that became another program, reports none.
-fn reported(report: &Path) -> Option<PathBuf> {
-    let bytes = files::read(report, PATH_LENGTH).ok()?.bytes;
-    let _ = files::remove(report);
-    let path = PathBuf::from(OsStr::from_bytes(bytes.strip_suffix(b"\n")?));
-    (path.is_absolute() && path.is_dir()).then_some(path)
-}
-
-fn output(ended: Ended, printed: &str, timeout: Duration, mut notes: Vec<String>) -> Output {
+fn output(
+    ended: Ended,
+    printed: &str,
+    timeout: Duration,
+    confinement: Option<&Confinement>,
+    mut notes: Vec<String>,
+) -> Output {
     let printed = printed.trim_end_matches('\n');
     // A shell that outlives its command for a moment tells of our own signal.
     let printed = match ended.end {
@@ -199,6 +253,9 @@ fn output(ended: Ended, printed: &str, timeout: Duration, mut notes: Vec<String>
         End::TimedOut => Some(format!("Timed out after {} ms and was stopped", timeout.as_millis())),
         End::Cancelled => Some(CANCELLED.to_owned()),
     };
+    if failure.is_some() {
+        notes.extend(confinement.and_then(|confinement| sandbox::note(confinement, printed)));
+    }
     let text = match &failure {
         Some(failure) if printed.is_empty() => failure.clone(),
         Some(failure) => format!("{failure}\n{printed}"),
@@ -206,13 +263,14 @@ fn output(ended: Ended, printed: &str, timeout: Duration, mut notes: Vec<String>
         None => printed.to_owned(),
     };
     let text = with_notes(text, &notes);
-    match failure {
+    let output = match failure {
         Some(_) => Output::failed(text),
         None => {
             let summary = text.trim_end().lines().next_back().unwrap_or_default().to_owned();
             Output::done(text, summary)
         }
-    }
+    };
+    Output { made: ended.made, ..output }
 }
 
 fn with_notes(mut text: String, notes: &[String]) -> String {

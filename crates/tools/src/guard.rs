@@ -12,9 +12,31 @@
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
+mod caller;
+#[cfg(target_os = "linux")]
+mod environment;
+#[cfg(target_os = "linux")]
+mod inside;
+#[cfg(target_os = "linux")]
+mod layers;
+#[cfg(target_os = "linux")]
+mod lock;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod outside;
+#[cfg(target_os = "linux")]
+mod pinned;
+#[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod view;
+#[cfg(target_os = "linux")]
+mod watch;
 
 /// The first argument that makes our binary a guard.
 pub const ARGUMENT: &str = "__guard";

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::process::{self, End, Ended, Trouble, exit_code};
+use crate::sandbox::Confinement;
 
 mod unread;
 
@@ -146,6 +147,7 @@ impl Jobs {
         directory: &Path,
         limit: Option<Duration>,
         guard: Option<&Path>,
+        confinement: Option<&Confinement>,
     ) -> Result<String, NotStarted> {
         let mut known = self.known();
         known.forget();
@@ -153,7 +155,7 @@ impl Jobs {
         if running.len() >= RUNNING {
             return Err(NotStarted::TooMany { running });
         }
-        let process = process::start(command, directory, guard).map_err(NotStarted::Trouble)?;
+        let process = process::start(command, directory, guard, confinement).map_err(NotStarted::Trouble)?;
         known.started += 1;
         let id = format!("bash_{}", known.started);
         let unread = Arc::new(Mutex::new(Unread::default()));
@@ -164,8 +166,11 @@ impl Jobs {
         let task = tokio::spawn(async move {
             let limit = limit.unwrap_or(Duration::MAX);
             let ended = process.watch(limit, &stop, |bytes| lock(&unread).push(bytes)).await;
-            if let Err(trouble) = &ended {
-                lock(&unread).push(trouble.to_string().as_bytes());
+            match &ended {
+                Ok(ended) => ended.made.iter().for_each(|path| {
+                    lock(&unread).push(format!("[it made {}, which is a guarded path]\n", path.display()).as_bytes());
+                }),
+                Err(trouble) => lock(&unread).push(trouble.to_string().as_bytes()),
             }
             told.send_replace(Status::of(ended));
         });

@@ -9,6 +9,7 @@
 //! - [`Scope`] is where tools run: directories, what was read so far, and how to stop.
 //! - [`Jobs`] are the commands that run in the background of a scope.
 //! - [`guard`] is the program below which commands run.
+//! - [`sandbox`] is what they may be confined to.
 //! - [`run_all`] runs the calls of one reply: read-only ones at the same time, the others one by one in order.
 //!
 //! The disk is reached through the files crate alone; the network, the clock and the environment not at all.
@@ -25,6 +26,7 @@ pub mod permission;
 mod process;
 mod read;
 mod run;
+pub mod sandbox;
 mod scope;
 mod show;
 mod task_output;

@@ -1,15 +1,34 @@
 //! What we and a guard tell one another, a line each: what to run, and how it ended.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
+
+use crate::sandbox::{Confinement, paths};
 
 /// The byte that asks a guard to end what it runs. Closing the socket ends it at once.
 pub(crate) const END: u8 = b'e';
 
 /// What a guard is to run, in its own directory and environment.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
+    /// How it is confined, if it is.
+    pub(crate) confinement: Option<Confinement>,
+    /// On which side of the confinement the guard is.
+    pub(crate) side: Side,
+}
+
+/// A confined command has two guards: one outside that sees to its end, and one inside that confines itself first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Side {
+    Outside,
+    Inside {
+        /// What was found in the working directories that is guarded.
+        #[serde(with = "paths")]
+        guarded: Vec<PathBuf>,
+    },
 }
 
 /// How it went.
@@ -28,5 +47,8 @@ pub(crate) enum Report {
         status: i32,
         /// Whether it had left others behind, which were stopped.
         others: bool,
+        /// Guarded paths that were not there before, or not the same.
+        #[serde(with = "paths")]
+        made: Vec<PathBuf>,
     },
 }

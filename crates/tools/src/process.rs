@@ -9,7 +9,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard;
-use crate::order::Order;
+use crate::order::{Order, Side};
+use crate::sandbox::Confinement;
 
 mod group;
 mod guarded;
@@ -79,13 +80,23 @@ pub(crate) enum Trouble {
     Lost(#[from] io::Error),
 }
 
+impl Trouble {
+    /// What it was, without what it was for.
+    pub(crate) fn why(&self) -> String {
+        let (Self::NotStarted(error) | Self::Lost(error)) = self;
+        error.to_string()
+    }
+}
+
 /// A shell that has ended, and all it started with it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Ended {
     /// How.
     pub(crate) end: End,
     /// Whether it had left processes in the background, which were stopped.
     pub(crate) stopped_others: bool,
+    /// Guarded paths that it made, where it was confined.
+    pub(crate) made: Vec<PathBuf>,
 }
 
 /// How a shell ended.
@@ -104,25 +115,40 @@ pub(crate) fn exit_code(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
 
-/// Starts a script in `directory`, below a guard if there is one.
-pub(crate) fn start(script: &str, directory: &Path, guard: Option<&Path>) -> Result<Process, Trouble> {
+/// Starts a script in `directory`, below a guard if there is one, and confined if it is to be.
+pub(crate) fn start(
+    script: &str,
+    directory: &Path,
+    guard: Option<&Path>,
+    confinement: Option<&Confinement>,
+) -> Result<Process, Trouble> {
     if script.contains('\0') {
         // A guard would find this out too, but a job is started before it could say so.
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
     let started = match guard.filter(|_| cfg!(target_os = "linux")) {
-        Some(guard) => start_guarded(script, directory, guard),
+        Some(guard) => start_guarded(script, directory, guard, confinement),
+        None if confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
         None => start_alone(script, directory),
     };
     started.map_err(Trouble::NotStarted)
 }
 
-fn start_guarded(script: &str, directory: &Path, guard: &Path) -> io::Result<Process> {
+fn start_guarded(
+    script: &str,
+    directory: &Path,
+    guard: &Path,
+    confinement: Option<&Confinement>,
+) -> io::Result<Process> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
     let (child, receiver) = spawn(command, directory)?;
-    let order = Order { command: vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()] };
+    let order = Order {
+        command: vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()],
+        confinement: confinement.cloned(),
+        side: Side::Outside,
+    };
     Ok(Process { hold: Hold::Guard(Guarded::new(child, ours, order)), receiver })
 }
 

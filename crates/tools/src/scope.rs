@@ -13,6 +13,7 @@ use files::Stamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::jobs::Jobs;
+use crate::sandbox::Sandbox;
 use crate::tool::Subject;
 
 /// Says whether a file may be shown, by how it is named and where it leads. Given by the engine, from the deny rules.
@@ -41,13 +42,14 @@ struct Places {
 struct Memory {
     directory: PathBuf,
     seen: HashMap<PathBuf, Stamp>,
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 impl Scope {
     /// A scope in `project`, with a directory for temporary files of this session. Both paths are absolute.
     pub fn new(project: impl AsRef<Path>, temporary: impl AsRef<Path>) -> Self {
         let project = real(project.as_ref());
-        let memory = Memory { directory: project.clone(), seen: HashMap::new() };
+        let memory = Memory { directory: project.clone(), seen: HashMap::new(), sandbox: None };
         let temporary = temporary.as_ref().to_owned();
         Self {
             places: Arc::new(Places { project, extra: Vec::new(), temporary, home: None, guard: None, readable: None }),
@@ -141,6 +143,16 @@ impl Scope {
     /// The program that is a guard.
     pub(crate) fn guard(&self) -> Option<&Path> {
         self.places.guard.as_deref()
+    }
+
+    /// The sandbox that commands run in, if they do.
+    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
+        self.memory().sandbox.clone()
+    }
+
+    /// Lets commands run in a sandbox from now on, or in none.
+    pub fn set_sandbox(&self, sandbox: Option<Arc<Sandbox>>) {
+        self.memory().sandbox = sandbox;
     }
 
     /// The project's directory.

@@ -158,6 +158,8 @@ pub struct Output {
     pub summary: String,
     /// The file it changed.
     pub changed: Option<PathBuf>,
+    /// The guarded paths that a command made in a sandbox: whoever runs it says what becomes of them.
+    pub made: Vec<PathBuf>,
 }
 
 impl Output {
@@ -168,7 +170,7 @@ impl Output {
 
     /// It worked, with content that is more than text.
     pub fn of(content: Vec<Block>, summary: impl Into<String>) -> Self {
-        Self { content, outcome: Outcome::Done, summary: summary.into(), changed: None }
+        Self { content, outcome: Outcome::Done, summary: summary.into(), changed: None, made: Vec::new() }
     }
 
     /// It failed, and this is why. The first line is the summary.
@@ -179,6 +181,7 @@ impl Output {
             outcome: Outcome::Failed,
             summary: why.lines().next().unwrap_or_default().to_owned(),
             changed: None,
+            made: Vec::new(),
         }
     }
 

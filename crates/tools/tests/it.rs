@@ -15,6 +15,7 @@ mod it {
     mod place;
     mod read;
     mod run;
+    mod sandbox;
     mod search;
     mod trick;
     mod write;

@@ -57,6 +57,11 @@ impl Tree {
 
     /// Sends a signal to all.
     pub(super) fn signal(&self, signal: Signal) {
+        if Pid::this().as_raw() == 1 {
+            // The first of a namespace: everybody else in it is below.
+            let _ = signal::kill(Pid::from_raw(-1), signal);
+            return;
+        }
         match descendants(Pid::this().as_raw()) {
             Some(all) => {
                 for process in all {

@@ -49,7 +49,7 @@ pub(super) async fn watch<P: FnMut(&[u8])>(
     // Killed if it had not ended by itself, so this is short; it leaves no zombie.
     child.wait().await?;
     group.release();
-    Ok(Ended { end, stopped_others })
+    Ok(Ended { end, stopped_others, made: Vec::new() })
 }
 
 /// A process group that is killed with us.

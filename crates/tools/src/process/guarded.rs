@@ -73,9 +73,9 @@ impl Guarded {
             Report::NotStarted { error, code } => {
                 Err(Trouble::NotStarted(code.map_or_else(|| io::Error::other(error), io::Error::from_raw_os_error)))
             }
-            Report::Ended { status, others } => {
+            Report::Ended { status, others, made } => {
                 let end = stopped.unwrap_or(End::Exited(ExitStatus::from_raw(status)));
-                Ok(Ended { end, stopped_others: others && stopped.is_none() })
+                Ok(Ended { end, stopped_others: others && stopped.is_none(), made })
             }
         }
     }

@@ -1,0 +1,97 @@
+//! Whoever started the guard, and what it says.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::order::{END, Order, Report};
+
+/// Whoever started us: a socket, and the signals that speak for it.
+pub(super) struct Caller {
+    socket: BufReader<UnixStream>,
+    signals: SignalFd,
+    word: Word,
+}
+
+/// What the caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Word {
+    /// That the command runs.
+    None,
+    /// That it ends.
+    End,
+    /// Nothing any more: it is gone, and so shall all be.
+    Gone,
+}
+
+impl Caller {
+    pub(super) fn on_standard_input() -> io::Result<Self> {
+        let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let mut mask = SigSet::empty();
+        for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+            mask.add(signal);
+        }
+        mask.thread_block()?;
+        let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        Ok(Self { socket: BufReader::new(socket), signals, word: Word::None })
+    }
+
+    /// What it wants by now.
+    pub(super) fn word(&self) -> Word {
+        self.word
+    }
+
+    pub(super) fn order(&mut self) -> io::Result<Order> {
+        let mut line = Vec::new();
+        self.socket.read_until(b'\n', &mut line)?;
+        if !self.socket.buffer().is_empty() {
+            self.word = Word::End;
+        }
+        serde_json::from_slice(&line).map_err(io::Error::other)
+    }
+
+    /// Waits for a word of the caller or a sign of a child, no longer than `limit`.
+    pub(super) fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        let limit = limit.map_or(Ok(PollTimeout::NONE), PollTimeout::try_from).unwrap_or(PollTimeout::MAX);
+        let socket = self.socket.get_ref();
+        let mut both = [
+            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            // A caller that is gone is readable for ever.
+            PollFd::new(socket.as_fd(), if self.word == Word::Gone { PollFlags::empty() } else { PollFlags::POLLIN }),
+        ];
+        // Without the last millisecond, which rounding takes away, this would turn in circles.
+        let limit = if limit == PollTimeout::ZERO { PollTimeout::from(1_u8) } else { limit };
+        match poll(&mut both, limit) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let spoke = self.word != Word::Gone && both[1].any().unwrap_or(false);
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            if signal.ssi_signo != Signal::SIGCHLD as u32 {
+                self.word = self.word.max(Word::End);
+            }
+        }
+        if spoke {
+            let mut byte = [0];
+            let word = match self.socket.get_mut().read(&mut byte) {
+                Ok(1) if byte[0] == END => Word::End,
+                _ => Word::Gone,
+            };
+            self.word = self.word.max(word);
+        }
+        Ok(())
+    }
+
+    /// Tells how it ended. Nobody may be there to hear it.
+    pub(super) fn report(&mut self, report: &Report) {
+        if let Ok(mut line) = serde_json::to_vec(report) {
+            line.push(b'\n');
+            let _ = self.socket.get_mut().write_all(&line);
+        }
+    }
+}

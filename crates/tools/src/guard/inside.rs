@@ -1,0 +1,51 @@
+//! The guard inside of a confinement: it gives up what it can do, for good, and then runs the command.
+//!
+//! It is as confined as the command, so that nothing is gained by tampering with it. As the first process of its
+//! namespace it cannot be killed from inside, and everybody in there ends with it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use nix::unistd::chdir;
+
+use super::namespaces::failed;
+use super::{lock, view};
+use crate::sandbox::{Confinement, Strength};
+
+/// Confines this process.
+pub(super) fn confine(confinement: &Confinement, guarded: &[PathBuf]) -> io::Result<()> {
+    // If the one outside is killed, so are we.
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    let directory = working_directory()?;
+    let confinement = with_programs(confinement);
+    if confinement.strength == Strength::Namespaces {
+        unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("no mount namespace", error))?;
+        view::enter(&confinement, guarded)?;
+    }
+    lock::landlock(&confinement)?;
+    lock::drop_capabilities()?;
+    lock::filter(&confinement)?;
+    // Nobody looks into us, not even those who are as we are.
+    nix::sys::prctl::set_dumpable(false)?;
+    chdir(&directory).map_err(|error| failed(&format!("{} in the sandbox", directory.display()), error))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a guard is told where to run by where it is started")]
+fn working_directory() -> io::Result<PathBuf> {
+    std::env::current_dir()
+}
+
+/// With the folders in which the shell looks for programs, where they are hidden; a home itself is none.
+#[expect(clippy::disallowed_methods, reason = "the command's environment is our own")]
+fn with_programs(confinement: &Confinement) -> Confinement {
+    let mut confinement = confinement.clone();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let homes: Vec<PathBuf> = confinement.hidden.iter().filter_map(|home| home.canonicalize().ok()).collect();
+    let hidden = |folder: &Path| {
+        folder.starts_with("/run") || homes.iter().any(|home| folder.starts_with(home) && !home.starts_with(folder))
+    };
+    confinement.readable.extend(std::env::split_paths(&path).filter(|folder| hidden(folder)));
+    confinement
+}

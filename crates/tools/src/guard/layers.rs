@@ -1,0 +1,99 @@
+//! What a confined command sees at which path, as a list: what is put over a read-only tree, and in which order.
+
+use std::path::{Path, PathBuf};
+
+use super::pinned::resolved;
+use crate::sandbox::{Confinement, Network};
+
+/// Where sockets of the system lie.
+const RUN: [&str; 2] = ["/run", "/var/run"];
+
+/// Where others than the session leave things.
+const SCRATCH: &str = "/var/tmp";
+
+/// The temporary folder.
+const TEMPORARY: &str = "/tmp";
+
+/// What only root could read, and root can.
+const SECRETS: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/sudoers.d"];
+
+/// How names of hosts are resolved, which may be written below `/run`.
+const RESOLVER: &str = "/etc/resolv.conf";
+
+/// What is at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Layer {
+    /// Nothing.
+    Hidden,
+    /// Nothing yet, and it may be written to.
+    Empty,
+    /// What is there outside, not to be changed.
+    ReadOnly,
+    /// What is at this path outside, to be changed.
+    Writable(PathBuf),
+    /// A link to what is shown elsewhere.
+    Link(PathBuf),
+}
+
+impl Layer {
+    /// What is shown at a place, if anything of what is outside is.
+    pub(super) fn source<'a>(&'a self, place: &'a Path) -> Option<&'a Path> {
+        match self {
+            Self::ReadOnly => Some(place),
+            Self::Writable(source) => Some(source),
+            Self::Hidden | Self::Empty | Self::Link(_) => None,
+        }
+    }
+}
+
+/// The layers, each at a path without links, deeper ones later. Of those at the same place the last one counts.
+pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(PathBuf, Layer)> {
+    let mut layers: Vec<(PathBuf, Layer)> = Vec::new();
+    let writable = &confinement.writable;
+    let real = |path: &Path| resolved(path, writable);
+    let mut put = |path: &Path, layer: Layer| layers.extend(real(path).map(|path| (path, layer)));
+    RUN.iter().chain(&SECRETS).for_each(|path| put(Path::new(path), Layer::Hidden));
+    put(Path::new(SCRATCH), Layer::Empty);
+    let temporary = confinement.temporary.as_deref().and_then(real);
+    put(Path::new(TEMPORARY), temporary.map_or(Layer::Empty, Layer::Writable));
+    confinement.hidden.iter().for_each(|path| put(path, Layer::Hidden));
+    // What lies in a working directory is seen without being named.
+    let readable =
+        confinement.readable.iter().filter(|path| !writable.iter().any(|directory| path.starts_with(directory)));
+    let mut links = Vec::new();
+    for path in readable {
+        put(path, Layer::ReadOnly);
+        if let (Ok(target), Some(place)) = (path.read_link(), place_of(path)) {
+            links.push((place, Layer::Link(target)));
+        }
+    }
+    if confinement.network == Network::All {
+        put(Path::new(RESOLVER), Layer::ReadOnly);
+    }
+    for path in writable {
+        if real(path).as_ref() == Some(path) {
+            put(path, Layer::Writable(path.clone()));
+        }
+    }
+    guarded.iter().chain(&confinement.read_only).for_each(|path| put(path, Layer::ReadOnly));
+    layers.extend(links);
+    layers.sort_by_key(|(path, _)| path.components().count());
+    needed(layers)
+}
+
+/// Without what is hidden in what is hidden.
+fn needed(layers: Vec<(PathBuf, Layer)>) -> Vec<(PathBuf, Layer)> {
+    let mut needed: Vec<(PathBuf, Layer)> = Vec::new();
+    for (path, layer) in layers {
+        let around = needed.iter().rev().find(|(around, _)| path.starts_with(around)).map(|(_, layer)| layer);
+        if layer != Layer::Hidden || around != Some(&Layer::Hidden) {
+            needed.push((path, layer));
+        }
+    }
+    needed
+}
+
+/// Where an entry itself lies, though it be a link.
+fn place_of(path: &Path) -> Option<PathBuf> {
+    Some(resolved(path.parent()?, &[])?.join(path.file_name()?))
+}

@@ -1,0 +1,172 @@
+//! What a process gives up for good: Landlock, capabilities, and calls of the system.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use caps::{CapSet, Capability};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetStatus, Scope, path_beneath_rules,
+};
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+
+use crate::sandbox::{Confinement, Network, Sockets, Strength};
+
+/// The newest Landlock that is known here. What an older kernel does not know is left out.
+const NEWEST: ABI = ABI::V8;
+
+/// Where a view has something of its own. Without one, these are everybody's.
+const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts"];
+
+/// What every command may write to.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx"];
+
+/// `TIOCSTI` and `TIOCLINUX`.
+const TYPING: [u64; 2] = [0x5412, 0x541c];
+
+/// The bit that marks calls of the x32 flavour, which the filter has to name apart.
+#[cfg(target_arch = "x86_64")]
+const FLAVOURS: [i64; 2] = [0, 0x4000_0000];
+#[cfg(not(target_arch = "x86_64"))]
+const FLAVOURS: [i64; 1] = [0];
+
+/// Restricts what is read and written by path, and who is signalled. In a view of its own this is the second lock: it also
+/// keeps everybody from mounting. Without namespaces it is the first one, and has to be had.
+pub(super) fn landlock(confinement: &Confinement) -> io::Result<()> {
+    let alone = confinement.strength == Strength::Landlock;
+    let restricted = restrict(confinement, alone).map_err(|error| io::Error::other(format!("Landlock: {error}")))?;
+    if alone && restricted == RulesetStatus::NotEnforced {
+        return Err(io::Error::other("Landlock: this kernel has none"));
+    }
+    Ok(())
+}
+
+fn restrict(confinement: &Confinement, alone: bool) -> Result<RulesetStatus, landlock::RulesetError> {
+    let read = AccessFs::from_read(NEWEST);
+    let mut handled = AccessFs::from_all(NEWEST);
+    if sockets(confinement) == Sockets::None {
+        handled |= AccessFs::ResolveUnix;
+    }
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(handled)?;
+    ruleset = match confinement.network {
+        Network::Loopback => ruleset.scope(Scope::from_all(NEWEST))?,
+        Network::All => ruleset.scope(Scope::Signal)?,
+    };
+    if alone && confinement.network == Network::Loopback {
+        // It knows ports and no addresses, so not even a loopback is left.
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    let readable = if alone { not_hidden(&confinement.hidden) } else { vec![PathBuf::from("/")] };
+    let readable = readable.iter().chain(&confinement.readable);
+    let temporary: Vec<PathBuf> = if alone {
+        confinement.temporary.iter().cloned().collect()
+    } else {
+        TEMPORARY.iter().map(PathBuf::from).collect()
+    };
+    let writable: Vec<PathBuf> = confinement.writable.iter().cloned().chain(temporary).collect();
+    let device: BitFlags<AccessFs> = AccessFs::from_file(NEWEST);
+    let status = ruleset
+        .create()?
+        .add_rules(path_beneath_rules(readable, read))?
+        .add_rules(path_beneath_rules(writable, AccessFs::from_all(NEWEST)))?
+        .add_rules(path_beneath_rules(DEVICES, device))?
+        .restrict_self()?;
+    Ok(status.ruleset)
+}
+
+/// Everything outside of what is hidden, as few directories as possible. Landlock can only allow.
+fn not_hidden(hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let hidden: Vec<PathBuf> = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let mut allowed = Vec::new();
+    let mut looking = vec![PathBuf::from("/")];
+    while let Some(path) = looking.pop() {
+        if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+            continue;
+        }
+        if hidden.iter().any(|hidden| hidden.starts_with(&path)) {
+            let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            // What a link leads to is allowed or not by itself.
+            looking.extend(entries.map(|entry| entry.path()).filter(|path| !path.is_symlink()));
+        } else {
+            allowed.push(path);
+        }
+    }
+    allowed
+}
+
+/// Gives up every capability, also those that a program could bring.
+pub(super) fn drop_capabilities() -> io::Result<()> {
+    let failed = |error: caps::errors::CapsError| io::Error::other(format!("capabilities: {error}"));
+    // Who has none may not limit them either.
+    let bounding = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(failed)?;
+    let sets = [CapSet::Ambient, CapSet::Bounding, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted];
+    for set in sets.into_iter().filter(|set| bounding || !matches!(set, CapSet::Bounding)) {
+        caps::clear(None, set).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Refuses calls through which a command could reach outside past everything else.
+pub(super) fn filter(confinement: &Confinement) -> io::Result<()> {
+    nix::sys::prctl::set_no_new_privs()?;
+    let program = program(confinement).map_err(|error| io::Error::other(format!("a filter of calls: {error}")))?;
+    seccompiler::apply_filter(&program).map_err(|error| io::Error::other(format!("a filter of calls: {error}")))
+}
+
+fn program(confinement: &Confinement) -> Result<BpfProgram, seccompiler::BackendError> {
+    let always = || Ok(vec![]);
+    let mut calls: Vec<(i64, Result<Vec<SeccompRule>, seccompiler::BackendError>)> = vec![
+        // It opens sockets past this filter.
+        (libc::SYS_io_uring_setup, always()),
+        // Keys of the user that no namespace holds back.
+        (libc::SYS_keyctl, always()),
+        (libc::SYS_add_key, always()),
+        (libc::SYS_request_key, always()),
+        // Programs for the kernel.
+        (libc::SYS_bpf, always()),
+        (libc::SYS_userfaultfd, always()),
+        // Typing into somebody's terminal.
+        (libc::SYS_ioctl, one_of(1, &TYPING)),
+    ];
+    if confinement.network == Network::Loopback {
+        let mut families = vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+        if sockets(confinement) == Sockets::All {
+            families.push(libc::AF_UNIX);
+        }
+        // What is not of the network namespace is not held back by it: machines (vsock), devices, paths.
+        calls.push((libc::SYS_socket, none_of(0, &families)));
+        calls.push((libc::SYS_socketpair, none_of(0, &[libc::AF_UNIX])));
+    }
+    let mut rules = BTreeMap::new();
+    for (call, conditions) in calls {
+        let conditions = conditions?;
+        for flavour in FLAVOURS {
+            rules.insert(call | flavour, conditions.clone());
+        }
+    }
+    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    SeccompFilter::new(rules, SeccompAction::Allow, refused, std::env::consts::ARCH.try_into()?)?.try_into()
+}
+
+fn sockets(confinement: &Confinement) -> Sockets {
+    if confinement.network == Network::All { Sockets::All } else { confinement.sockets }
+}
+
+/// A call whose argument is none of these.
+fn none_of(argument: u8, values: &[libc::c_int]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let unlike = values.iter().map(|value| condition(argument, SeccompCmpOp::Ne, i64::from(*value).cast_unsigned()));
+    Ok(vec![SeccompRule::new(unlike.collect::<Result<_, _>>()?)?])
+}
+
+/// A call whose argument is one of these.
+fn one_of(argument: u8, values: &[u64]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    values.iter().map(|value| SeccompRule::new(vec![condition(argument, SeccompCmpOp::Eq, *value)?])).collect()
+}
+
+fn condition(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value)
+}

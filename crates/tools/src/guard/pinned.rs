@@ -1,0 +1,121 @@
+//! Paths that cannot be bent while they are used.
+//!
+//! A command that still runs in the background may put a link where a directory was, at any moment. So a path is looked
+//! up once, without following a link, and from then on its descriptor stands for it.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat};
+
+/// The most links that are followed.
+const LINKS: usize = 40;
+
+/// A path without links. None where it does not exist, or where a link on the way lies in one of these directories: who
+/// may write there says where it leads.
+pub(super) fn resolved(path: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> {
+    let mut left = parts(path);
+    let mut real = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            real.pop();
+            continue;
+        }
+        let next = real.join(&part);
+        if !next.symlink_metadata().ok()?.is_symlink() {
+            real = next;
+            continue;
+        }
+        links += 1;
+        if links > LINKS || untrusted.iter().any(|directory| next.starts_with(directory)) {
+            return None;
+        }
+        let target = next.read_link().ok()?;
+        if target.is_absolute() {
+            real = PathBuf::from("/");
+        }
+        left.extend(parts(&target));
+    }
+    Some(real)
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &Path) -> Vec<std::ffi::OsString> {
+    let named = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().rev().filter_map(named).collect()
+}
+
+/// What is at a path, from now on.
+pub(super) struct Pinned(OwnedFd);
+
+impl Pinned {
+    /// What is at an absolute path on which no link is.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self(openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
+    }
+
+    /// What is below it, without following a link.
+    pub(super) fn below(&self, relative: &Path) -> io::Result<Self> {
+        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+        Ok(Self(openat2(&self.0, relative, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?))
+    }
+
+    /// A path for it that always leads there.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    /// Whether it is a directory.
+    pub(super) fn is_directory(&self) -> io::Result<bool> {
+        Ok(rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&self.0)?.st_mode).is_dir())
+    }
+
+    /// A directory below it, made where it is missing.
+    pub(super) fn directory(&self, relative: &Path) -> io::Result<Self> {
+        let mut here = self.below(Path::new(""))?;
+        for part in relative.components() {
+            let name = Path::new(part.as_os_str());
+            here = match here.below(name) {
+                Ok(next) => next,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    mkdirat(&here.0, name, Mode::from_raw_mode(0o755))?;
+                    here.below(name)?
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(here)
+    }
+
+    /// A file below it, made where it is missing.
+    pub(super) fn file(&self, relative: &Path) -> io::Result<Self> {
+        let (parent, name) = self.parent(relative)?;
+        if parent.below(Path::new(name)).is_err() {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            openat(&parent.0, name, flags, Mode::from_raw_mode(0o600))?;
+        }
+        parent.below(Path::new(name))
+    }
+
+    /// A link below it, made where nothing is.
+    pub(super) fn link(&self, relative: &Path, target: &Path) -> io::Result<()> {
+        let (parent, name) = self.parent(relative)?;
+        match symlinkat(target, &parent.0, name) {
+            Err(rustix::io::Errno::EXIST) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn parent<'a>(&self, relative: &'a Path) -> io::Result<(Self, &'a OsStr)> {
+        let name = relative.file_name().ok_or_else(|| io::Error::other("a path without a name"))?;
+        Ok((self.directory(relative.parent().unwrap_or(Path::new("")))?, name))
+    }
+}

@@ -1,0 +1,199 @@
+//! The files as a confined command sees them.
+//!
+//! A second view of the whole tree is made, all of it read-only. What is hidden is covered by something empty, and what
+//! may be seen or changed is put back over it, each at its own path. Then the view becomes the root, and the tree as it
+//! was is let go. Nobody in a namespace below this one can take a part of it off again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::unistd::{chdir, pivot_root};
+
+use super::layers::{Layer, layers};
+use super::mounts::Mounts;
+use super::namespaces::{failed, write};
+use super::pinned::Pinned;
+use crate::sandbox::Confinement;
+
+/// Where the view may be put together: any directory that holds nothing of what is put into it.
+const STAGES: [&str; 8] = ["/mnt", "/media", "/srv", "/opt", "/boot", "/var", "/usr", "/etc"];
+
+/// What every command may use of the devices.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Where programs find what they have open.
+const OPEN: [(&str, &str); 5] = [
+    ("dev/fd", "/proc/self/fd"),
+    ("dev/stdin", "/proc/self/fd/0"),
+    ("dev/stdout", "/proc/self/fd/1"),
+    ("dev/stderr", "/proc/self/fd/2"),
+    ("dev/ptmx", "pts/ptmx"),
+];
+
+/// No setuid programs and no devices, wherever it is.
+const TAME: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
+
+/// And not to be changed.
+const READ_ONLY: MsFlags = TAME.union(MsFlags::MS_RDONLY);
+
+/// Makes the view and enters it.
+pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Result<()> {
+    let nothing: Option<&str> = None;
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)
+        .map_err(|error| failed("mounts of its own", error))?;
+    let layers = layers(confinement, guarded);
+    let view = View::of_everything(&stage(&layers)?)?;
+    for (path, layer) in &layers {
+        view.put(path, layer).map_err(|error| failed(&path.display().to_string(), error))?;
+    }
+    view.close(&layers)?;
+    view.devices().map_err(|error| failed("/dev", error))?;
+    view.processes().map_err(|error| failed("a /proc of its own", error))?;
+    chdir(&view.at)?;
+    pivot_root(".", ".").map_err(|error| failed("a root of its own", error))?;
+    umount2(".", MntFlags::MNT_DETACH).map_err(|error| failed("the root as it was", error))?;
+    chdir("/")?;
+    Ok(())
+}
+
+/// A directory that none of what is put into the view lies in.
+fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
+    let free = |stage: &&&str| {
+        let holds =
+            |(place, layer): &(PathBuf, Layer)| layer.source(place).is_some_and(|source| source.starts_with(stage));
+        Path::new(stage).canonicalize().is_ok_and(|real| real == Path::new(stage)) && !layers.iter().any(holds)
+    };
+    STAGES.iter().find(free).map(PathBuf::from).ok_or_else(|| io::Error::other("no place to put the view together"))
+}
+
+struct View {
+    at: PathBuf,
+    root: Pinned,
+    /// What is mounted outside of the view.
+    outside: Mounts,
+}
+
+impl View {
+    /// All that there is, read-only.
+    fn of_everything(stage: &Path) -> io::Result<Self> {
+        let outside = Mounts::read()?;
+        bind(Path::new("/"), stage)?;
+        let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside };
+        view.limit_all(Path::new("/"), READ_ONLY)?;
+        Ok(view)
+    }
+
+    fn put(&self, path: &Path, layer: &Layer) -> io::Result<()> {
+        let place = below_root(path);
+        if place.as_os_str().is_empty() {
+            return Err(io::Error::other("the whole tree cannot be a working directory of a sandbox"));
+        }
+        match layer {
+            Layer::Hidden if path.is_dir() => {
+                memory(&self.root.directory(place)?.path(), "mode=0755", MsFlags::MS_NOEXEC)
+            }
+            Layer::Hidden => {
+                // A device on a file system without devices: it cannot even be opened.
+                bind(Path::new("/dev/null"), &self.root.file(place)?.path())?;
+                self.limit(path, self.outside.limits(Path::new("/dev")) | READ_ONLY)
+            }
+            Layer::Empty => memory(&self.root.directory(place)?.path(), "mode=1777", MsFlags::empty()),
+            Layer::Link(target) => self.root.link(place, target),
+            Layer::ReadOnly => self.put_back(path, path, READ_ONLY),
+            Layer::Writable(source) => self.put_back(source, path, TAME),
+        }
+    }
+
+    /// Shows what is outside at a place of the view.
+    fn put_back(&self, source: &Path, path: &Path, limits: MsFlags) -> io::Result<()> {
+        let pinned = Pinned::at(source)?;
+        let place = below_root(path);
+        let place = if pinned.is_directory()? { self.root.directory(place)? } else { self.root.file(place)? };
+        bind(&pinned.path(), &place.path())?;
+        self.limit(path, self.outside.limits(source) | limits)?;
+        if self.outside.below(source).next().is_some() { self.limit_all(path, limits) } else { Ok(()) }
+    }
+
+    /// Makes what was covered read-only, once everything is in it that is to be seen there.
+    fn close(&self, layers: &[(PathBuf, Layer)]) -> io::Result<()> {
+        for (index, (path, layer)) in layers.iter().enumerate() {
+            let shown = |(later, layer): &(PathBuf, Layer)| later == path && *layer != Layer::Hidden;
+            if *layer == Layer::Hidden && path.is_dir() && !layers[index + 1..].iter().any(shown) {
+                self.limit(path, READ_ONLY | MsFlags::MS_NOEXEC)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the limits of what is mounted at a path.
+    fn limit(&self, path: &Path, limits: MsFlags) -> io::Result<()> {
+        let nothing: Option<&str> = None;
+        let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | limits;
+        let pinned = self.root.below(below_root(path))?;
+        mount(nothing, &pinned.path(), nothing, flags, nothing)
+            .map_err(|error| failed(&path.display().to_string(), error))
+    }
+
+    /// Sets limits at a path and on everything that is mounted below it.
+    fn limit_all(&self, path: &Path, limits: MsFlags) -> io::Result<()> {
+        let (mounts, place) = (Mounts::read()?, self.at.join(below_root(path)));
+        self.limit(path, mounts.limits(&place) | limits)?;
+        for (below, has) in mounts.below(&place) {
+            let inside = below.strip_prefix(&self.at).unwrap_or(below);
+            // What we cannot get at, a command cannot either.
+            if self.root.below(inside).is_ok() {
+                self.limit(&Path::new("/").join(inside), has | limits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A `/dev` with nothing in it that is anybody's.
+    fn devices(&self) -> io::Result<()> {
+        let limits = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+        memory(&self.root.directory(Path::new("dev"))?.path(), "mode=0755", limits)?;
+        // The devices below are mounts of their own, and this one may have been made without any.
+        self.limit(Path::new("/dev"), limits)?;
+        for name in DEVICES {
+            let device = Path::new("/dev").join(name);
+            if device.exists() {
+                bind(&device, &self.root.file(below_root(&device))?.path())?;
+            }
+        }
+        for (name, target) in OPEN {
+            self.root.link(Path::new(name), Path::new(target))?;
+        }
+        let terminals = self.root.directory(Path::new("dev/pts"))?;
+        let options = "newinstance,ptmxmode=0666,mode=620";
+        // Without it there are no terminals, which few commands want.
+        let _ = mount(Some("devpts"), &terminals.path(), Some("devpts"), limits, Some(options));
+        memory(&self.root.directory(Path::new("dev/shm"))?.path(), "mode=1777", MsFlags::empty())?;
+        self.limit(Path::new("/dev"), limits | MsFlags::MS_RDONLY)
+    }
+
+    /// A `/proc` of the processes in here. Before it is read-only, further user namespaces are forbidden through it: they
+    /// would hold, but nobody needs what the kernel lets people do in them.
+    fn processes(&self) -> io::Result<()> {
+        let limits = TAME | MsFlags::MS_NOEXEC;
+        let nothing: Option<&str> = None;
+        mount(Some("proc"), &self.root.below(Path::new("proc"))?.path(), Some("proc"), limits, nothing)?;
+        write(&format!("{}/proc/sys/user/max_user_namespaces", self.at.display()), "0")?;
+        self.limit(Path::new("/proc"), limits | MsFlags::MS_RDONLY)
+    }
+}
+
+fn below_root(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+fn bind(source: &Path, place: &Path) -> io::Result<()> {
+    let nothing: Option<&str> = None;
+    // With all that is mounted below: parts cannot be had, or they would show what they cover.
+    mount(Some(source), place, nothing, MsFlags::MS_BIND | MsFlags::MS_REC, nothing).map_err(io::Error::from)
+}
+
+/// Memory as a directory.
+fn memory(place: &Path, options: &str, limits: MsFlags) -> io::Result<()> {
+    mount(Some("tmpfs"), place, Some("tmpfs"), TAME | limits, Some(options)).map_err(io::Error::from)
+}

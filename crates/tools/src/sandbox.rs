@@ -1,0 +1,195 @@
+//! A sandbox for commands: what they can see, change and reach, whatever they are.
+//!
+//! Everything is read-only but the working directories and a temporary folder of the session. Of the home directory only
+//! working directories, folders with tools and what is named are there at all. There is a loopback and no other network,
+//! and no way to a process or a socket outside. Guarded paths inside of working directories cannot be changed where they
+//! exist, and are told about where they were made.
+//!
+//! A [`Confinement`] says it; the [guard](crate::guard) makes it so, before it runs a command, with namespaces, Landlock and
+//! a filter of system calls. What the system refuses is found out by trying ([`Standing::find_out`]), and said. Nothing
+//! here decides whether a command may run.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::permission::{Confined, Rule, Rules, Verdict};
+use crate::tool::Subject;
+
+mod folders;
+mod notes;
+pub(crate) mod paths;
+mod standing;
+
+pub use folders::tool_folders;
+pub(crate) use notes::note;
+pub use standing::Standing;
+
+/// Where people's homes are, besides the one that is known.
+const HOMES: [&str; 2] = ["/home", "/root"];
+
+/// What a command can see, change and reach. Paths are absolute; those that do not exist are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// What it may change.
+    #[serde(with = "paths")]
+    pub writable: Vec<PathBuf>,
+    /// What it may not change all the same, besides guarded paths.
+    #[serde(with = "paths")]
+    pub read_only: Vec<PathBuf>,
+    /// What it does not see. The deeper path counts, here and below.
+    #[serde(with = "paths")]
+    pub hidden: Vec<PathBuf>,
+    /// What it sees of what is hidden.
+    #[serde(with = "paths")]
+    pub readable: Vec<PathBuf>,
+    /// What is `/tmp` to it; without one, memory that ends with it.
+    #[serde(with = "paths::maybe")]
+    pub temporary: Option<PathBuf>,
+    /// What it can reach.
+    pub network: Network,
+    /// Which sockets it may open besides.
+    pub sockets: Sockets,
+    /// Variables that are kept from it, besides those that look like secrets.
+    pub variables: Vec<String>,
+    /// By what it is held.
+    pub strength: Strength,
+}
+
+/// What a command can reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// A loopback of its own.
+    #[default]
+    Loopback,
+    /// All that we reach.
+    All,
+}
+
+/// Which sockets with a path a command may open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sockets {
+    /// None: whoever listens on one is outside.
+    #[default]
+    None,
+    /// All that it sees.
+    All,
+}
+
+/// By what a command is held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Strength {
+    /// Namespaces, Landlock and a filter of system calls.
+    #[default]
+    Namespaces,
+    /// Landlock and the filter: no view of its own, no network of its own.
+    Landlock,
+}
+
+impl Confinement {
+    /// For commands that work in `directories`: of the homes, nothing but these and the tools in `home` is seen.
+    pub fn working_in(directories: impl IntoIterator<Item = PathBuf>, home: Option<&Path>) -> Self {
+        Self {
+            writable: directories.into_iter().collect(),
+            hidden: HOMES.iter().map(PathBuf::from).chain(home.map(Path::to_owned)).collect(),
+            readable: home.map(tool_folders).unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// For an agent that may read and write what it was given, and nothing else of what is the user's.
+    pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>) -> Self {
+        Self { readable, ..Self::working_in(writable, None) }
+    }
+
+    /// Why this keeps less than a sandbox should, whatever the system can do.
+    fn weakness(&self) -> Option<String> {
+        let covers = |directory: &&PathBuf| self.hidden.iter().any(|home| home.starts_with(directory));
+        let directory = self.writable.iter().find(covers)?;
+        Some(format!("{} is a working directory, and all of the home is in it", directory.display()))
+    }
+}
+
+/// The sandbox of a session: which commands run in it, and how well it holds.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    confinement: Confinement,
+    standing: Standing,
+    outside: Rules,
+    unasked: bool,
+    leaving: bool,
+}
+
+impl Sandbox {
+    /// Commands run in it as the system allows.
+    pub fn new(mut confinement: Confinement, standing: Standing) -> Self {
+        confinement.strength = standing.strength();
+        // Links count as they are now. One that is made later, in a directory that a command may write to, does not.
+        for path in confinement.writable.iter_mut().chain(&mut confinement.read_only) {
+            *path = files::real(&*path).unwrap_or_else(|_| path.clone());
+        }
+        Self { confinement, standing, outside: Rules::default(), unasked: true, leaving: true }
+    }
+
+    /// Commands that these rules cover run outside of it.
+    #[must_use]
+    pub fn with_outside(mut self, allow: Vec<Rule>) -> Self {
+        self.outside = Rules { allow, ..Rules::default() };
+        self
+    }
+
+    /// Commands in it are asked about like others.
+    #[must_use]
+    pub fn asked(mut self) -> Self {
+        self.unasked = false;
+        self
+    }
+
+    /// No command runs outside because it asks to.
+    #[must_use]
+    pub fn closed(mut self) -> Self {
+        self.leaving = false;
+        self
+    }
+
+    /// How well it holds.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// How a command is confined, `leaves` being its own wish to run outside.
+    pub(crate) fn confinement(&self, command: &str, leaves: Leaves) -> Option<&Confinement> {
+        let subject = Subject::Command(command.to_owned());
+        let outside =
+            (leaves == Leaves::Yes && self.leaving) || self.outside.decide("Bash", &subject) == Verdict::Allow;
+        (!outside && self.standing.confined() != Confined::No).then_some(&self.confinement)
+    }
+
+    /// How far a command is kept from doing harm, as permissions are decided by it.
+    pub fn confined(&self, command: &str, leaves: Leaves) -> Confined {
+        match self.confinement(command, leaves) {
+            None => Confined::No,
+            Some(confinement) if self.unasked && confinement.weakness().is_none() => self.standing.confined(),
+            Some(_) => Confined::Partly,
+        }
+    }
+
+    /// What holds and what does not, for people.
+    pub fn describe(&self) -> String {
+        let mut text = self.standing.describe();
+        if let Some(weakness) = self.confinement.weakness() {
+            text.push_str(&format!("Weaker here: {weakness}. Commands are asked about.\n"));
+        }
+        text
+    }
+}
+
+/// Whether a command asks to run outside of the sandbox.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Leaves {
+    /// It does not.
+    #[default]
+    No,
+    /// It does.
+    Yes,
+}

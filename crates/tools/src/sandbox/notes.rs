@@ -1,0 +1,62 @@
+//! What the model is told when a sandbox may be why a command failed.
+
+use std::path::Path;
+
+use super::{Confinement, Network, Sockets, Strength};
+
+/// What programs say when they may not change a file.
+const WRITES: [&str; 6] =
+    ["read-only file system", "erofs", "permission denied", "eacces", "device or resource busy", "cross-device link"];
+
+/// What they say when there is no network.
+const NETWORK: [&str; 9] = [
+    "network is unreachable",
+    "enetunreach",
+    "could not resolve",
+    "couldn't resolve",
+    "name resolution",
+    "eai_again",
+    "enotfound",
+    "no address associated",
+    "failed to lookup address",
+];
+
+/// What they say when a call of the system is refused.
+const CALLS: [&str; 2] = ["operation not permitted", "eperm"];
+
+/// What they say when something is not there.
+const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
+
+/// A word on the sandbox, where what a failed command printed looks as if it had run into it.
+pub(crate) fn note(confinement: &Confinement, printed: &str) -> Option<String> {
+    let printed = printed.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| printed.contains(word));
+    let mut limits = Vec::new();
+    if says(&WRITES) {
+        let places: Vec<_> = confinement.writable.iter().map(|path| path.display().to_string()).collect();
+        limits.push(format!(
+            "it could write only below {} and /tmp, and not to .git, .claude and other guarded paths there (so git cannot commit in it)",
+            places.join(", ")
+        ));
+    }
+    if says(&NETWORK) && confinement.network == Network::Loopback {
+        limits.push("it had no network but a loopback of its own".to_owned());
+    }
+    if says(&CALLS) && confinement.sockets == Sockets::None && confinement.network == Network::Loopback {
+        limits.push("it could open no socket with a path, reach no process outside and change no owner".to_owned());
+    }
+    let hidden = |home: &Path| printed.contains(&home.display().to_string().to_lowercase());
+    if says(&MISSING)
+        && confinement.strength == Strength::Namespaces
+        && confinement.hidden.iter().any(|home| hidden(home))
+    {
+        limits.push("of the home directory it saw only working directories and folders with tools".to_owned());
+    }
+    if limits.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "this ran in a sandbox: {}. If it has to, it can run outside with dangerouslyDisableSandbox, and the user is asked",
+        limits.join("; ")
+    ))
+}

@@ -1,0 +1,108 @@
+//! How well the sandbox holds on this system, found out by trying it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Confinement, Strength};
+use crate::permission::Confined;
+use crate::process::{self, End};
+
+/// How long a trial may take. It takes a few milliseconds.
+const TRIAL: Duration = Duration::from_secs(10);
+
+/// How well the sandbox holds here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Every promise holds.
+    Wholly,
+    /// Only Landlock and the filter of system calls could be had.
+    Partly {
+        /// Why there is no more.
+        why: String,
+    },
+    /// There is none.
+    No {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Standing {
+    /// Runs a command that does nothing, confined as well as can be.
+    pub async fn find_out(guard: Option<&Path>) -> Self {
+        let Some(guard) = guard.filter(|_| cfg!(target_os = "linux")) else {
+            return Self::No { why: "there is no guard program to make it".to_owned() };
+        };
+        match tried(guard, Strength::Namespaces).await {
+            Ok(()) => Self::Wholly,
+            Err(why) => match tried(guard, Strength::Landlock).await {
+                Ok(()) => Self::Partly { why },
+                Err(more) => Self::No { why: format!("{why}; {more}") },
+            },
+        }
+    }
+
+    pub(super) fn strength(&self) -> Strength {
+        match self {
+            Self::Wholly => Strength::Namespaces,
+            Self::Partly { .. } | Self::No { .. } => Strength::Landlock,
+        }
+    }
+
+    /// How far commands are confined in it.
+    pub fn confined(&self) -> Confined {
+        match self {
+            Self::Wholly => Confined::Wholly,
+            Self::Partly { .. } => Confined::Partly,
+            Self::No { .. } => Confined::No,
+        }
+    }
+
+    /// What holds and what does not, a line each.
+    pub(super) fn describe(&self) -> String {
+        let (head, lines): (String, &[(&str, &str)]) = match self {
+            Self::Wholly => ("It holds: commands run in it unasked.".to_owned(), &WHOLLY),
+            Self::Partly { why } => {
+                (format!("It holds only in part, so commands are asked about. No namespaces: {why}."), &PARTLY)
+            }
+            Self::No { why } => {
+                (format!("There is none here: {why}. Commands run without one, and are asked about."), &[])
+            }
+        };
+        lines.iter().fold(format!("{head}\n"), |text, (mark, line)| text + "  " + mark + " " + line + "\n")
+    }
+}
+
+const WHOLLY: [(&str, &str); 6] = [
+    ("+", "files: read-only but the working directories and a /tmp of the session's own"),
+    ("+", "guarded paths (.git, .claude, …): read-only; new ones are told about"),
+    ("+", "home: only working directories, folders with tools and what settings name"),
+    ("+", "network: a loopback of its own, unless settings allow all of it"),
+    ("+", "sockets: none with a path or a name, unless settings allow them"),
+    ("+", "processes: none outside is seen, signalled or traced"),
+];
+
+const PARTLY: [(&str, &str); 8] = [
+    ("+", "files: written only in the working directories and a folder of the session (TMPDIR, not /tmp)"),
+    ("+", "home: only working directories, folders with tools and what settings name are read"),
+    ("+", "sockets with a path: none is opened"),
+    ("-", "chmod, chown and times of files elsewhere: as far as the user may"),
+    ("-", "guarded paths in working directories can be written"),
+    ("-", "network: TCP is shut from Linux 6.7 on, UDP is open"),
+    ("-", "processes: all are seen; from Linux 6.12 on none outside is signalled"),
+    ("-", "names of files that are hidden can be found out"),
+];
+
+async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
+    let confinement = Confinement { strength, ..Confinement::working_in([], None) };
+    let trial =
+        process::start("true", Path::new("/"), Some(guard), Some(&confinement)).map_err(|trouble| trouble.to_string());
+    let ended = trial?.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
+    match ended.end {
+        End::Exited(status) if status.success() => Ok(()),
+        End::Exited(status) => Err(format!("a trial ended with {status}")),
+        End::TimedOut | End::Cancelled => Err("a trial did not end".to_owned()),
+    }
+}

@@ -1,0 +1,520 @@
+//! The sandbox, on the kernel that is there.
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+use tools::sandbox::{Confinement, Network, Sandbox, Sockets, Standing};
+
+use super::place::{Place, guard, is_running, marked};
+
+/// A place whose commands run in a sandbox, with a home beside the project.
+pub(crate) struct Confined {
+    pub(crate) place: Place,
+    pub(crate) home: PathBuf,
+}
+
+impl Confined {
+    pub(crate) async fn new() -> Option<Self> {
+        Self::with(|confinement| confinement).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(Confinement) -> Confinement) -> Option<Self> {
+        let standing = Standing::find_out(Some(&guard())).await;
+        if standing != Standing::Wholly {
+            eprintln!("skipped: no sandbox here: {standing:?}");
+            return None;
+        }
+        let place = Place::new();
+        let home = place.root.parent().unwrap().join("home");
+        std::fs::create_dir_all(home.join(".ssh")).unwrap();
+        std::fs::write(home.join(".ssh/id_rsa"), "a key\n").unwrap();
+        let confinement = change(Confinement::working_in([place.root.clone()], Some(&home)));
+        place.scope.set_sandbox(Some(Arc::new(Sandbox::new(confinement, standing))));
+        Some(Self { place, home })
+    }
+
+    pub(crate) async fn done(&self, command: &str) -> String {
+        self.place.done("Bash", json!({"command": command})).await
+    }
+
+    pub(crate) async fn failed(&self, command: &str) -> String {
+        self.place.failed("Bash", json!({"command": command})).await
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.place.root
+    }
+}
+
+/// SANDBOX-1: everything is read-only but the working directory and the temporary folder of the session.
+#[tokio::test]
+async fn files_are_changed_in_the_working_directory_and_nowhere_else() {
+    let Some(confined) = Confined::new().await else { return };
+    confined.done("echo here > file && mkdir -p sub && mv file sub/ && chmod 600 sub/file").await;
+    assert_eq!(confined.place.content("sub/file"), "here\n");
+    confined.done("echo kept > /tmp/file").await;
+    assert_eq!(confined.done("cat /tmp/file").await, "kept", "the temporary folder is the session's");
+    assert!(!Path::new("/tmp/file").exists());
+    for path in [
+        "/etc/x",
+        "/usr/x",
+        "/x",
+        "/var/x",
+        "/home/x",
+        "/root/x",
+        "/run/x",
+        "/proc/sys/kernel/core_pattern",
+        "/sys/x",
+        "/dev/x",
+    ] {
+        let said = confined.failed(&format!("echo bad > {path}")).await;
+        assert!(said.contains("Read-only file system") || said.contains("Permission denied"), "{path}: {said}");
+    }
+}
+
+/// SANDBOX-1: from a shell, nothing outside is reached.
+#[tokio::test]
+async fn a_shell_does_not_get_out() {
+    let Some(stage) = Attacked::new().await else { return };
+    let script = include_str!("../attacks/attacks.sh");
+    stage.holds("bash attacks.sh", script, "attacks.sh").await;
+}
+
+/// SANDBOX-1: nor from an interpreter.
+#[tokio::test]
+async fn python_does_not_get_out() {
+    let Some(stage) = Attacked::new().await else { return };
+    let Some(python) = program("python3") else { return };
+    stage.holds(&format!("{python} attacks.py"), include_str!("../attacks/attacks.py"), "attacks.py").await;
+}
+
+/// SANDBOX-1: nor from a program that needs no library and talks to the kernel alone.
+#[tokio::test]
+async fn a_static_binary_does_not_get_out() {
+    let Some(stage) = Attacked::new().await else { return };
+    let Some(compiler) = program("gcc") else { return };
+    let source = stage.confined.place.write("attacks.c", include_str!("../attacks/attacks.c"));
+    let built = std::process::Command::new(compiler)
+        .args(["-static", "-o"])
+        .arg(stage.confined.root().join("attacks"))
+        .arg(source)
+        .status()
+        .unwrap();
+    if !built.success() {
+        eprintln!("skipped: the compiler makes no static programs");
+        return;
+    }
+    stage.holds("./attacks", "", "empty").await;
+}
+
+/// SANDBOX-1: the same for whoever is not root, where this is root.
+#[test]
+fn an_ordinary_user_is_held_as_well() {
+    if !rustix::process::geteuid().is_root() || program("setpriv").is_none() {
+        eprintln!("skipped: this is no root, or setpriv is missing");
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let output = std::process::Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["it::sandbox::", "--nocapture", "--test-threads=1"])
+        .env("TMPDIR", directory.path())
+        .env("SANDBOX_OUT", directory.path())
+        .env("HOME", directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("test result: ok"), "{said}");
+}
+
+/// SANDBOX-1: what a command leaves behind does not open anything to the next one.
+#[tokio::test]
+async fn a_link_in_place_of_a_directory_opens_nothing() {
+    let nested = |mut confinement: Confinement| {
+        let root = confinement.writable[0].clone();
+        std::fs::create_dir(root.join("sub")).unwrap();
+        std::fs::create_dir(root.join("bin")).unwrap();
+        confinement.readable.push(root.join("bin"));
+        confinement.writable.push(root.join("sub"));
+        confinement
+    };
+    let Some(confined) = Confined::with(nested).await else { return };
+    let keys = confined.home.join(".ssh").display().to_string();
+    // What is mounted cannot be moved away from inside, so somebody else has done it.
+    for name in ["sub", "bin"] {
+        std::fs::remove_dir(confined.root().join(name)).unwrap();
+        std::os::unix::fs::symlink(&keys, confined.root().join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(&keys, confined.root().join(".git")).unwrap();
+    for command in
+        ["cat sub/id_rsa", "cat bin/id_rsa", "cat .git/id_rsa", &format!("cat {keys}/id_rsa"), "echo > sub/x"]
+    {
+        let said = confined.failed(command).await;
+        assert!(said.contains("No such file or directory"), "{command}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(&keys).unwrap().count(), 1);
+}
+
+/// SANDBOX-1, TRUST-6: a guarded path that a command makes is told about, wherever it is and however it is written.
+#[tokio::test]
+async fn a_guarded_path_that_was_made_is_told_about() {
+    let Some(confined) = Confined::new().await else { return };
+    confined.place.write(".vscode/tasks.json", "{}");
+    std::os::unix::fs::symlink("nowhere", confined.root().join(".mcp.json")).unwrap();
+    let command =
+        "mkdir -p .husky a/b/.CLAUDE plain && touch .envrc a/.gitmodules && ln -sfn elsewhere .mcp.json && false";
+    let output = confined.place.call("Bash", json!({"command": command})).await;
+    let mut names: Vec<_> = output.made.iter().map(|path| path.strip_prefix(confined.root()).unwrap()).collect();
+    names.sort();
+    let expected = [".envrc", ".husky", ".mcp.json", "a/.gitmodules", "a/b/.CLAUDE"];
+    assert_eq!(names, expected.map(Path::new));
+    let output = confined.place.call("Bash", json!({"command": "touch other; rm -rf .vscode .husky"})).await;
+    assert_eq!(output.made, Vec::<PathBuf>::new(), "what was there is not made");
+    let left = [".envrc", ".husky", ".vscode/tasks.json"].map(|name| confined.root().join(name).exists());
+    assert_eq!(left, [true; 3], "and cannot be removed any more");
+}
+
+/// SANDBOX-1: no process in it outlives its call, its session or its guard.
+#[tokio::test]
+async fn nobody_stays_behind_in_a_sandbox() {
+    let Some(confined) = Confined::new().await else { return };
+    let place = &confined.place;
+    let said = confined.done(&marked("(setsid sleep 4000.001 &) ; trap '' TERM; echo done")).await;
+    assert_eq!(said, "done\n[processes that were still running in the background were stopped]");
+    assert!(!is_running("4000.001"));
+    let stubborn = marked("trap '' TERM; (setsid sleep 4000.002 &); sleep 4000.002; sleep 4000.002");
+    let said = place.failed("Bash", json!({"command": stubborn, "timeout": 300})).await;
+    assert!(said.starts_with("Timed out"), "{said}");
+    assert!(!is_running("4000.002"));
+    assert_eq!(confined.failed("kill -34 $$").await, "Exit code 162 (ended by signal 34)");
+    assert_eq!(confined.failed("kill -9 1; exit 7").await, "Exit code 7", "the guard inside is not to be killed");
+    // Also when the guard outside is killed, which nobody inside can do.
+    let sleep = marked("touch started; setsid sleep 4000.003");
+    let call = place.call("Bash", json!({"command": sleep}));
+    let kill = async {
+        while !place.path("started").exists() {
+            tokio::task::yield_now().await;
+        }
+        let guards = children_of(std::process::id());
+        assert_eq!(guards.len(), 1);
+        rustix::process::kill_process(guards[0], rustix::process::Signal::KILL).unwrap();
+    };
+    let (output, ()) = futures_util::join!(call, kill);
+    assert_eq!(output.text(), "The command was lost: its guard was killed.");
+    while is_running("4000.003") {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// SANDBOX-1: with the network allowed all of it is there, and so are sockets.
+#[tokio::test]
+async fn an_allowed_network_is_all_of_it() {
+    let all = |confinement| Confinement { network: Network::All, ..confinement };
+    let Some(confined) = Confined::with(all).await else { return };
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    confined.done(&format!("exec 9<>/dev/tcp/127.0.0.1/{port}")).await;
+    assert!(tcp.accept().is_ok());
+    assert!(confined.failed("echo > /etc/x").await.contains("Read-only"));
+    assert!(confined.failed(&format!("cat {}/.ssh/id_rsa", confined.home.display())).await.contains("No such file"));
+    if let Some(python) = program("python3") {
+        let listens = "import socket; socket.socket(socket.AF_UNIX).bind('mine')";
+        confined.done(&format!("{python} -c \"{listens}\"")).await;
+        let sockets = |confinement| Confinement { sockets: Sockets::All, ..confinement };
+        let Some(confined) = Confined::with(sockets).await else { return };
+        confined.done(&format!("{python} -c \"{listens}\"")).await;
+        assert!(confined.failed(&format!("exec 9<>/dev/tcp/127.0.0.1/{port}")).await.contains("refused"));
+    }
+}
+
+/// SANDBOX-1: settings open and close single paths, the deeper one counting.
+#[tokio::test]
+async fn named_paths_are_opened_and_closed() {
+    let named = |mut confinement: Confinement| {
+        let root = confinement.writable[0].clone();
+        let home = root.parent().unwrap().join("home");
+        for path in ["notes/open", "notes/shut", "data"] {
+            std::fs::create_dir_all(home.join(path)).unwrap();
+            std::fs::write(home.join(path).join("file"), "text\n").unwrap();
+        }
+        std::fs::create_dir(root.join("fixed")).unwrap();
+        std::fs::write(root.join("env"), "secret\n").unwrap();
+        confinement.readable.extend([home.join("notes"), home.join("missing")]);
+        confinement.hidden.extend([home.join("notes/shut"), root.join("env")]);
+        confinement.writable.push(home.join("data"));
+        confinement.read_only.push(root.join("fixed"));
+        confinement
+    };
+    let Some(confined) = Confined::with(named).await else { return };
+    let home = confined.home.display().to_string();
+    assert_eq!(
+        confined.done(&format!("cat {home}/notes/open/file; echo more >> {home}/data/file; ls {home}")).await,
+        "text\ndata\nnotes"
+    );
+    assert_eq!(confined.done(&format!("ls {home}/notes/shut")).await, "The command succeeded and printed nothing.");
+    for command in [
+        format!("echo > {home}/notes/open/file"),
+        "echo > fixed/x".into(),
+        format!("touch {home}/x"),
+        "rm -f env".into(),
+        "cat env".into(),
+    ] {
+        confined.failed(&command).await;
+    }
+    assert_eq!(std::fs::read_to_string(confined.home.join("data/file")).unwrap(), "text\nmore\n");
+    assert_eq!(confined.place.content("env"), "secret\n");
+}
+
+/// SANDBOX-1: a restricted agent sees what it was given, and nothing of anybody's home.
+#[tokio::test]
+async fn a_restricted_agent_sees_what_it_was_given() {
+    let restricted = |confinement: Confinement| {
+        let root = confinement.writable[0].clone();
+        std::fs::create_dir(root.join("memory")).unwrap();
+        let hidden = vec![root.parent().unwrap().to_owned()];
+        Confinement { hidden, ..Confinement::restricted(vec![root.clone()], vec![root.join("memory")]) }
+    };
+    let Some(confined) = Confined::with(restricted).await else { return };
+    confined.place.write("file", "text\n");
+    assert_eq!(confined.done("cat file; echo kept > memory/note; cat memory/note").await, "text\nkept");
+    assert!(confined.failed("echo > file").await.contains("Read-only"));
+    assert!(confined.failed("cat ../home/.ssh/id_rsa").await.contains("No such file"));
+}
+
+/// SANDBOX-1: whoever ran into the sandbox is told so, and which way there is.
+#[tokio::test]
+async fn what_was_denied_is_told() {
+    let Some(confined) = Confined::new().await else { return };
+    let said = confined.failed("echo > /etc/x").await;
+    assert!(said.contains("[this ran in a sandbox: it could write only below "), "{said}");
+    assert!(said.ends_with("it can run outside with dangerouslyDisableSandbox, and the user is asked]"), "{said}");
+    let said = confined.failed("echo > /dev/udp/192.0.2.1/53").await;
+    assert!(said.contains("it had no network but a loopback of its own"), "{said}");
+    assert_eq!(confined.failed("false").await, "Exit code 1", "what has nothing to do with it is not told so");
+    let outside =
+        json!({"command": format!("cat {}/.ssh/id_rsa", confined.home.display()), "dangerouslyDisableSandbox": true});
+    assert_eq!(confined.place.done("Bash", outside).await, "a key");
+}
+
+/// SANDBOX-1: where namespaces are refused, Landlock holds what it can.
+#[tokio::test]
+async fn landlock_alone_holds_files_keys_sockets_and_signals() {
+    let Some(mut stage) = Attacked::new().await else { return };
+    let place = &stage.confined.place;
+    let confinement = Confinement::working_in([place.root.clone()], Some(&stage.confined.home));
+    let standing = Standing::Partly { why: "a test".into() };
+    place.scope.set_sandbox(Some(Arc::new(Sandbox::new(confinement, standing))));
+    let (out, port) = (stage.outside.path().display(), stage.tcp.local_addr().unwrap().port());
+    stage.confined.done("echo good > new && mkdir d && mv new d/ && cat d/new > /dev/null").await;
+    for command in [
+        format!("echo bad > {out}/file"),
+        format!("touch {out}/new"),
+        format!("rm {out}/file"),
+        format!("ln {out}/file hard"),
+        "echo bad > old-link".to_owned(),
+        "cat old-key".to_owned(),
+        format!("ls {}", stage.confined.home.display()),
+        format!("exec 9<>/dev/tcp/127.0.0.1/{port}"),
+        format!("kill {}", stage.outer.id()),
+        format!("cat /proc/{}/environ", stage.outer.id()),
+        "unshare -Urm true".to_owned(),
+    ] {
+        let said = stage.confined.failed(&command).await;
+        assert!(
+            ["ermission denied", "not permitted", "cross-device link"].iter().any(|word| said.contains(word)),
+            "{command}: {said}"
+        );
+    }
+    assert!(stage.outer.try_wait().unwrap().is_none());
+    assert_eq!(std::fs::read_to_string(stage.outside.path().join("file")).unwrap(), "as it was\n");
+}
+
+/// SANDBOX-1: `cargo test` of a small crate runs in it.
+#[tokio::test]
+async fn a_small_crate_is_tested_in_it() {
+    let sysroot = std::process::Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+        .args(["--print", "sysroot"])
+        .output();
+    let Ok(sysroot) = sysroot.map(|output| PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())) else {
+        return eprintln!("skipped: there is no rustc");
+    };
+    let tools = sysroot.clone();
+    let with_tools = move |mut confinement: Confinement| {
+        confinement.readable.push(tools);
+        confinement
+    };
+    let Some(confined) = Confined::with(with_tools).await else { return };
+    confined.place.write("Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+    confined.place.write("src/lib.rs", "#[test]\nfn it_works() {\n    assert_eq!(2 + 2, 4);\n}\n");
+    let sysroot = sysroot.display();
+    let test = format!(
+        "export PATH={sysroot}/bin:/usr/bin:/bin; unset RUSTC CARGO_HOME CARGO_TARGET_DIR; HOME={} cargo test --offline",
+        confined.home.display()
+    );
+    let said = confined.place.done("Bash", json!({"command": test, "timeout": 300_000})).await;
+    assert!(said.contains("test it_works ... ok"), "{said}");
+}
+
+/// SANDBOX-1: and so does `npm test` of a small package.
+#[tokio::test]
+async fn a_small_package_is_tested_in_it() {
+    let Some(confined) = Confined::new().await else { return };
+    if program("npm").is_none() {
+        return;
+    }
+    confined
+        .place
+        .write("package.json", r#"{"name": "small", "version": "1.0.0", "scripts": {"test": "node --test"}}"#);
+    confined
+        .place
+        .write("small.test.js", "require('node:test')('it works', () => require('assert').equal(2 + 2, 4));\n");
+    let test = format!("HOME={} npm test", confined.home.display());
+    let said = confined.place.done("Bash", json!({"command": test, "timeout": 300_000})).await;
+    assert!(said.contains("pass 1") && said.contains("fail 0"), "{said}");
+}
+
+/// The processes that a process has started.
+fn children_of(parent: u32) -> Vec<rustix::process::Pid> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |number: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().unwrap().split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    numbers.filter(is_child).filter_map(rustix::process::Pid::from_raw).collect()
+}
+
+/// Where a program is, if it is.
+fn program(name: &str) -> Option<String> {
+    let output = std::process::Command::new("bash").args(["-c", &format!("command -v {name}")]).output().unwrap();
+    let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    // A stand-in below a home that is not shown is of no use.
+    let path = if path.contains("/shims/") { format!("/usr/bin/{name}") } else { path };
+    if path.is_empty() || !Path::new(&path).exists() {
+        eprintln!("skipped: there is no {name}");
+        return None;
+    }
+    Some(path)
+}
+
+/// Everything that an attack aims at.
+struct Attacked {
+    confined: Confined,
+    outside: tempfile::TempDir,
+    outer: std::process::Child,
+    tcp: std::net::TcpListener,
+    udp: std::net::UdpSocket,
+    sockets: Vec<UnixListener>,
+    name: String,
+}
+
+impl Attacked {
+    async fn new() -> Option<Self> {
+        let confined = Confined::new().await?;
+        let place = &confined.place;
+        let parent = std::env::var_os("SANDBOX_OUT").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let outside = tempfile::tempdir_in(parent).unwrap();
+        std::fs::write(outside.path().join("file"), "as it was\n").unwrap();
+        let key = confined.home.join(".ssh/id_rsa");
+        for name in [".git/config", ".git/hooks/x", "deep/er/.Git/config", ".envrc", ".claude/settings.json"] {
+            place.write(name, "guarded\n");
+        }
+        std::fs::remove_dir_all(place.path(".git")).unwrap();
+        let made = std::process::Command::new("bash")
+            .args(["-c", "git init -q . && git -c user.name=x -c user.email=x commit -q --allow-empty -m x"])
+            .current_dir(&place.root)
+            .status()
+            .unwrap();
+        assert!(made.success());
+        std::fs::write(place.path(".git/config"), "[core]\n\tbare = false\n").unwrap();
+        place.write("plain", "plain\n");
+        std::fs::create_dir(place.path("other")).unwrap();
+        std::fs::hard_link(place.path(".envrc"), place.path("alias")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("file"), place.path("old-link")).unwrap();
+        std::os::unix::fs::symlink(&key, place.path("old-key")).unwrap();
+        let name = format!("cairn-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let sockets = vec![
+            UnixListener::bind(place.path("socket")).unwrap(),
+            UnixListener::bind(outside.path().join("socket")).unwrap(),
+            UnixListener::bind_addr(&address).unwrap(),
+        ];
+        let outer = std::process::Command::new("sleep").arg("1000").env("NOT_FOR_COMMANDS", "1").spawn().unwrap();
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        Some(Self { confined, outside, outer, tcp, udp, sockets, name })
+    }
+
+    /// Runs an attack, and looks at what came of it from both sides.
+    async fn holds(mut self, command: &str, script: &str, name: &str) {
+        self.confined.place.write(name, script);
+        let before = listing(self.outside.path());
+        let guarded = self.guarded();
+        let variables = format!(
+            "export OUT={} SECRET_FILE={} HOME_DIRECTORY={} TCP={} UDP={} ABSTRACT={} OUTER={} SHARED=4242",
+            self.outside.path().display(),
+            self.confined.home.join(".ssh/id_rsa").display(),
+            self.confined.home.display(),
+            self.tcp.local_addr().unwrap().port(),
+            self.udp.local_addr().unwrap().port(),
+            self.name,
+            self.outer.id(),
+        );
+        let output = self.confined.place.call("Bash", json!({"command": format!("{variables}; {command}")})).await;
+        let said = output.text();
+        println!("{said}");
+        let broken: Vec<&str> =
+            said.lines().filter(|line| line.starts_with("BROKEN") || line.starts_with("FAILS")).collect();
+        assert!(broken.is_empty(), "{broken:#?}");
+        assert!(said.lines().any(|line| line == "end"), "it did not come to its end: {said}");
+        assert!(said.lines().filter(|line| line.starts_with("held")).count() > 25, "{said}");
+        assert_eq!(listing(self.outside.path()), before, "nothing outside has changed");
+        assert_eq!(self.guarded(), guarded, "nothing guarded has changed");
+        assert_eq!(output.made, Vec::<PathBuf>::new());
+        assert!(self.outer.try_wait().unwrap().is_none(), "who runs outside still runs");
+        self.tcp.set_nonblocking(true).unwrap();
+        self.udp.set_nonblocking(true).unwrap();
+        assert!(self.tcp.accept().is_err(), "nobody came by TCP");
+        assert!(self.udp.recv_from(&mut [0; 8]).is_err(), "nothing came by UDP");
+        for socket in &self.sockets {
+            socket.set_nonblocking(true).unwrap();
+            assert!(socket.accept().is_err(), "nobody came to {socket:?}");
+        }
+    }
+
+    fn guarded(&self) -> Vec<String> {
+        [".git", "deep/er/.Git", ".envrc", ".claude", "alias"]
+            .iter()
+            .flat_map(|name| listing(&self.confined.root().join(name)))
+            .collect()
+    }
+}
+
+impl Drop for Attacked {
+    fn drop(&mut self) {
+        let _ = self.outer.kill();
+        let _ = self.outer.wait();
+    }
+}
+
+/// Everything at and below a path: name, kind, mode, owner, content.
+fn listing(path: &Path) -> Vec<String> {
+    let metadata = std::fs::symlink_metadata(path).unwrap();
+    let content = if metadata.is_file() { std::fs::read(path).unwrap() } else { Vec::new() };
+    let (mode, owner) = (metadata.permissions().mode(), metadata.uid());
+    let mut all = vec![format!("{} {mode:o} {owner} {}", path.display(), String::from_utf8_lossy(&content))];
+    if metadata.is_dir() {
+        let mut entries: Vec<_> = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        all.extend(entries.iter().flat_map(|entry| listing(entry)));
+    }
+    all
+}
