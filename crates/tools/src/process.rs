@@ -65,7 +65,7 @@ pub(crate) struct Process {
 
 /// By what a shell is held.
 enum Hold {
-    Guard(Guarded),
+    Guard(Box<Guarded>),
     Group(Box<dyn ChildWrapper>, Group),
 }
 
@@ -149,7 +149,7 @@ fn start_guarded(
         confinement: confinement.cloned(),
         side: Side::Outside,
     };
-    Ok(Process { hold: Hold::Guard(Guarded::new(child, ours, order)), receiver })
+    Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), receiver })
 }
 
 fn start_alone(script: &str, directory: &Path) -> io::Result<Process> {

@@ -2,8 +2,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests look at the disk without the tools they check")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed assumption is a failed test")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test that cannot run here says so")]
 
 mod it {
+    mod attacks;
     mod bash;
     mod changes;
     mod definitions;
