@@ -141,6 +141,17 @@ impl Output {
         if printed { code } else { Code::Unread }
     }
 
+    /// Prints a result for a run that could not begin, or broke down.
+    pub(crate) fn trouble(&self, error: &anyhow::Error) {
+        let text = format!("{error:#}");
+        let line = json!({
+            "type": "result", "subtype": "error_during_execution", "is_error": true, "duration_ms": 0,
+            "duration_api_ms": 0, "num_turns": 0, "result": text, "errors": [text], "total_cost_usd": 0,
+            "permission_denials": [],
+        });
+        print_line(line, "");
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -55,6 +55,8 @@ pub struct Question {
     pub directory: PathBuf,
     /// Why it is asked.
     pub why: String,
+    /// The mode in which it would not be: the one that accepts edits, where that would do.
+    pub spared_by: Option<Mode>,
 }
 
 /// What the one who was asked says.
@@ -109,8 +111,11 @@ impl Policy {
             Decision::Allow => Answer::Allow,
             Decision::Deny { why } => Answer::Deny { why },
             Decision::Ask { why } => {
+                let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
+                let spared = decide(&accepting, access, tool.name(), &subject) == Decision::Allow;
+                let spared_by = spared.then_some(Mode::AcceptEdits);
                 let (tool, input) = (tool.name().to_owned(), input.clone());
-                approver.ask(Question { tool, input, subject, directory, why }).await
+                approver.ask(Question { tool, input, subject, directory, why, spared_by }).await
             }
         }
     }

@@ -5,11 +5,13 @@
 mod input;
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 
-use engine::permission::Nobody;
+use engine::permission::{LiveMode, Nobody};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
 use transcript::Block;
 
 use crate::args::{InputFormat, OutputFormat, RunArgs};
@@ -19,14 +21,21 @@ use crate::out;
 use crate::output::{Facts, Output};
 use crate::said;
 use crate::setup::{self, Place, Ready};
-use input::Line;
+use input::{Line, Request};
 
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    match args.input_format {
+    let ran = match args.input_format {
         InputFormat::Text => once(args).await,
         InputFormat::StreamJson => each_line(args).await,
+    };
+    if let Err(error) = &ran
+        && args.output_format != OutputFormat::Text
+    {
+        // A program that reads results is told of trouble in one, too.
+        Output::new(args, Path::new("")).trouble(error);
     }
+    ran
 }
 
 /// A session that nobody watches.
@@ -104,6 +113,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         Err(code) => return Ok(code),
     };
     let mut agent = ready.agent;
+    let mode = agent.mode().clone();
     let mut lines = input::lines();
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code) = (0, Code::Success);
@@ -111,7 +121,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         let Some(said) = queue.pop_front() else {
             tokio::select! {
                 line = lines.recv() => match line {
-                    Some(line) => take(line?, &mut queue, None, &output),
+                    Some(line) => take(line?, &mut queue, None, &mode, &output),
                     None => break,
                 },
                 closed = closing.wanted() => {
@@ -133,7 +143,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
             loop {
                 tokio::select! {
                     turn = &mut work => break turn,
-                    Some(line) = lines.recv() => take(line?, &mut queue, Some(&cancel), &output),
+                    Some(line) = lines.recv() => take(line?, &mut queue, Some(&cancel), &mode, &output),
                     why = closing.wanted() => match closed.replace(why) {
                         None => cancel.cancel(),
                         Some(_) => return Ok(why.code()),
@@ -151,17 +161,35 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
 }
 
 /// Does what a line of the input asks for; `turn` stops the turn under way.
-fn take(line: Line, queue: &mut VecDeque<Vec<Block>>, turn: Option<&CancellationToken>, output: &Output) {
+fn take(
+    line: Line,
+    queue: &mut VecDeque<Vec<Block>>,
+    turn: Option<&CancellationToken>,
+    mode: &LiveMode,
+    output: &Output,
+) {
     let (id, answer) = match line {
         Line::Said(blocks) => return queue.push_back(blocks),
         Line::Other => return,
-        Line::Asked { id, what } if what == "interrupt" => {
+        Line::Asked { id, request: Request::Interrupt } => {
             if let Some(turn) = turn {
                 turn.cancel();
             }
             (id, Ok(json!({"still_queued": []})))
         }
-        Line::Asked { id, what } => (id, Err(format!("cairn does not know the control request {what:?}"))),
+        // Who did not begin by skipping all questions does not end there.
+        Line::Asked { id, request: Request::SetMode(Mode::BypassPermissions) }
+            if mode.get() != Mode::BypassPermissions =>
+        {
+            (id, Err("the session was not started with --dangerously-skip-permissions".to_owned()))
+        }
+        Line::Asked { id, request: Request::SetMode(wanted) } => {
+            mode.set(wanted);
+            (id, Ok(json!({"mode": wanted})))
+        }
+        Line::Asked { id, request: Request::Unknown(what) } => {
+            (id, Err(format!("cairn does not know the control request {what:?}")))
+        }
     };
     let response = match answer {
         Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),

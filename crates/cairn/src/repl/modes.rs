@@ -21,8 +21,13 @@ impl Conversation {
         let mut ring = CYCLE.iter().copied().filter(offered).cycle().skip_while(|mode| *mode != now).skip(1);
         let next = if CYCLE.contains(&now) { ring.next() } else { None };
         let next = next.unwrap_or_default();
-        self.set_mode(next);
-        self.hint = Some(format!("{}: {}", mode_name(next), about(next)));
+        self.change_mode(next);
+    }
+
+    /// Changes the mode and says for a moment what that means.
+    pub(super) fn change_mode(&mut self, mode: Mode) {
+        self.set_mode(mode);
+        self.hint = Some(format!("{}: {}", mode_name(mode), about(mode)));
     }
 
     /// Shows the mode, or changes it.

@@ -195,7 +195,8 @@ impl Plain {
             show!(["  ", key.as_str(), ": ", lines.next().unwrap_or_default()]);
             lines.for_each(|line| show!(["    ", line]));
         }
-        show_part!("Allow it once? y or n, or say why not: ");
+        let edits = question.spared_by.map_or("", |_| " (e: and accept edits in this session)");
+        show_part!("Allow it once{edits}? y or n, or say why not: ");
         let line = tokio::select! {
             line = self.input.recv() => line.unwrap_or_default(),
             _ = self.interrupt.recv() => {
@@ -207,10 +208,14 @@ impl Plain {
                 return cancel.cancel();
             }
         };
-        let answer = match line.trim() {
-            "y" | "yes" => Answer::Allow,
-            "" | "n" | "no" => Answer::Deny { why: super::question::NO.to_owned() },
-            why => Answer::Deny { why: format!("{}{why}", super::question::NO_BECAUSE) },
+        let answer = match (line.trim(), question.spared_by) {
+            ("e", Some(mode)) => {
+                self.talk.status.mode.set(mode);
+                Answer::Allow
+            }
+            ("y" | "yes", _) => Answer::Allow,
+            ("" | "n" | "no", _) => Answer::Deny { why: super::question::NO.to_owned() },
+            (why, _) => Answer::Deny { why: format!("{}{why}", super::question::NO_BECAUSE) },
         };
         let _ = reply.send(answer); // a turn that is over needs none
     }

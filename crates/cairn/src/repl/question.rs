@@ -9,7 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use tokio::sync::oneshot;
 use tools::Subject;
-use tools::permission::{Places, Rule};
+use tools::permission::{Mode, Places, Rule};
 
 use super::editor::{Done, Editor};
 use super::page::{Page, Part};
@@ -39,6 +39,8 @@ pub(crate) struct Asking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Once,
+    /// And edits are accepted in this session.
+    Edits,
     Always,
     No,
 }
@@ -61,6 +63,8 @@ pub(crate) enum Answered {
     NotMeant,
     /// It was answered.
     Once,
+    /// It was answered; this mode holds from now on.
+    Mode(Mode),
     /// It was answered; this rule shall hold from now on and is to be written down.
     Always(String),
     /// It was denied.
@@ -137,7 +141,7 @@ impl Asking {
             (KeyCode::Down | KeyCode::Tab, _) => self.chosen = (self.chosen + 1).min(self.choices().len() - 1),
             (KeyCode::Enter, _) => return self.choose_at(self.chosen),
             (KeyCode::Char('y'), _) if !control => return self.choose(Choice::Once),
-            (KeyCode::Char('a'), _) if !control => return self.choose(Choice::Always),
+            (KeyCode::Char('a'), _) if !control && self.choices().len() > 2 => return self.choose_at(1),
             (KeyCode::Char('n'), _) if !control => return self.choose(Choice::No),
             (KeyCode::Char(digit @ '1'..='9'), _) => return self.choose_at(digit as usize - '1' as usize),
             // No answer begins so: whoever presses it is typing, and what follows is no answer either.
@@ -162,11 +166,13 @@ impl Asking {
         self.focus == Focus::Message && self.reason.is_none()
     }
 
-    /// The answers there are: a call that no pattern covers cannot be allowed for always.
+    /// The answers there are: edits are accepted for a session rather than by a rule, and a call that no pattern covers
+    /// cannot be allowed for always.
     fn choices(&self) -> &'static [Choice] {
-        match self.always {
-            Some(_) => &[Choice::Once, Choice::Always, Choice::No],
-            None => &[Choice::Once, Choice::No],
+        match (self.question.spared_by, &self.always) {
+            (Some(_), _) => &[Choice::Once, Choice::Edits, Choice::No],
+            (None, Some(_)) => &[Choice::Once, Choice::Always, Choice::No],
+            (None, None) => &[Choice::Once, Choice::No],
         }
     }
 
@@ -179,6 +185,10 @@ impl Asking {
             (Choice::Once, _) => {
                 self.answer(Answer::Allow);
                 Answered::Once
+            }
+            (Choice::Edits, _) => {
+                self.answer(Answer::Allow);
+                self.question.spared_by.map_or(Answered::Once, Answered::Mode)
             }
             (Choice::Always, Some((text, rule))) => {
                 let (text, rule) = (text.clone(), Box::new(rule.clone()));
@@ -217,6 +227,7 @@ impl Asking {
         for (at, choice) in self.choices().iter().enumerate() {
             let option = match (choice, &self.always) {
                 (Choice::Once, _) => "yes, once (y)".to_owned(),
+                (Choice::Edits, _) => "yes, and accept edits in this session (a)".to_owned(),
                 (Choice::Always, always) => {
                     let rule = always.as_ref().map_or("", |(text, _)| text);
                     format!("yes, and always for {rule} (a)")

@@ -254,6 +254,7 @@ impl Repl {
                 };
                 self.talk.page.line(&[Span::new(&said, Look::DIM)], 2);
             }
+            Answered::Mode(mode) => self.talk.change_mode(*mode),
             Answered::Stop => self.stop(),
             Answered::Once | Answered::No | Answered::Not | Answered::NotMeant => {}
         }

@@ -32,8 +32,12 @@ struct Talk {
 impl Talk {
     /// As the SDKs start it: no `-p`, and a flag with its value in one word.
     fn start(stage: &Stage) -> Self {
+        Self::start_in(stage, "bypassPermissions")
+    }
+
+    fn start_in(stage: &Stage, mode: &str) -> Self {
         let mut command = stage.cairn();
-        command.args(FLAGS).args(["default", "--permission-mode=bypassPermissions"]);
+        command.args(FLAGS).args(["default", &format!("--permission-mode={mode}")]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { input: child.stdin.take(), child, lines }
@@ -132,6 +136,34 @@ fn input_that_is_no_message_is_named_by_its_line() {
     assert!(ran.code == Some(1) && ran.stderr.contains("line 3 on stdin cannot be read"), "{ran:?}");
     let ran = run(stage.cairn().args(["--input-format", "stream-json"]));
     assert!(ran.code == Some(1) && ran.stderr.contains("needs --output-format stream-json"), "{ran:?}");
+}
+
+/// A change of mode holds for the next call that is judged.
+#[test]
+fn the_mode_can_be_changed_on_stdin() {
+    let stage = Stage::new(SCRIPT);
+    let mut talk = Talk::start_in(&stage, "default");
+    for (id, mode, answer) in [("r1", "acceptEdits", "success"), ("r2", "bypassPermissions", "error")] {
+        let request = json!({"subtype": "set_permission_mode", "mode": mode});
+        talk.send(&json!({"type": "control_request", "request_id": id, "request": request}));
+        assert_eq!(talk.until("control_response")["response"]["subtype"], answer);
+    }
+    talk.say("write");
+    assert_eq!(talk.until("result")["result"], "Done.");
+    assert!(stage.project().join("new.txt").exists());
+    assert_eq!(talk.end().1, Some(0));
+}
+
+/// A program that reads results hears of trouble in one.
+#[test]
+fn a_run_that_cannot_begin_has_a_result_too() {
+    let stage = Stage::new(SCRIPT);
+    for format in ["json", "stream-json"] {
+        let ran = run(stage.cairn().args(["-p", "hi", "--output-format", format, "--resume", "nothing"]));
+        let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert!(ran.code != Some(0) && result["is_error"] == true, "{ran:?}");
+        assert!(result["errors"][0].as_str().unwrap().contains("no session nothing"), "{result}");
+    }
 }
 
 /// As scripts for Claude Code give them.

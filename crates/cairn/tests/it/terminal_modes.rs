@@ -87,6 +87,37 @@ fn the_mode_changes_while_a_turn_runs() {
     }
 }
 
+/// An answer to a question about an edit: this one, and those that follow in this session.
+#[test]
+fn edits_can_be_accepted_for_the_session() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { missing = "tool_result" }
+        times = 1
+        call = [
+            { tool = "Write", input = { file_path = "{{ project }}/one.txt", content = "1" } },
+            { tool = "Write", input = { file_path = "{{ project }}/two.txt", content = "2" } },
+            { tool = "Write", input = { file_path = "{{ project }}/.git/hooks/x", content = "3" } },
+        ]
+        [[rule]]
+        say = "Done."
+    "#,
+    );
+    let mut terminal = Terminal::start(&stage);
+    terminal.say("write");
+    terminal.shows("yes, and accept edits in this session");
+    terminal.keys("a");
+    // What decides what may run is still asked about.
+    let screen = terminal.shows(".git/hooks/x");
+    assert!(stage.project().join("two.txt").exists() && !screen.contains("accept edits"), "{}", screen.text());
+    terminal.keys("n");
+    terminal.keys(ENTER);
+    let screen = terminal.rests("Done.");
+    assert!(screen.contains("acceptEdits"), "{}", screen.text());
+    assert!(!stage.project().join(".claude").exists(), "nothing is written down");
+}
+
 /// The shell gets its terminal back as it was, and the program draws itself anew when it comes back.
 #[test]
 fn ctrl_z_leaves_the_terminal_to_the_shell() {

@@ -77,6 +77,9 @@ fn plain_lines_ask_for_permission() {
     terminal.keys(&format!("y{ENTER}"));
     terminal.shows("Hello");
     assert!(stage.project().join("new.txt").exists());
+    std::fs::remove_file(stage.project().join("new.txt")).unwrap();
+    let text = piped(&stage, &[], "create it\ne\n/mode\n");
+    assert!(text.contains("the mode is acceptEdits") && stage.project().join("new.txt").exists(), "{text}");
 }
 
 #[test]

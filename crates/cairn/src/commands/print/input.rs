@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tools::permission::Mode;
 use transcript::Block;
 
 use crate::out;
@@ -31,10 +32,21 @@ pub(super) enum Line {
         /// What the answer is to name.
         id: String,
         /// What is asked.
-        what: String,
+        request: Request,
     },
     /// Anything else, which means nothing here.
     Other,
+}
+
+/// What can be asked of the program.
+#[derive(Debug, PartialEq)]
+pub(super) enum Request {
+    /// The turn is to stop.
+    Interrupt,
+    /// Another mode is to hold.
+    SetMode(Mode),
+    /// Something this program cannot do, by its name.
+    Unknown(String),
 }
 
 /// The text of the pipe on stdin, if there is one. Where there is a prompt already, a silent pipe is given up.
@@ -107,7 +119,7 @@ struct Envelope {
     message: Option<Message>,
     #[serde(default)]
     request_id: String,
-    request: Option<Request>,
+    request: Option<Asked>,
 }
 
 #[derive(Deserialize)]
@@ -116,8 +128,20 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-struct Request {
+struct Asked {
     subtype: String,
+    mode: Option<Value>,
+}
+
+impl From<Asked> for Request {
+    fn from(asked: Asked) -> Self {
+        let mode = asked.mode.and_then(|mode| serde_json::from_value(mode).ok());
+        match (asked.subtype.as_str(), mode) {
+            ("interrupt", _) => Self::Interrupt,
+            ("set_permission_mode", Some(mode)) => Self::SetMode(mode),
+            _ => Self::Unknown(asked.subtype),
+        }
+    }
 }
 
 impl Line {
@@ -126,7 +150,7 @@ impl Line {
         Ok(match (envelope.kind.as_str(), envelope.message, envelope.request) {
             ("user", Some(message), _) => Self::Said(said(message.content)?),
             ("user", None, _) => anyhow::bail!("a user's line without a message"),
-            ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, what: request.subtype },
+            ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, request: request.into() },
             _ => Self::Other,
         })
     }
@@ -166,7 +190,13 @@ mod tests {
         let blocks = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}}"#;
         assert_eq!(parse(blocks).unwrap(), Line::Said(vec![Block::text("a")]));
         let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","hooks":null}}"#;
-        assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r1".into(), what: "initialize".into() });
+        assert_eq!(
+            parse(asked).unwrap(),
+            Line::Asked { id: "r1".into(), request: Request::Unknown("initialize".into()) }
+        );
+        let asked =
+            r#"{"type":"control_request","request_id":"r2","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
+        assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r2".into(), request: Request::SetMode(Mode::Plan) });
         for other in [r#"{"type":"keep_alive"}"#, r#"{"type":"control_response","response":{}}"#] {
             assert_eq!(parse(other).unwrap(), Line::Other);
         }
