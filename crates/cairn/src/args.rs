@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::commands::{
-    completions, demo, instructions, man, memory, recall, reference, secrets, session, simulate, stats,
+    completions, config, demo, instructions, man, memory, recall, reference, secrets, session, simulate, stats, trust,
 };
+use crate::setup::OneRun;
 use crate::{env, exit};
 
 /// Memory and context for AI agents, in plain files.
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Instructions(instructions::InstructionsArgs),
     Secrets(secrets::SecretsArgs),
     Stats(stats::StatsArgs),
+    Config(config::ConfigArgs),
+    Trust(trust::TrustArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -133,6 +136,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) bare: bool,
 
+    /// Let this directory's files do what they ask for (rules, directories, variables, …), for this run.
+    #[arg(long)]
+    pub(crate) trust: bool,
+
     /// Text in place of the system prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,
@@ -151,6 +158,11 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Whether the project's files are trusted for this run.
+    pub(crate) fn one_run(&self) -> OneRun {
+        if self.trust { OneRun::Trusted } else { OneRun::No }
+    }
+
     /// The mode that is asked for, in whichever words.
     pub(crate) fn mode(&self) -> Option<PermissionMode> {
         let all = self.dangerously_skip_permissions.then_some(PermissionMode::BypassPermissions);

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod instructions;
 pub(crate) mod man;
@@ -12,6 +13,7 @@ pub(crate) mod secrets;
 pub(crate) mod session;
 pub(crate) mod simulate;
 pub(crate) mod stats;
+pub(crate) mod trust;
 
 use crate::args::{Args, Command, InputFormat};
 use crate::exit::Code;
@@ -28,6 +30,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),
+        Some(Command::Config(args)) => config::run(&args),
+        Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),

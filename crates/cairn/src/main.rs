@@ -1,6 +1,7 @@
 //! The binary: arguments, environment, terminal and exit codes. Everything worth a test elsewhere lives elsewhere.
 
 mod args;
+mod asking;
 mod closing;
 mod commands;
 mod env;

@@ -44,6 +44,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
+use crate::asking::{self, Answer};
 use crate::closing::Closing;
 use crate::exit::Code;
 use crate::out::{self, show};
@@ -72,6 +73,9 @@ pub(crate) fn terminal_is_capable() -> bool {
 /// Runs the interactive session until the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
+    if asking::ask(args, &place)? == Answer::Quit {
+        return Ok(Code::Success);
+    }
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (questions_in, mut questions) = mpsc::unbounded_channel();
     let wires = Wires { events: events_in, questions: questions_in };

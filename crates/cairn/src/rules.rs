@@ -2,13 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
+use engine::trust::{Claim, Kind, NotKept};
 use serde_json::{Value, json};
+
+use crate::setup::Place;
 
 /// The largest settings file that is changed.
 const SETTINGS_LIMIT: u64 = 1_000_000;
 
-/// Adds an allow rule to `.claude/settings.local.json`. Everything else in it stays; says where it was written.
-pub(crate) fn allow(project: &Path, rule: &str) -> anyhow::Result<PathBuf> {
+/// Adds an allow rule to `.claude/settings.local.json`, and to what the user trusts that file with. Everything else in it
+/// stays; says where it was written.
+pub(crate) fn allow(place: &Place, rule: &str) -> anyhow::Result<PathBuf> {
+    let path = written(&place.directory, rule)?;
+    let mut trust = place.trust();
+    let claim = Claim::new(Kind::Rule, rule, rule, "", trust.site());
+    // In the home directory, where nothing is trusted, the rule holds for this session alone.
+    match trust.remember(&[claim]) {
+        Ok(()) | Err(NotKept::Never) => Ok(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn written(project: &Path, rule: &str) -> anyhow::Result<PathBuf> {
     let path = project.join(".claude/settings.local.json");
     let (mut settings, stamp) = match files::read(&path, SETTINGS_LIMIT) {
         Ok(file) => {
@@ -48,8 +63,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(".claude/settings.local.json");
         files::replace(&path, br#"{"theirs": {"b": 1, "a": 2}, "permissions": {"deny": ["Read(.env)"]}}"#).unwrap();
-        allow(root.path(), "Bash(cargo test:*)").unwrap();
-        allow(root.path(), "Bash(cargo test:*)").unwrap();
+        written(root.path(), "Bash(cargo test:*)").unwrap();
+        written(root.path(), "Bash(cargo test:*)").unwrap();
         let settings: Value = serde_json::from_slice(&files::read(&path, 10_000).unwrap().bytes).unwrap();
         assert_eq!(settings["permissions"]["allow"], json!(["Bash(cargo test:*)"]));
         assert_eq!(settings["permissions"]["deny"], json!(["Read(.env)"]));

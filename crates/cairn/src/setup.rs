@@ -8,14 +8,16 @@ use engine::agent::{Listener, Parts};
 use engine::permission::Approver;
 use engine::prompt::BARE;
 use engine::session::Fork;
-use engine::settings::{self, Flag, Ground, Loaded, Settings};
+use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, keys};
+use engine::trust::{self, Claim, Trust};
 use engine::{Agent, Home, Session, World};
+use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
 use crate::knowledge::Plan;
-use crate::{env, model};
+use crate::{asking, env, model};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -47,7 +49,7 @@ impl Place {
         Ok(Self { home: Home::at(home), directory, user_home })
     }
 
-    fn ground(&self) -> Ground<'_> {
+    pub(crate) fn ground(&self) -> Ground<'_> {
         Ground { directory: &self.directory, home: self.user_home.as_deref() }
     }
 
@@ -74,13 +76,60 @@ impl Place {
         Ok(files)
     }
 
+    /// What the user lets the files below the project do.
+    pub(crate) fn trust(&self) -> Trust {
+        let claude_json = match (env::CONFIG_DIR.get(), &self.user_home) {
+            (None, Some(home)) => home.join(".claude.json"),
+            _ => self.home.path().join(".claude.json"),
+        };
+        Trust::read(trust::Place {
+            config_home: self.home.path(),
+            claude_json: Some(&claude_json),
+            directory: &self.directory,
+            home: self.user_home.as_deref(),
+        })
+    }
+
     /// The settings in force.
     pub(crate) fn settings(&self, flag: Option<&str>) -> anyhow::Result<Settings> {
-        let loaded = Loaded::read(&self.settings_files(flag)?);
-        let settings = Settings::of(&loaded, &self.ground(), &|_| true);
-        env::extend(&settings.own_environment);
-        Ok(settings)
+        Ok(self.judged(flag, OneRun::No)?.settings)
     }
+
+    /// The settings in force, and what of the project's files is left out.
+    pub(crate) fn judged(&self, flag: Option<&str>, one_run: OneRun) -> anyhow::Result<Judged> {
+        let loaded = Loaded::read(&self.settings_files(flag)?);
+        let mut trust = self.trust();
+        let claims = trust::claims(&loaded, trust.site());
+        let mut left_out = trust.missing(&claims);
+        let mut let_in = Vec::new();
+        if one_run == OneRun::Trusted && trust.admit(&left_out) {
+            let_in = std::mem::take(&mut left_out);
+        }
+        let settings = Settings::of(&loaded, &self.ground(), &|set| trust.covers_set(set));
+        env::extend(&settings.own_environment);
+        Ok(Judged { settings, trust, left_out, let_in })
+    }
+}
+
+/// Whether the project's files are trusted for one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OneRun {
+    /// As far as the user has said before.
+    No,
+    /// All of them.
+    Trusted,
+}
+
+/// Settings, and what the project's files asked for.
+pub(crate) struct Judged {
+    /// What counts.
+    pub(crate) settings: Settings,
+    /// What the user lets the project's files do.
+    pub(crate) trust: Trust,
+    /// What is left out.
+    pub(crate) left_out: Vec<Claim>,
+    /// What is let in for this run alone.
+    pub(crate) let_in: Vec<Claim>,
 }
 
 /// An agent, and what is to be known around it.
@@ -93,6 +142,8 @@ pub(crate) struct Ready {
     pub(crate) warnings: Vec<String>,
     /// The model's window.
     pub(crate) window: Window,
+    /// Whether the mode that asks nothing may be entered.
+    pub(crate) bypass: Bypass,
 }
 
 /// Makes an agent from flags, settings and environment.
@@ -102,10 +153,13 @@ pub(crate) async fn agent(
     approver: Arc<dyn Approver>,
     listener: Listener,
 ) -> anyhow::Result<Ready> {
-    let settings = place.settings(args.settings.as_deref())?;
+    let judged = place.judged(args.settings.as_deref(), args.one_run())?;
+    let settings = &judged.settings;
     let mut warnings = settings.warnings();
+    warnings.extend(judged.trust.warning.clone());
+    warnings.extend(asking::told(&judged));
     let known_model = resumed_model(args, place);
-    let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), &settings).await?;
+    let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), settings).await?;
     warnings.extend(chosen.note.clone());
     let (session, skipped) = open_session(args, place)?;
     warnings.extend(
@@ -116,12 +170,10 @@ pub(crate) async fn agent(
 
     let rules = |texts: &[String]| settings::rules(texts, &place.ground()).map_err(engine::Error::from);
     let bare = args.bare || env::SIMPLE.flag() == Some(true);
-    let selector = chosen.selector(&settings);
-    let mut plan = (!bare).then(|| Plan::new(place, &settings));
-    let mut parts = Parts::new(chosen.model, chosen.name).with_settings(&settings);
-    if let Some(mode) = args.mode() {
-        parts.policy.mode.set(mode.into());
-    }
+    let selector = chosen.selector(settings);
+    let mut plan = (!bare).then(|| Plan::new(place, settings));
+    let mut parts = Parts::new(chosen.model, chosen.name).with_settings(settings);
+    parts.policy.mode.set(mode(args, settings, &mut warnings));
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);
     if let Some(offered) = offered(&args.tools, &parts.tools)? {
@@ -178,7 +230,23 @@ pub(crate) async fn agent(
         // Nobody types meanwhile: without this the first message would find memory still unread.
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
-    Ok(Ready { agent, prices: settings.prices, warnings, window })
+    Ok(Ready { agent, bypass: settings.bypass, prices: judged.settings.prices, warnings, window })
+}
+
+/// The mode a session starts in: what is managed, what a flag says, what the settings say.
+fn mode(args: &RunArgs, settings: &Settings, warnings: &mut Vec<String>) -> Mode {
+    let asked = args.mode().map(Mode::from);
+    let (managed, said) = (settings.is_managed(&keys::MODE), settings.mode.unwrap_or_default());
+    if managed && asked.is_some_and(|asked| asked != said) {
+        warnings.push("the mode is managed here; the flag does not count".to_owned());
+    }
+    let mode = if managed { said } else { asked.unwrap_or(said) };
+    if mode == Mode::BypassPermissions && settings.bypass == Bypass::Disabled {
+        warnings
+            .push("bypassPermissions is disabled by the settings; the session starts in the mode default".to_owned());
+        return Mode::Default;
+    }
+    mode
 }
 
 /// The tools that `--tools` names; none where it leaves all.

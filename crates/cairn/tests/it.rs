@@ -15,6 +15,8 @@ mod stage;
 mod bare;
 #[path = "it/clients.rs"]
 mod clients;
+#[path = "it/config.rs"]
+mod config;
 #[path = "it/docs.rs"]
 mod docs;
 #[path = "it/edges.rs"]
@@ -65,6 +67,8 @@ mod terminal_turns;
 mod terminal_window;
 #[path = "it/trouble.rs"]
 mod trouble;
+#[path = "it/trust.rs"]
+mod trust;
 #[path = "it/window.rs"]
 mod window;
 // The same worker as in the engine's scenarios.

@@ -52,6 +52,7 @@ pub mod savings;
 pub mod session;
 pub mod settings;
 pub mod stats;
+pub mod trust;
 pub mod world;
 
 // Those below, so that a program need name only this crate.

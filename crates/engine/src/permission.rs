@@ -8,6 +8,8 @@ use serde_json::Value;
 use tools::permission::{Confined, Decision, Mode, Rule, Rules, Situation, decide};
 use tools::{Access, Scope, Subject, Tool};
 
+use crate::settings::Bypass;
+
 /// The mode and the rules in force.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
@@ -17,6 +19,8 @@ pub struct Policy {
     pub rules: Rules,
     /// How commands run.
     pub confined: Confined,
+    /// Whether the mode `bypassPermissions` counts at all.
+    pub bypass: Bypass,
 }
 
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
@@ -99,8 +103,12 @@ impl Policy {
         let subject = tool.subject(input, scope);
         let access: Access = tool.access(input);
         let (directory, directories) = (scope.directory(), scope.directories());
+        let mode = match (self.mode.get(), self.bypass) {
+            (Mode::BypassPermissions, Bypass::Disabled) => Mode::Default,
+            (mode, _) => mode,
+        };
         let situation = Situation {
-            mode: self.mode.get(),
+            mode,
             rules: &self.rules,
             directories: &directories,
             directory: &directory,

@@ -15,7 +15,7 @@ mod tracked;
 pub mod variables;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use engine::agent::compact::Part as Covered;
 use engine::permission::{Answer, Approver, Question};
+use engine::settings::Bypass;
 use engine::{Agent, Event, Inbox};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -85,6 +86,8 @@ pub(super) struct Conversation {
     pub(super) status: Status,
     /// Whether Shift-Tab leads to the mode that asks nothing: for those who started in it.
     pub(super) bypass_offered: bool,
+    /// Whether the settings let anybody into that mode.
+    pub(super) bypass: Bypass,
     /// Where memories lie, if memory is on.
     pub(super) memory: Option<PathBuf>,
     /// What was shown in one line and can be shown whole.
@@ -109,6 +112,7 @@ impl Conversation {
         };
         Self {
             status: Status::of(&ready),
+            bypass: ready.bypass,
             bypass_offered: ready.agent.mode().get() == Mode::BypassPermissions,
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
@@ -158,6 +162,7 @@ impl Conversation {
 
     fn take_over(&mut self, ready: Ready) {
         self.status = Status::of(&ready);
+        self.bypass = ready.bypass;
         self.inbox = ready.agent.inbox().clone();
         self.jobs = ready.agent.scope().jobs().clone();
         self.memory = memory_of(&ready.agent);

@@ -2,6 +2,7 @@
 //! call on that is judged.
 
 use clap::ValueEnum;
+use engine::settings::Bypass;
 use tools::permission::Mode;
 
 use super::conversation::Conversation;
@@ -38,6 +39,9 @@ impl Conversation {
             return;
         }
         match PermissionMode::from_str(name, true) {
+            Ok(PermissionMode::BypassPermissions) if self.bypass == Bypass::Disabled => {
+                self.hint = Some("bypassPermissions is disabled by the settings".into());
+            }
             Ok(chosen) => {
                 self.set_mode(chosen.into());
                 self.page.note(&format!("the mode is {}", mode_name(chosen.into())), Look::PLAIN);

@@ -15,6 +15,7 @@ use transcript::{Block, Outcome};
 
 use super::conversation::{Conversation, Face, Wires};
 use crate::args::RunArgs;
+use crate::asking;
 use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
@@ -26,6 +27,9 @@ use crate::told;
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
+    if asking::ask(args, &place)? == asking::Answer::Quit {
+        return Ok(Code::Success);
+    }
     let (events_in, events) = mpsc::unbounded_channel();
     let (questions_in, questions) = mpsc::unbounded_channel();
     let wires = Wires { events: events_in, questions: questions_in };

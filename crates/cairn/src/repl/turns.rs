@@ -248,7 +248,7 @@ impl Repl {
         self.asking.pop_front();
         match answered {
             Answered::Always(rule) => {
-                let said = match crate::rules::allow(&self.talk.place.directory, rule) {
+                let said = match crate::rules::allow(&self.talk.place, rule) {
                     Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.short(&path)),
                     Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
                 };

@@ -96,6 +96,7 @@ impl Parts {
     pub fn with_settings(mut self, settings: &Settings) -> Self {
         self.policy.mode = settings.mode.unwrap_or_default().into();
         self.policy.rules = settings.rules.clone();
+        self.policy.bypass = settings.bypass;
         self.directories.clone_from(&settings.directories);
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
         self.ttl = settings.cache_ttl.unwrap_or_default();

@@ -79,11 +79,12 @@ impl Json {
             gap = " "; // {"a": 1}
         }
         let end = newest.value.span.end;
-        let written = match gap.rfind('\n') {
-            Some(newline) => form.written(&value, &gap[newline + 1..]),
-            None => value.to_string(),
-        };
-        self.spliced(end..end, &format!(",{gap}{key}: {written}"))
+        if let Some(newline) = gap.rfind('\n') {
+            let indent = &gap[newline + 1..];
+            let member = format!("{key}: {}", form.written(&value, indent));
+            return self.spliced(end..end, &format!(",{}{indent}{member}", form.newline));
+        }
+        self.spliced(end..end, &format!(",{gap}{key}: {value}"))
     }
 
     fn spliced(&self, span: Range<usize>, new: &str) -> String {
@@ -141,6 +142,7 @@ impl Form<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn with(text: &str, names: &[&str], value: &Value) -> String {
@@ -187,5 +189,60 @@ mod tests {
         let json = Json::parse(b"{\"a\": [1]}").unwrap();
         assert_eq!(json.with(&["a", "b"], &json!(1)), Err(NotEdited::NoObject("a".into())));
         assert!(Json::parse(b"[]").unwrap().with(&["a"], &json!(1)).is_err());
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            "[a\"\\\\{}, é]{0,4}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let list = prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from);
+            let object = prop::collection::btree_map("[a-d\"]{1,2}", inner, 0..4).prop_map(|map| json!(map));
+            prop_oneof![list, object]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+        /// TRUST-1: `config set` and `unset` change one value, and nothing before or after it.
+        #[test]
+        fn an_edit_says_what_it_should_and_leaves_the_rest(
+            file in prop::collection::btree_map("[a-d]", any_value(), 0..4), value in any_value(),
+            names in prop::collection::vec("[a-d]", 1..3), pretty in any::<bool>(), crlf in any::<bool>(),
+        ) {
+            let value_before = json!(file);
+            let text = if pretty { serde_json::to_string_pretty(&file).unwrap() } else { json!(file).to_string() };
+            let text = if crlf { text.replace('\n', "\r\n") } else { text };
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let json = Json::parse(text.as_bytes()).unwrap();
+            let on_the_way = |value: &Value| (0..names.len()).all(|depth| {
+                names[..depth].iter().try_fold(value, |at, name| at.get(name)).is_none_or(Value::is_object)
+            });
+            match json.with(&names, &value) {
+                Err(_) => prop_assert!(!on_the_way(&value_before)),
+                Ok(set) => {
+                    let mut expected = value_before.clone();
+                    let mut at = &mut expected;
+                    for name in &names {
+                        at = &mut at[*name];
+                    }
+                    *at = value;
+                    let set = Json::parse(set.as_bytes()).unwrap();
+                    prop_assert_eq!(set.value(), &expected);
+                    let (before, after) = (text.as_bytes(), set.text().as_bytes());
+                    let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
+                    let tail = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
+                    let there = names.iter().try_fold(&value_before, |at, name| at.get(name));
+                    let most = there.map_or(2, |old| serde_json::to_string_pretty(old).unwrap().len() * 2 + 2);
+                    prop_assert!(before.len() <= same + tail + most, "{} -> {}", text, set.text());
+                    prop_assert!(set.text().contains("\r\n") || !text.contains("\r\n"));
+                    let unset = Json::parse(set.without(&names).unwrap().as_bytes()).unwrap();
+                    prop_assert!(names.iter().try_fold(unset.value(), |at, name| at.get(name)).is_none());
+                }
+            }
+        }
     }
 }

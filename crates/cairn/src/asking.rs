@@ -1,0 +1,99 @@
+//! Asking whether a directory is trusted, before a session starts in it: what its files would do, and an answer in a line.
+//!
+//! A whole line is read, not a key: what was typed ahead for the prompt is no answer. Only what was shown is trusted.
+
+use std::io::{BufRead, IsTerminal};
+
+use engine::trust::{Claim, Kind};
+
+use crate::args::RunArgs;
+use crate::out::{show, show_part};
+use crate::setup::{Judged, OneRun, Place};
+use crate::span::{bold, dim};
+
+/// The most that is shown and asked about at once; the rest is asked about next time.
+const MOST_SHOWN: usize = 100;
+/// What is longer cannot be judged by a person, so it is not asked about.
+const LONGEST: usize = 2_000;
+/// How much is named in a warning.
+const MOST_NAMED: usize = 5;
+
+/// What the user says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Start the session.
+    GoOn,
+    /// Do not.
+    Quit,
+}
+
+/// Asks about what is new in this directory's files, if there is something and somebody to ask.
+pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
+    if args.one_run() == OneRun::Trusted || !std::io::stdin().is_terminal() {
+        return Ok(Answer::GoOn);
+    }
+    let mut judged = place.judged(args.settings.as_deref(), OneRun::No)?;
+    let short = |claim: &Claim| claim.what.chars().count() <= LONGEST;
+    let (mut shown, too_long): (Vec<Claim>, Vec<Claim>) = judged.left_out.into_iter().partition(short);
+    let more = shown.len().saturating_sub(MOST_SHOWN);
+    shown.truncate(MOST_SHOWN);
+    if shown.is_empty() || judged.trust.site().root.is_none() {
+        return Ok(Answer::GoOn);
+    }
+    show!([bold(&place.directory.display().to_string())]);
+    show!("Files in this directory ask for more than you have allowed them. They would");
+    for kind in Kind::ALL {
+        let mut claims = shown.iter().filter(|claim| claim.kind == kind).peekable();
+        if claims.peek().is_some() {
+            show!(["  ", kind.words(), ":"]);
+        }
+        claims.for_each(|claim| show!(["    ", claim.what.as_str(), dim(&format!("  {}", claim.place))]));
+    }
+    if more > 0 {
+        show!("{more} more are asked about next time.");
+    }
+    if !too_long.is_empty() {
+        show!("{} more are too long to be shown, and are left out.", too_long.len());
+    }
+    show!("Without your trust they may deny and ask, and nothing else.");
+    loop {
+        show_part!("Trust them with this? t trust · g go on without · q quit: ");
+        let mut line = String::new();
+        if std::io::stdin().lock().read_line(&mut line)? == 0 {
+            show!();
+            return Ok(Answer::Quit);
+        }
+        match line.trim().to_lowercase().as_str() {
+            "t" | "trust" => {
+                judged.trust.remember(&shown)?;
+                return Ok(Answer::GoOn);
+            }
+            "g" | "go" => return Ok(Answer::GoOn),
+            "q" | "quit" => return Ok(Answer::Quit),
+            _ => {}
+        }
+    }
+}
+
+/// What the user should know of what was left out or let in.
+pub(crate) fn told(judged: &Judged) -> Option<String> {
+    let named = |claims: &[Claim]| {
+        let name = |claim: &Claim| format!("{} {}", claim.kind.name(), crate::span::one_line(&claim.what, 80));
+        let mut names: Vec<String> = claims.iter().take(MOST_NAMED).map(name).collect();
+        if claims.len() > MOST_NAMED {
+            names.push(format!("{} more", claims.len() - MOST_NAMED));
+        }
+        names.join(", ")
+    };
+    if !judged.let_in.is_empty() {
+        return Some(format!("--trust lets this directory's files have: {}", named(&judged.let_in)));
+    }
+    if judged.left_out.is_empty() {
+        return None;
+    }
+    let how = match judged.trust.site().root {
+        Some(_) => "--trust lets it in for a run; a session in a terminal asks",
+        None => "the home directory is never trusted",
+    };
+    Some(format!("left out, since this directory is not trusted with it: {} ({how})", named(&judged.left_out)))
+}

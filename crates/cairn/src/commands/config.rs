@@ -1,0 +1,173 @@
+//! `cairn config`: what the settings say, where each value comes from, and changing one.
+
+mod change;
+
+use clap::{Args, Subcommand};
+use engine::settings::keys::Part;
+use engine::settings::{Finding, Loaded, Set, Settings, Standing, Weight};
+use serde_json::{Value, json};
+
+use crate::exit::Code;
+use crate::out::{data, talk};
+use crate::setup::{OneRun, Place};
+use crate::span::{Span, cyan, dim, red};
+
+/// Show, check and change settings.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn config show                            the values that count
+  cairn config show --origin                   every value, its file and line, and why one does not count
+  cairn config check                           typing errors, and keys that are Claude Code's alone
+  cairn config set model opus --user
+  cairn config set permissions.allow '[\"Bash(cargo test:*)\"]' --local
+  cairn config set env.RUST_LOG debug --user   an entry of an object
+  cairn config unset model --user";
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print the settings in force.
+    Show {
+        /// Also where each value stands, and those that do not count.
+        #[arg(long)]
+        origin: bool,
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look through the files for what is broken, mistyped or has no effect. Exit code 1 if something is broken.
+    Check {
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a key. The rest of the file stays as it is, byte for byte.
+    Set {
+        /// The key; a dot leads into an object, as in permissions.allow or env.NAME.
+        key: String,
+        /// Its value, as JSON; text may go without quotes.
+        value: String,
+        #[command(flatten)]
+        file: WhichFile,
+    },
+    /// Take a key out of a file.
+    Unset {
+        /// The key.
+        key: String,
+        #[command(flatten)]
+        file: WhichFile,
+    },
+}
+
+/// Which file is changed.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct WhichFile {
+    /// Your own settings, for every project.
+    #[arg(long)]
+    user: bool,
+    /// Your settings for this project: .claude/settings.local.json.
+    #[arg(long)]
+    local: bool,
+}
+
+/// Shows, checks or changes.
+pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    match &args.command {
+        ConfigCommand::Show { origin, json } => show(&place, *origin, *json),
+        ConfigCommand::Check { json } => check(&place, *json),
+        ConfigCommand::Set { key, value, file } => change::set(&place, key, value, file.local),
+        ConfigCommand::Unset { key, file } => change::unset(&place, key, file.local),
+    }
+}
+
+fn show(place: &Place, origin: bool, as_json: bool) -> anyhow::Result<Code> {
+    let settings = place.judged(None, OneRun::No)?.settings;
+    let shown = settings.sets.iter().filter(|set| origin || set.standing == Standing::Counts);
+    let mut shown: Vec<&Set> = shown.collect();
+    let order = |set: &Set| engine::settings::keys::KEYS.iter().position(|key| key.name == set.key.name);
+    shown.sort_by_key(|set| order(set));
+    if as_json {
+        data!("{}", shown.into_iter().map(|set| value_json(set, origin)).collect::<Value>())?;
+        return Ok(Code::Success);
+    }
+    if shown.is_empty() {
+        talk!("No settings are set.");
+    }
+    for set in shown {
+        let mut row = vec![Span::from(set.name()), Span::from(" = "), Span::from(set.value.to_string())];
+        if origin {
+            row.push(dim(&format!("  {} {}", set.origin.source.name(), set.origin)));
+            row.extend(standing(set.standing).map(|why| cyan(&format!("  {why}"))));
+        }
+        crate::out::data_row(&row)?;
+    }
+    Ok(Code::Success)
+}
+
+/// Why a value does not count.
+fn standing(standing: Standing) -> Option<String> {
+    match standing {
+        Standing::Counts => None,
+        Standing::Overridden => Some("overridden".to_owned()),
+        Standing::Untrusted => Some("not trusted".to_owned()),
+        Standing::Never(why) => Some(format!("never from there: {why}")),
+    }
+}
+
+fn value_json(set: &Set, origin: bool) -> Value {
+    let mut shown = json!({"key": set.key.name, "value": set.value});
+    if let Part::Entry(name) = &set.part {
+        shown["entry"] = name.as_str().into();
+    }
+    if origin {
+        let at = &set.origin;
+        shown["origin"] = json!({"source": at.source.name(), "file": at.file, "line": at.line, "column": at.column});
+        shown["counts"] = (set.standing == Standing::Counts).into();
+        shown["why"] = standing(set.standing).into();
+    }
+    shown
+}
+
+fn check(place: &Place, as_json: bool) -> anyhow::Result<Code> {
+    // As if all were trusted: a rule that cannot be understood is one in any directory.
+    let loaded = Loaded::read(&place.settings_files(None)?);
+    let settings = Settings::of(&loaded, &place.ground(), &|_| true);
+    let mut findings = settings.findings;
+    findings.sort_by(|one, other| (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column)));
+    if as_json {
+        data!("{}", findings.iter().map(finding_json).collect::<Value>())?;
+    } else {
+        for finding in &findings {
+            let name = match finding.weight {
+                Weight::Error => red("error:"),
+                Weight::Warning => cyan("warning:"),
+                Weight::Note => dim("note:"),
+            };
+            data!([name, " ", finding.to_string()])?;
+        }
+        let files = loaded.files.len();
+        talk!("{files} settings file{} read.", if files == 1 { "" } else { "s" });
+    }
+    let is_broken = findings.iter().any(|finding| finding.weight == Weight::Error);
+    Ok(if is_broken { Code::Failure } else { Code::Success })
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    let weight = match finding.weight {
+        Weight::Error => "error",
+        Weight::Warning => "warning",
+        Weight::Note => "note",
+    };
+    json!({
+        "weight": weight, "file": finding.file, "line": finding.line, "column": finding.column, "key": finding.key,
+        "text": finding.text,
+    })
+}

@@ -1,0 +1,84 @@
+//! `cairn trust`: what directories are trusted with.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use engine::trust::{self, Site};
+use serde_json::json;
+
+use crate::exit::Code;
+use crate::out::{data, talk};
+use crate::setup::Place;
+use crate::span::bold;
+
+/// See and take back what the files of directories may do.
+///
+/// A session in a terminal asks before it lets a directory's files allow anything. The answer is kept with you, by
+/// repository, with a fingerprint of each thing that was named: what a later pull brings is asked about alone.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    command: TrustCommand,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn trust list                  directories, and what they are trusted with
+  cairn trust revoke                forget it for this directory
+  cairn trust revoke ~/src/other    and for another
+  cairn -p 'run the tests' --trust  trust this directory for one run";
+
+#[derive(Debug, Subcommand)]
+enum TrustCommand {
+    /// Print what directories are trusted with.
+    List {
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget what a directory is trusted with.
+    Revoke {
+        /// The directory; this one if none is named.
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Lists or forgets.
+pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    match &args.command {
+        TrustCommand::List { json } => list(&place, *json),
+        TrustCommand::Revoke { dir } => {
+            let named = dir.as_ref().map_or_else(|| place.directory.clone(), |dir| place.directory.join(dir));
+            // One that is gone is found by the name it was kept under.
+            let root = Site::of(&named, place.user_home.as_deref()).root.unwrap_or_else(|| named.clone());
+            if trust::revoke(place.home.path(), &root)? {
+                talk!("{} is no longer trusted.", root.display());
+                return Ok(Code::Success);
+            }
+            talk!("{} was not trusted with anything.", root.display());
+            Ok(Code::Failure)
+        }
+    }
+}
+
+fn list(place: &Place, as_json: bool) -> anyhow::Result<Code> {
+    let trusted = trust::list(place.home.path())?;
+    if as_json {
+        let entries = trusted.iter().map(|one| json!({"directory": one.root, "claims": one.claims}));
+        data!("{}", entries.collect::<serde_json::Value>())?;
+        return Ok(Code::Success);
+    }
+    if trusted.is_empty() {
+        talk!("No directory is trusted.");
+    }
+    for one in &trusted {
+        data!([bold(&one.root.display().to_string())])?;
+        for claim in &one.claims {
+            data!(["  ", claim.as_str()])?;
+        }
+    }
+    Ok(Code::Success)
+}

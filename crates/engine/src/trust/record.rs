@@ -1,0 +1,105 @@
+//! The user's answers on the disk, and those Claude Code has kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use files::Root;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Claim, NotKept};
+
+/// The folder of ours below the config home.
+const FOLDER: &str = "cairn";
+/// The record.
+const FILE: &str = "trust.json";
+/// What keeps two programs from writing it at once.
+const LOCK: &str = "trust.lock";
+/// Nobody else need know what the user trusts.
+const PRIVATE: u32 = 0o600;
+/// The largest record that is read.
+const LIMIT: u64 = 16 * 1024 * 1024;
+/// The largest file of Claude Code that is read: it keeps much else there.
+const CLAUDE_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// What the user trusts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// By canonical root: what was let in, by fingerprint, in words.
+    #[serde(default)]
+    directories: BTreeMap<PathBuf, BTreeMap<String, String>>,
+}
+
+/// A directory the user trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trusted {
+    /// Its canonical root.
+    pub root: PathBuf,
+    /// What was let in.
+    pub claims: Vec<String>,
+}
+
+impl Record {
+    pub(super) fn known(&self, root: &Path) -> BTreeSet<String> {
+        self.directories.get(root).into_iter().flatten().map(|(fingerprint, _)| fingerprint.clone()).collect()
+    }
+}
+
+/// The record; an empty one where there is none. One that cannot be understood trusts nothing.
+pub(super) fn read(config_home: &Path) -> Result<Record, String> {
+    let path = config_home.join(FOLDER).join(FILE);
+    let left = |why: String| format!("{}: {why}; nothing is trusted until it is mended or removed", path.display());
+    match files::read(&path, LIMIT) {
+        Ok(file) => serde_json::from_slice(&file.bytes).map_err(|error| left(error.to_string())),
+        Err(files::Error::NotFound { .. }) => Ok(Record::default()),
+        Err(error) => Err(left(error.to_string())),
+    }
+}
+
+/// Adds to what is let in for a root.
+pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<(), NotKept> {
+    change(config_home, |record| {
+        let known = record.directories.entry(root.to_owned()).or_default();
+        for claim in claims {
+            known.insert(claim.fingerprint.clone(), format!("{}: {}", claim.kind.name(), claim.what));
+        }
+    })
+}
+
+fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Result<T, NotKept> {
+    let root = Root::create(config_home.join(FOLDER))?;
+    let _lock = root.lock(LOCK)?;
+    let mut record = read(config_home).map_err(NotKept::Broken)?;
+    let changed = change(&mut record);
+    let text = serde_json::to_string_pretty(&record).unwrap_or_default();
+    root.replace(FILE, format!("{text}\n").as_bytes(), PRIVATE)?;
+    Ok(changed)
+}
+
+/// What the user trusts, by directory.
+pub fn list(config_home: &Path) -> Result<Vec<Trusted>, NotKept> {
+    let record = read(config_home).map_err(NotKept::Broken)?;
+    let entries = record.directories.into_iter();
+    Ok(entries.map(|(root, claims)| Trusted { root, claims: claims.into_values().collect() }).collect())
+}
+
+/// Forgets what was let in for a root. Says whether there was something.
+pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, NotKept> {
+    change(config_home, |record| record.directories.remove(root).is_some())
+}
+
+/// Whether Claude Code was told to trust one of these directories.
+pub(super) fn trusted_by_claude_code(file: &Path, directories: &[&Path]) -> bool {
+    #[derive(Deserialize)]
+    struct Known {
+        #[serde(default)]
+        projects: BTreeMap<String, Value>,
+    }
+    let Ok(file) = files::read(file, CLAUDE_LIMIT) else { return false };
+    let Ok(known) = serde_json::from_slice::<Known>(&file.bytes) else { return false };
+    let accepted = |directory: &&Path| {
+        let project = directory.to_str().and_then(|directory| known.projects.get(directory));
+        project.is_some_and(|project| project["hasTrustDialogAccepted"] == true)
+    };
+    directories.iter().any(accepted)
+}
