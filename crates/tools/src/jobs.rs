@@ -120,6 +120,11 @@ impl Jobs {
         self.handles().iter().map(Handle::job).collect()
     }
 
+    /// The last of what a job printed. The model is still to see it.
+    pub fn recent(&self, id: &str) -> Result<String, NoSuchJob> {
+        self.find(id).map(|handle| lock(&handle.unread).recent())
+    }
+
     /// Stops a job and waits until nothing of it is left. What it was before is returned.
     pub async fn stop(&self, id: &str) -> Result<Job, NoSuchJob> {
         let handle = self.find(id)?;

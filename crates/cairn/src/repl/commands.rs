@@ -50,7 +50,7 @@ impl Conversation {
             "model" => self.model(argument).await?,
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
-            "jobs" => self.show_jobs(argument),
+            "jobs" => self.jobs(argument),
             "compact" => self.compact(argument),
             "snip" => self.snip(),
             "context" => self.show_context(),

@@ -33,7 +33,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
-    Command { name: "jobs", argument: "[stop ID]", about: "show the commands in the background, or stop one" },
+    Command { name: "jobs", argument: "[stop] [ID]", about: "the commands in the background, or what one printed" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },
     Command { name: "export", argument: "[FILE]", about: "write the conversation to a Markdown file" },

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::stage::{Stage, piped};
-use crate::terminal::{ENTER, Terminal, ctrl};
+use crate::terminal::{ENTER, Screen, Terminal, ctrl};
 
 const SHIFT_TAB: &str = "\x1b[Z";
 
@@ -28,7 +28,7 @@ const WRITER: &str = r#"
     [[rule]]
     name = "watch"
     when = { user = "watch", missing = "bash_1" }
-    call = [{ tool = "Bash", input = { command = "sleep 1000", run_in_background = true } }]
+    call = [{ tool = "Bash", input = { command = "echo listening; sleep 1000", run_in_background = true } }]
     [[rule]]
     say = "Hello."
 "#;
@@ -198,7 +198,16 @@ fn background_jobs_can_be_seen_and_stopped() {
     terminal.rests("Hello.");
     terminal.shows("1 in the background");
     terminal.keys(&format!("/bashes{ENTER}"));
-    terminal.rests("bash_1  running      sleep 1000");
+    terminal.rests("bash_1  running      echo listening; sleep 1000");
+    // It may not have come that far yet.
+    let printed = |screen: &Screen| screen.contains("  listening");
+    let answered = |screen: &Screen| printed(screen) || screen.contains("printed nothing");
+    terminal.keys(&format!("/jobs bash_1{ENTER}"));
+    while !printed(&terminal.until("an answer", answered)) {
+        terminal.keys(&format!("/jobs bash_1{ENTER}"));
+    }
+    terminal.keys(&format!("/jobs bash_7{ENTER}"));
+    terminal.shows("There is no command bash_7");
     terminal.keys(&format!("/jobs stop bash_1{ENTER}"));
     terminal.shows("stopping bash_1");
     terminal.until("no job", |screen| !screen.contains("in the background"));

@@ -1,15 +1,20 @@
-//! What a job printed and nobody has looked at yet, in bounded memory: the end of it.
+//! What a job printed and the model has not looked at yet, in bounded memory: the end of it. The last of it stays for
+//! people, who look without taking anything away.
 
 use std::collections::VecDeque;
 
 /// How much is kept: as much as of either end of a command in the foreground.
 const KEPT: usize = 1024 * 1024;
 
+/// How much stays for people: a few screens.
+const RECENT: usize = 16 * 1024;
+
 /// The end of a stream of bytes, up to where it was last looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     bytes: VecDeque<u8>,
     dropped: u64,
+    recent: VecDeque<u8>,
 }
 
 /// What was printed between two looks.
@@ -39,13 +44,22 @@ impl Unread {
         let over = self.bytes.len().saturating_sub(KEPT);
         self.bytes.drain(..over);
         self.dropped += over as u64;
+        self.recent.extend(&bytes[bytes.len().saturating_sub(RECENT)..]);
+        let over = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..over);
+    }
+
+    /// The last of what was printed, whoever has seen it.
+    pub(crate) fn recent(&self) -> String {
+        let (one, two) = self.recent.as_slices();
+        String::from_utf8_lossy(&[one, two].concat()).into_owned()
     }
 
     /// Hands out what there is. Bytes that are not UTF-8 are replaced.
     pub(crate) fn take(&mut self, leave: Leave) -> Printed {
         let end = complete(self.bytes.make_contiguous(), leave);
         let taken: Vec<u8> = self.bytes.drain(..end).collect();
-        // An idle job costs nothing, however much it has printed before.
+        // An idle job costs next to nothing, however much it has printed before.
         self.bytes.shrink_to_fit();
         let text = String::from_utf8_lossy(&taken).into_owned();
         Printed { dropped: std::mem::take(&mut self.dropped), text }
@@ -112,5 +126,7 @@ mod tests {
         // It is told once.
         unread.push(b"more");
         assert_eq!(unread.take(Leave::Nothing), whole("more"));
+        let recent = unread.recent();
+        assert!(recent.ends_with("aendmore") && recent.len() == RECENT, "what was taken can still be looked at");
     }
 }
