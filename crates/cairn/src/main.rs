@@ -29,9 +29,13 @@ fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            // Help and version go to stdout and are no failure.
-            let _ = error.print();
-            return if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Success.into() };
+            if error.use_stderr() {
+                // It repeats arguments, which may be anybody's text.
+                out::talk_text(error.render().to_string().trim_end());
+                return exit::Code::Usage.into();
+            }
+            let _ = error.print(); // help and version go to stdout and are no failure
+            return exit::Code::Success.into();
         }
     };
     let result = tokio::runtime::Builder::new_multi_thread()

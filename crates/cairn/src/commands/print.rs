@@ -25,6 +25,7 @@ use input::{Line, Request};
 
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
+    let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
     let ran = match args.input_format {
         InputFormat::Text => once(args).await,
         InputFormat::StreamJson => each_line(args).await,

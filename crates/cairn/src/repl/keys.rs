@@ -35,9 +35,18 @@ impl Repl {
     async fn key(&mut self, key: KeyEvent) -> anyhow::Result<()> {
         self.talk.hint = None;
         let armed = std::mem::take(&mut self.armed);
-        if key.code == KeyCode::BackTab {
-            self.talk.next_mode();
-            return Ok(());
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        // These mean the same whatever is open.
+        match key.code {
+            KeyCode::BackTab => {
+                self.talk.next_mode();
+                return Ok(());
+            }
+            KeyCode::Char('z') if control => {
+                self.outside = Some(Outside::Shell);
+                return Ok(());
+            }
+            _ => {}
         }
         if let Some(asking) = self.asking.front_mut() {
             match asking.key(key) {
@@ -60,7 +69,6 @@ impl Repl {
             }
             return Ok(());
         }
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if control => self.interrupt(armed),
             KeyCode::Esc if !self.menu.1.is_empty() => self.menu.1.clear(),
@@ -68,7 +76,6 @@ impl Repl {
             KeyCode::Char('d') if control && self.editor.text().is_empty() => self.leave(),
             KeyCode::Char('o') if control => self.talk.expand(),
             KeyCode::Char('g') if control => self.outside = Some(Outside::Editor),
-            KeyCode::Char('z') if control => self.outside = Some(Outside::Shell),
             KeyCode::Char('r') if control => {
                 let part = self.editor.text().to_owned();
                 match self.history.search(&part) {

@@ -64,6 +64,7 @@ fn sessions_and_memories_are_shown_clean() {
         vec!["recall", "odd there hello"],
         vec!["recall", "odd there hello", "--explain"],
         vec!["--resume", "\x1b]0;owned\x07", "-p", "x"],
+        vec!["--permission-mode", "\x1b]0;owned\x07"],
         vec!["-p", "x", "--settings", "\x1b]0;owned\x07.json"],
         vec!["-p", "x", "--add-dir", "\x1b]0;owned\x07"],
     ] {
