@@ -38,6 +38,12 @@ Examples:
   cairn recall 'how do we deploy?'             what it remembers about that
   cairn stats                                  what sessions used, cost and saved";
 
+// The parts of the help.
+const IN_AND_OUT: &str = "Input and output";
+const SESSION: &str = "Session";
+const PERMISSIONS: &str = "Permissions";
+const SETTINGS: &str = "Settings";
+
 /// What to do other than run a session. Each says itself what it does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -72,35 +78,35 @@ pub(crate) struct RunArgs {
     pub(crate) plain: bool,
 
     /// How the answer is printed.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", help_heading = IN_AND_OUT)]
     pub(crate) output_format: OutputFormat,
 
     /// What comes on stdin: text for the prompt, or messages, one JSON object a line, each a turn.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", help_heading = IN_AND_OUT)]
     pub(crate) input_format: InputFormat,
 
     /// With text: tell what happens on stderr, also where no terminal is.
-    #[arg(long)]
+    #[arg(long, help_heading = IN_AND_OUT)]
     pub(crate) verbose: bool,
 
     /// With stream-json: also print pieces of replies as they arrive.
-    #[arg(long)]
+    #[arg(long, help_heading = IN_AND_OUT)]
     pub(crate) include_partial_messages: bool,
 
     /// Go on with a session of this project, by id, by the beginning of one, or by file.
-    #[arg(short, long, value_name = "ID")]
+    #[arg(short, long, value_name = "ID", help_heading = SESSION)]
     pub(crate) resume: Option<String>,
 
     /// Go on with the newest session of this project.
-    #[arg(short, long = "continue", conflicts_with = "resume")]
+    #[arg(short, long = "continue", conflicts_with = "resume", help_heading = SESSION)]
     pub(crate) continue_: bool,
 
     /// Go on in a copy, and leave the session as it is.
-    #[arg(long)]
+    #[arg(long, help_heading = SESSION)]
     pub(crate) fork_session: bool,
 
     /// The id of a new session (a UUID).
-    #[arg(long, value_name = "UUID", conflicts_with_all = ["resume", "continue_"])]
+    #[arg(long, value_name = "UUID", conflicts_with_all = ["resume", "continue_"], help_heading = SESSION)]
     pub(crate) session_id: Option<String>,
 
     /// The model: a name, or `opus`, `sonnet`, `haiku`; `[1m]` at its end asks for the large window.
@@ -108,52 +114,52 @@ pub(crate) struct RunArgs {
     pub(crate) model: Option<String>,
 
     /// The most requests in one turn.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = SESSION)]
     pub(crate) max_turns: Option<u32>,
 
     /// Tools that may run without asking, such as 'Bash(git *)' or Edit.
-    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1..)]
+    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1.., help_heading = PERMISSIONS)]
     pub(crate) allowed_tools: Vec<String>,
 
     /// Tools that may not run. Without a pattern, as in Bash, the model is not offered it.
-    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES", num_args = 1..)]
+    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES", num_args = 1.., help_heading = PERMISSIONS)]
     pub(crate) disallowed_tools: Vec<String>,
 
     /// The tools the model is offered, such as 'Read,Grep'; 'default' is all, '' none.
-    #[arg(long, value_name = "NAMES", num_args = 1..)]
+    #[arg(long, value_name = "NAMES", num_args = 1.., help_heading = PERMISSIONS)]
     pub(crate) tools: Vec<String>,
 
     /// How much may happen without asking.
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(long, value_enum, value_name = "MODE", help_heading = PERMISSIONS)]
     pub(crate) permission_mode: Option<PermissionMode>,
 
     /// The same as --permission-mode bypassPermissions, and stronger.
-    #[arg(long)]
+    #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) dangerously_skip_permissions: bool,
 
     /// Only the loop, its tools and what is said: no instruction files, memory, hooks, servers, notes or background work,
     /// and a system prompt of a few lines.
-    #[arg(long)]
+    #[arg(long, help_heading = SETTINGS)]
     pub(crate) bare: bool,
 
     /// Let this directory's files do what they ask for (rules, directories, variables, …), for this run.
-    #[arg(long)]
+    #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) trust: bool,
 
     /// Text in place of the system prompt.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = SETTINGS)]
     pub(crate) system_prompt: Option<String>,
 
     /// Text after the system prompt.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = SETTINGS)]
     pub(crate) append_system_prompt: Option<String>,
 
     /// More directories to work in.
-    #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath, help_heading = PERMISSIONS)]
     pub(crate) add_dir: Vec<PathBuf>,
 
     /// One more settings file, or settings as JSON; stronger than the others.
-    #[arg(long, value_name = "FILE_OR_JSON", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE_OR_JSON", value_hint = ValueHint::FilePath, help_heading = SETTINGS)]
     pub(crate) settings: Option<String>,
 }
 

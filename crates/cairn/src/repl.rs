@@ -87,6 +87,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let mut closing = Closing::watch_all()?;
     let mut code = Code::Success;
     let mut keys = Some(EventStream::new());
+    let mut continued = outside::continued()?;
     let mut tick = tokio::time::interval(TICK);
     repl.greet(&warnings);
     if let Some(first) = first {
@@ -128,11 +129,17 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                 code = closed.code();
                 repl.leave();
             }
+            _ = continued.recv() => {
+                // Somebody else had the terminal meanwhile.
+                drop(raw.take());
+                raw = Some(terminal::Raw::enter()?);
+                repl.screen.forget();
+            }
             // What runs in the background ends without a word, and is then no longer to be shown.
             _ = tick.tick(), if repl.working.is_some() || repl.running_jobs() > 0 => repl.ticks += 1,
         }
         if let Some(who) = repl.outside.take()
-            && let Some(closed) = repl.go_outside(who, &mut keys, &mut raw, &mut closing).await?
+            && let Some(closed) = repl.go_outside(who, &mut keys, &mut raw, &mut closing, &mut continued).await?
         {
             code = closed.code();
             repl.leave();

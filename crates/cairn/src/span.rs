@@ -82,7 +82,7 @@ impl Span {
 
     /// More text in the same style.
     pub(crate) fn push(&mut self, more: &str) {
-        self.text.push_str(&clean(more));
+        add(&mut self.text, more);
     }
 
     /// Without blanks at the end.
@@ -145,6 +145,11 @@ pub(crate) fn paint(spans: &[Span], colours: Colours) -> String {
 /// One line without control characters; tabs and separators of lines become blanks.
 pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    add(&mut out, text);
+    out
+}
+
+fn add(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             '\t' => out.push_str("    "),
@@ -153,7 +158,6 @@ pub(crate) fn clean(text: &str) -> String {
             c => out.push(c),
         }
     }
-    out
 }
 
 /// Text without control characters but tabs and ends of lines.

@@ -7,9 +7,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use crossterm::event::EventStream;
-use rustix::process::{Signal, kill_current_process_group};
+use rustix::process::{self, kill_current_process_group};
 use tokio::process::Command;
-use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{Repl, terminal};
 use crate::closing::{Closed, Closing};
@@ -38,6 +38,7 @@ impl Repl {
         keys: &mut Option<EventStream>,
         raw: &mut Option<terminal::Raw>,
         closing: &mut Closing,
+        continued: &mut Signal,
     ) -> anyhow::Result<Option<Closed>> {
         // Who reads keys, draws or keeps raw mode would be in the way.
         drop(keys.take());
@@ -45,7 +46,7 @@ impl Repl {
         drop(raw.take());
         let closed = match who {
             Outside::Shell => {
-                stop().await?;
+                stop(continued).await?;
                 None
             }
             Outside::Editor => self.edit_outside(closing).await,
@@ -77,10 +78,14 @@ impl Repl {
     }
 }
 
+/// Hears of it when the program goes on after a stop, whoever stopped it.
+pub(super) fn continued() -> std::io::Result<Signal> {
+    signal(SignalKind::from_raw(process::Signal::CONT.as_raw()))
+}
+
 /// Stops the program, as Ctrl-Z does for those that do not read keys one by one, until the shell continues it.
-async fn stop() -> anyhow::Result<()> {
-    let mut continued = tokio::signal::unix::signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-    kill_current_process_group(Signal::TSTP)?;
+async fn stop(continued: &mut Signal) -> anyhow::Result<()> {
+    kill_current_process_group(process::Signal::TSTP)?;
     let _ = tokio::time::timeout(STOPS_WITHIN, continued.recv()).await;
     Ok(())
 }

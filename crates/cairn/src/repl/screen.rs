@@ -97,6 +97,12 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
+    /// The cursor is somewhere else than it was left: what was drawn is no longer looked for.
+    pub(crate) fn forget(&mut self) {
+        (self.drawn, self.column) = (Area::default(), 0);
+        self.above.clear();
+    }
+
     fn erase(&mut self) -> io::Result<()> {
         let rows_of = |wide: &usize| wide.div_ceil(self.columns).max(1);
         let full = self.above.split_last().map_or(0, |(_, full)| full.iter().map(rows_of).sum());
@@ -104,8 +110,7 @@ impl<W: Write> Screen<W> {
         if up > 0 {
             write!(self.out, "\x1b[{up}A")?;
         }
-        (self.drawn, self.column) = (Area::default(), 0);
-        self.above.clear();
+        self.forget();
         write!(self.out, "\r\x1b[J")
     }
 

@@ -118,18 +118,22 @@ fn edits_can_be_accepted_for_the_session() {
     assert!(!stage.project().join(".claude").exists(), "nothing is written down");
 }
 
+/// The program in a shell that has job control, as an interactive one does.
+fn in_shell(stage: &Stage) -> Terminal {
+    let cairn = stage.cairn();
+    let mut shell = Command::new("bash");
+    let script = "set -m; \"$0\" \"$@\"; echo SHELL; read -r line; fg; echo END";
+    shell.args(["-c", script]).arg(cairn.get_program()).args(["--allowedTools", "Bash(cat:*)"]);
+    shell.env_clear().envs(cairn.get_envs().filter_map(|(key, value)| Some((key, value?)))).env("TERM", "xterm");
+    Terminal::open(shell.current_dir(stage.project()), 80, 24)
+}
+
 /// The shell gets its terminal back as it was, and the program draws itself anew when it comes back.
 #[test]
 fn ctrl_z_leaves_the_terminal_to_the_shell() {
     let stage = Stage::new(WRITER);
     let open = gate(&stage);
-    let cairn = stage.cairn();
-    let mut shell = Command::new("bash");
-    // Job control, as an interactive shell has it.
-    let script = "set -m; \"$0\" \"$@\"; echo SHELL; read -r line; fg; echo END";
-    shell.args(["-c", script]).arg(cairn.get_program()).args(["--allowedTools", "Bash(cat:*)"]);
-    shell.env_clear().envs(cairn.get_envs().filter_map(|(key, value)| Some((key, value?)))).env("TERM", "xterm");
-    let mut terminal = Terminal::open(shell.current_dir(stage.project()), 80, 24);
+    let mut terminal = in_shell(&stage);
     terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.say("wait");
     terminal.shows("Bash cat gate");
@@ -147,6 +151,26 @@ fn ctrl_z_leaves_the_terminal_to_the_shell() {
     terminal.keys("\x1b");
     terminal.rests("stopped");
     terminal.keys(&format!("{}{}", ctrl('c'), ctrl('d')));
+    terminal.skip_to("END", |_| {});
+}
+
+/// A program that was stopped from elsewhere finds a terminal that somebody else had meanwhile.
+#[test]
+fn a_program_that_was_stopped_comes_back_drawn() {
+    let stage = Stage::new(WRITER);
+    let mut terminal = in_shell(&stage);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.types("half a message");
+    let shell = terminal.process();
+    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    assert!(Command::new("kill").args(["-STOP", children.trim()]).status().unwrap().success());
+    terminal.skip_to("SHELL", |_| {});
+    terminal.keys("\n");
+    terminal.until("the prompt again", |screen| screen.has_prompt() && screen.typed() == "half a message");
+    assert!(!terminal.is_cooked());
+    terminal.keys(" more");
+    terminal.holds("half a message more");
+    terminal.keys(&format!("{}{}", ctrl('u'), ctrl('d')));
     terminal.skip_to("END", |_| {});
 }
 
