@@ -8,6 +8,7 @@
 use serde::Serialize;
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line};
+use transcript::message::MOST_TOKENS;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
@@ -108,8 +109,9 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
         let rounds = end.saturating_sub(one.round) as u64;
         let saving = of_layer(&mut savings, one.layer);
         saving.times += 1;
-        saving.freed_tokens += one.freed;
-        saving.unsent_tokens += one.freed * rounds;
+        let freed = one.freed.min(MOST_TOKENS);
+        saving.freed_tokens += freed;
+        saving.unsent_tokens += freed * rounds;
         if let Some(price) = price {
             let written = if one.was_sent || rounds == 0 { 0.0 } else { price.cache_write_5m - price.cache_read };
             let read = rounds as f64 * price.cache_read;

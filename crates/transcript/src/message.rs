@@ -38,6 +38,10 @@ pub struct ToolDefinition {
     pub input_schema: Value,
 }
 
+/// No request has more tokens than this. Numbers come from files and servers that may say anything; below it they can be
+/// added up.
+pub const MOST_TOKENS: u64 = 1 << 40;
+
 /// What a request cost, as the provider reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -65,6 +69,22 @@ pub struct CacheCreation {
 }
 
 impl Usage {
+    /// Without numbers that nobody can have counted.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        let bounded = |tokens: u64| tokens.min(MOST_TOKENS);
+        Self {
+            input_tokens: bounded(self.input_tokens),
+            cache_read_input_tokens: bounded(self.cache_read_input_tokens),
+            cache_creation_input_tokens: bounded(self.cache_creation_input_tokens),
+            cache_creation: CacheCreation {
+                ephemeral_5m_input_tokens: bounded(self.cache_creation.ephemeral_5m_input_tokens),
+                ephemeral_1h_input_tokens: bounded(self.cache_creation.ephemeral_1h_input_tokens),
+            },
+            output_tokens: bounded(self.output_tokens),
+        }
+    }
+
     /// Everything the model read.
     pub fn context(&self) -> u64 {
         self.input_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens

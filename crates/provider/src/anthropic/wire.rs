@@ -149,6 +149,7 @@ impl Counts {
         update(self.cache_creation_input_tokens, &mut usage.cache_creation_input_tokens);
         update(self.output_tokens, &mut usage.output_tokens);
         usage.cache_creation = self.cache_creation.unwrap_or(usage.cache_creation);
+        *usage = usage.bounded();
     }
 }
 

@@ -126,5 +126,6 @@ impl Counts {
             output_tokens: self.completion_tokens.unwrap_or(0),
             ..Usage::default()
         }
+        .bounded()
     }
 }

@@ -172,7 +172,7 @@ impl Message {
                 blocks,
                 usage: self
                     .usage
-                    .filter(|usage| usage.input + usage.cache_read + usage.cache_write > 0)
+                    .filter(|usage| usage.input.max(usage.cache_read).max(usage.cache_write) > 0)
                     .map(Usage::from),
                 stop: self.stop_reason.map(|reason| match reason.as_str() {
                     "toolUse" => StopReason::ToolUse,
@@ -195,6 +195,7 @@ impl From<PiUsage> for Usage {
             output_tokens: usage.output,
             ..Self::default()
         }
+        .bounded()
     }
 }
 

@@ -215,6 +215,7 @@ impl From<LenientUsage> for Usage {
             cache_creation: usage.cache_creation.unwrap_or_default(),
             output_tokens: usage.output_tokens.unwrap_or_default(),
         }
+        .bounded()
     }
 }
 
