@@ -118,7 +118,7 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     };
     let timeout = limit(input).unwrap_or(TIMEOUT).min(LONGEST);
     let script = format!("{}\n{}", report.trap(), input.command);
-    let process = match process::start(&script, &directory, scope.guard(), confinement.as_ref()) {
+    let process = match process::start(&script, &directory, scope.environment(), scope.guard(), confinement.as_ref()) {
         Ok(process) => process,
         Err(trouble) => return Output::failed(trouble.to_string()),
     };
@@ -140,7 +140,8 @@ fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
         Ok(confinement) => confinement,
         Err(error) => return not_started(&error),
     };
-    match scope.jobs().start(&input.command, &directory, limit(input), scope.guard(), confinement.as_ref()) {
+    let (environment, guard) = (scope.environment(), scope.guard());
+    match scope.jobs().start(&input.command, &directory, limit(input), environment, guard, confinement.as_ref()) {
         Ok(id) => {
             let text = format!(
                 "Running in the background as {id}. TaskOutput shows what it prints, TaskStop stops it; it does not \

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::process::{self, End, Ended, Trouble, exit_code};
+use crate::process::{self, End, Ended, Environment, Trouble, exit_code};
 use crate::sandbox::Confinement;
 
 mod unread;
@@ -151,6 +151,7 @@ impl Jobs {
         command: &str,
         directory: &Path,
         limit: Option<Duration>,
+        environment: &Environment,
         guard: Option<&Path>,
         confinement: Option<&Confinement>,
     ) -> Result<String, NotStarted> {
@@ -160,7 +161,8 @@ impl Jobs {
         if running.len() >= RUNNING {
             return Err(NotStarted::TooMany { running });
         }
-        let process = process::start(command, directory, guard, confinement).map_err(NotStarted::Trouble)?;
+        let process =
+            process::start(command, directory, environment, guard, confinement).map_err(NotStarted::Trouble)?;
         known.started += 1;
         let id = format!("bash_{}", known.started);
         let unread = Arc::new(Mutex::new(Unread::default()));

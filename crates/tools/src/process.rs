@@ -6,6 +6,7 @@
 //! drops it kills all of it at once. What becomes of the output, and how long the shell may run, is up to the one who
 //! watches it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -115,10 +116,20 @@ pub(crate) fn exit_code(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
 
+/// Variables of commands, beside those of this program.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// What the settings give them.
+    pub given: BTreeMap<String, String>,
+    /// Names of variables that hold keys: they are kept from every command, whoever sets them.
+    pub hidden: BTreeSet<String>,
+}
+
 /// Starts a script in `directory`, below a guard if there is one, and confined if it is to be.
 pub(crate) fn start(
     script: &str,
     directory: &Path,
+    environment: &Environment,
     guard: Option<&Path>,
     confinement: Option<&Confinement>,
 ) -> Result<Process, Trouble> {
@@ -127,9 +138,9 @@ pub(crate) fn start(
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
     let started = match guard.filter(|_| cfg!(target_os = "linux")) {
-        Some(guard) => start_guarded(script, directory, guard, confinement),
+        Some(guard) => start_guarded(script, directory, environment, guard, confinement),
         None if confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
-        None => start_alone(script, directory),
+        None => start_alone(script, directory, environment),
     };
     started.map_err(Trouble::NotStarted)
 }
@@ -137,13 +148,14 @@ pub(crate) fn start(
 fn start_guarded(
     script: &str,
     directory: &Path,
+    environment: &Environment,
     guard: &Path,
     confinement: Option<&Confinement>,
 ) -> io::Result<Process> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
-    let (child, receiver) = spawn(command, directory)?;
+    let (child, receiver) = spawn(command, directory, environment)?;
     let order = Order {
         command: vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()],
         confinement: confinement.cloned(),
@@ -152,19 +164,24 @@ fn start_guarded(
     Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), receiver })
 }
 
-fn start_alone(script: &str, directory: &Path) -> io::Result<Process> {
+fn start_alone(script: &str, directory: &Path, environment: &Environment) -> io::Result<Process> {
     let mut command = Command::new("bash");
     command.arg("-c").arg(script).stdin(Stdio::null());
-    let (child, receiver) = spawn(command, directory)?;
+    let (child, receiver) = spawn(command, directory, environment)?;
     let group = Group::led_by(child.id())?;
     Ok(Process { hold: Hold::Group(child, group), receiver })
 }
 
 /// Starts a program that leads a session of its own, without terminal and secrets, and the pipe it prints to.
-fn spawn(mut command: Command, directory: &Path) -> io::Result<(Box<dyn ChildWrapper>, Receiver)> {
+fn spawn(
+    mut command: Command,
+    directory: &Path,
+    environment: &Environment,
+) -> io::Result<(Box<dyn ChildWrapper>, Receiver)> {
     let (reader, writer) = io::pipe()?;
-    command.current_dir(directory).envs(ENVIRONMENT).stdout(writer.try_clone()?).stderr(writer);
-    for secret in SECRETS {
+    command.current_dir(directory).stdout(writer.try_clone()?).stderr(writer);
+    command.envs(&environment.given).envs(ENVIRONMENT);
+    for secret in SECRETS.into_iter().chain(environment.hidden.iter().map(String::as_str)) {
         command.env_remove(secret);
     }
     let mut command = CommandWrap::from(command);

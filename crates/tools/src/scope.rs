@@ -13,6 +13,7 @@ use files::Stamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::jobs::Jobs;
+use crate::process::Environment;
 use crate::sandbox::Sandbox;
 use crate::tool::Subject;
 
@@ -34,6 +35,7 @@ struct Places {
     extra: Vec<PathBuf>,
     temporary: PathBuf,
     home: Option<PathBuf>,
+    environment: Environment,
     guard: Option<PathBuf>,
     readable: Option<Arc<Readable>>,
 }
@@ -52,7 +54,15 @@ impl Scope {
         let memory = Memory { directory: project.clone(), seen: HashMap::new(), sandbox: None };
         let temporary = temporary.as_ref().to_owned();
         Self {
-            places: Arc::new(Places { project, extra: Vec::new(), temporary, home: None, guard: None, readable: None }),
+            places: Arc::new(Places {
+                project,
+                extra: Vec::new(),
+                temporary,
+                home: None,
+                environment: Environment::default(),
+                guard: None,
+                readable: None,
+            }),
             memory: Arc::new(Mutex::new(memory)),
             jobs: Arc::new(Jobs::default()),
             cancel: CancellationToken::new(),
@@ -71,6 +81,12 @@ impl Scope {
     #[must_use]
     pub fn with_home(self, home: PathBuf) -> Self {
         self.with_places(|places| places.home = Some(home))
+    }
+
+    /// Gives commands variables, and keeps others from them.
+    #[must_use]
+    pub fn with_environment(self, environment: Environment) -> Self {
+        self.with_places(|places| places.environment = environment)
     }
 
     /// Names the program that is a [guard](crate::guard). Without one, commands are held by their process group alone.
@@ -122,6 +138,7 @@ impl Scope {
             extra: now.extra.clone(),
             temporary: now.temporary.clone(),
             home: now.home.clone(),
+            environment: now.environment.clone(),
             guard: now.guard.clone(),
             readable: now.readable.clone(),
         };
@@ -138,6 +155,11 @@ impl Scope {
     /// The commands that run in the background. Whoever keeps a clone of this keeps them running.
     pub fn jobs(&self) -> &Arc<Jobs> {
         &self.jobs
+    }
+
+    /// The variables of commands.
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.places.environment
     }
 
     /// The program that is a guard.

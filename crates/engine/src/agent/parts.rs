@@ -6,7 +6,7 @@ use std::sync::Arc;
 use provider::Model;
 use provider::anthropic::envelope;
 use tools::permission::{Rule, Rules, Verdict};
-use tools::{Scope, Subject, Tool};
+use tools::{Environment, Scope, Subject, Tool};
 use transcript::mark::Ttl;
 use transcript::{Prologue, Thinking};
 
@@ -45,6 +45,8 @@ pub struct Parts {
     pub directories: Vec<PathBuf>,
     /// What `~` stands for.
     pub user_home: Option<PathBuf>,
+    /// The variables of commands.
+    pub environment: Environment,
     /// The program that is a [guard](tools::guard) for commands; without one their process group is all that is ended.
     pub guard: Option<PathBuf>,
     /// Sections of the system prompt that belong to the session, such as the rules of its memory.
@@ -78,6 +80,7 @@ impl Parts {
             tools: tools::standard(),
             directories: Vec::new(),
             user_home: None,
+            environment: Environment::default(),
             guard: None,
             sections: Vec::new(),
             system: None,
@@ -98,6 +101,8 @@ impl Parts {
         self.policy.rules = settings.rules.clone();
         self.policy.bypass = settings.bypass;
         self.directories.clone_from(&settings.directories);
+        let keys = settings.providers.values().filter_map(|provider| provider.key_env.clone());
+        self.environment = Environment { given: settings.environment.clone(), hidden: keys.collect() };
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
         self.ttl = settings.cache_ttl.unwrap_or_default();
         self
@@ -163,6 +168,7 @@ impl Parts {
         let rules = self.policy.rules.clone();
         let mut scope = Scope::new(session.directory(), session.path().with_extension(""))
             .with_directories(self.directories.clone())
+            .with_environment(self.environment.clone())
             .with_readable(Arc::new(move |named, real| may_read(&rules, named, real)));
         if let Some(home) = &self.user_home {
             scope = scope.with_home(home.clone());

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Confinement, Strength};
 use crate::permission::Confined;
-use crate::process::{self, End};
+use crate::process::{self, End, Environment};
 
 /// How long a trial may take. It takes a few milliseconds.
 const TRIAL: Duration = Duration::from_secs(10);
@@ -97,8 +97,8 @@ const PARTLY: [(&str, &str); 8] = [
 
 async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
     let confinement = Confinement { strength, ..Confinement::working_in([], None) };
-    let trial =
-        process::start("true", Path::new("/"), Some(guard), Some(&confinement)).map_err(|trouble| trouble.to_string());
+    let trial = process::start("true", Path::new("/"), &Environment::default(), Some(guard), Some(&confinement))
+        .map_err(|trouble| trouble.to_string());
     let ended = trial?.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
     match ended.end {
         End::Exited(status) if status.success() => Ok(()),

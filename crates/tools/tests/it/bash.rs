@@ -1,6 +1,7 @@
 //! Bash: bounded output, no process left, the directory kept.
 
 use serde_json::{Value, json};
+use tools::Environment;
 use transcript::block::Outcome;
 
 use super::place::{Place, is_running, marked};
@@ -161,4 +162,16 @@ async fn there_is_no_pager_no_editor_and_no_terminal() {
     for line in ["TERM=dumb", "GIT_PAGER=cat", "GIT_EDITOR=true", "not a tty"] {
         assert!(said.lines().any(|found| found == line), "{line}: {said}");
     }
+}
+
+/// TRUST-5: a variable that holds a key is kept from commands, whoever sets it; what the settings give is there.
+#[tokio::test]
+async fn commands_do_not_see_the_keys_of_providers() {
+    let mut place = Place::new();
+    let given = [("GIVEN".to_owned(), "yes".to_owned()), ("WORK_KEY".to_owned(), "secret".to_owned())];
+    let environment =
+        Environment { given: given.into(), hidden: ["WORK_KEY".to_owned(), "PATH_KEY".to_owned()].into() };
+    place.scope = place.scope.with_environment(environment);
+    let seen = place.done("Bash", json!({"command": "echo \"$GIVEN\"; env | grep -c _KEY= || true"})).await;
+    assert_eq!(seen.trim(), "yes\n0");
 }
