@@ -169,6 +169,11 @@ impl RunArgs {
         if self.trust { OneRun::Trusted } else { OneRun::No }
     }
 
+    /// Whether only the loop, its tools and what is said are wanted.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.bare || env::SIMPLE.flag() == Some(true)
+    }
+
     /// The mode that is asked for, in whichever words.
     pub(crate) fn mode(&self) -> Option<PermissionMode> {
         let all = self.dangerously_skip_permissions.then_some(PermissionMode::BypassPermissions);

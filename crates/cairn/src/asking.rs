@@ -33,6 +33,8 @@ pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
         return Ok(Answer::GoOn);
     }
     let mut judged = place.judged(args.settings.as_deref(), OneRun::No)?;
+    // A bare session reads no instruction files.
+    judged.left_out.retain(|claim| !(args.is_bare() && claim.kind == Kind::Include));
     let short = |claim: &Claim| claim.what.chars().count() <= LONGEST;
     let (mut shown, too_long): (Vec<Claim>, Vec<Claim>) = judged.left_out.into_iter().partition(short);
     let more = shown.len().saturating_sub(MOST_SHOWN);
@@ -78,7 +80,11 @@ pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
 /// What the user should know of what was left out or let in.
 pub(crate) fn told(judged: &Judged) -> Option<String> {
     let named = |claims: &[Claim]| {
-        let name = |claim: &Claim| format!("{} {}", claim.kind.name(), crate::span::one_line(&claim.what, 80));
+        let name = |claim: &Claim| {
+            // The end of a path says more than its beginning.
+            let most = if claim.kind == Kind::Include { LONGEST } else { 80 };
+            format!("{} {}", claim.kind.name(), crate::span::one_line(&claim.what, most))
+        };
         let mut names: Vec<String> = claims.iter().take(MOST_NAMED).map(name).collect();
         if claims.len() > MOST_NAMED {
             names.push(format!("{} more", claims.len() - MOST_NAMED));
@@ -88,12 +94,14 @@ pub(crate) fn told(judged: &Judged) -> Option<String> {
     if !judged.let_in.is_empty() {
         return Some(format!("--trust lets this directory's files have: {}", named(&judged.let_in)));
     }
-    if judged.left_out.is_empty() {
+    // Includes are told one by one, with the file that asks for them.
+    let left_out: Vec<Claim> = judged.left_out.iter().filter(|claim| claim.kind != Kind::Include).cloned().collect();
+    if left_out.is_empty() {
         return None;
     }
     let how = match judged.trust.site().root {
         Some(_) => "--trust lets it in for a run; a session in a terminal asks",
         None => "the home directory is never trusted",
     };
-    Some(format!("left out, since this directory is not trusted with it: {} ({how})", named(&judged.left_out)))
+    Some(format!("left out, since this directory is not trusted with it: {} ({how})", named(&left_out)))
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use engine::Session;
 use engine::knowledge::{Knowledge, Selector};
 use engine::settings::{Settings, Source};
+use engine::trust::{Claim, Kind, Site};
 use memory::index;
-use memory::instructions::{Index, Sources};
+use memory::instructions::{Index, Instructions, Note, Reason, Sources, What};
 use memory::place::{BySource, Inputs, Switch};
 use memory::taxonomy::{Rules, Variant, rules};
 
@@ -30,7 +31,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// From settings and environment.
-    pub(crate) fn new(place: &Place, settings: &Settings) -> Self {
+    pub(crate) fn new(place: &Place, settings: &Settings, agreed: &BTreeSet<PathBuf>) -> Self {
         let mut warnings = Vec::new();
         let inputs = inputs(place, settings);
         let directory = match memory::place::switch(&inputs) {
@@ -51,15 +52,7 @@ impl Plan {
                 indexes.push(Index { path, text: loaded.text });
             }
         }
-        let sources = Sources {
-            managed: place.managed().iter().map(|directory| directory.join("CLAUDE.md")).collect(),
-            config_home: place.home.path().to_owned(),
-            home: place.user_home.clone(),
-            working_directory: place.directory.clone(),
-            excludes: settings.claude_md_excludes.clone(),
-            agreed: BTreeSet::new(),
-            indexes,
-        };
+        let sources = Sources { agreed: agreed.clone(), indexes, ..sources(place, settings) };
         Self { directory, sources, warnings }
     }
 
@@ -105,6 +98,37 @@ impl Plan {
         let user = (self.sources.config_home.join("agent-memory"), PathBuf::from(""));
         vec![user, (project.clone(), ".claude/agent-memory".into()), (project, ".claude/agent-memory-local".into())]
     }
+}
+
+/// Where instruction files are looked for, without memory, and nothing from outside agreed to.
+fn sources(place: &Place, settings: &Settings) -> Sources {
+    Sources {
+        managed: place.managed().iter().map(|directory| directory.join("CLAUDE.md")).collect(),
+        config_home: place.home.path().to_owned(),
+        home: place.user_home.clone(),
+        working_directory: place.directory.clone(),
+        excludes: settings.claude_md_excludes.clone(),
+        ..Sources::default()
+    }
+}
+
+/// The files from outside that the project's instruction files would bring in at the start, each with what the user is
+/// asked about it.
+pub(crate) fn includes(place: &Place, settings: &Settings, site: &Site) -> Vec<(Claim, PathBuf)> {
+    let loaded = Instructions::load(sources(place, settings), Reason::SessionStart);
+    let claim = |note: &Note| match &note.what {
+        // Only a file can be agreed to: a folder of rules that leads out is left out.
+        What::Outside(real) if files::open(real).is_ok() => {
+            let (what, by) = (real.display().to_string(), note.parent.as_ref().unwrap_or(&note.path));
+            let by = by.strip_prefix(&place.directory).unwrap_or(by).display().to_string();
+            Some((Claim::new(Kind::Include, what.clone(), &what, by, site), real.clone()))
+        }
+        _ => None,
+    };
+    let mut found: Vec<(Claim, PathBuf)> = loaded.notes.iter().filter_map(claim).collect();
+    found.sort_by(|(_, one), (_, other)| one.cmp(other));
+    found.dedup_by(|(_, one), (_, other)| one == other);
+    found
 }
 
 /// What the choice of the memory directory depends on. No file below the project has a say in it.

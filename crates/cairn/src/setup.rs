@@ -1,5 +1,6 @@
 //! From flags, settings and environment to an agent.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
-use crate::knowledge::Plan;
+use crate::knowledge::{self, Plan};
 use crate::{asking, env, model};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
@@ -107,7 +108,15 @@ impl Place {
         }
         let settings = Settings::of(&loaded, &self.ground(), &|set| trust.covers_set(set));
         env::extend(&settings.own_environment);
-        Ok(Judged { settings, trust, left_out, let_in })
+        let includes = knowledge::includes(self, &settings, trust.site());
+        let missing = trust.missing(&includes.iter().map(|(claim, _)| claim.clone()).collect::<Vec<_>>());
+        if one_run == OneRun::Trusted && trust.admit(&missing) {
+            let_in.extend(missing);
+        } else {
+            left_out.extend(missing);
+        }
+        let agreed = includes.into_iter().filter(|(claim, _)| trust.covers(claim)).map(|(_, real)| real).collect();
+        Ok(Judged { settings, trust, left_out, let_in, agreed })
     }
 }
 
@@ -130,6 +139,8 @@ pub(crate) struct Judged {
     pub(crate) left_out: Vec<Claim>,
     /// What is let in for this run alone.
     pub(crate) let_in: Vec<Claim>,
+    /// Files from outside that the project's instruction files may bring in.
+    pub(crate) agreed: BTreeSet<PathBuf>,
 }
 
 /// An agent, and what is to be known around it.
@@ -169,9 +180,9 @@ pub(crate) async fn agent(
     );
 
     let rules = |texts: &[String]| settings::rules(texts, &place.ground()).map_err(engine::Error::from);
-    let bare = args.bare || env::SIMPLE.flag() == Some(true);
+    let bare = args.is_bare();
     let selector = chosen.selector(settings);
-    let mut plan = (!bare).then(|| Plan::new(place, settings));
+    let mut plan = (!bare).then(|| Plan::new(place, settings, &judged.agreed));
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(settings);
     parts.policy.mode.set(mode(args, settings, &mut warnings));
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);

@@ -9,7 +9,7 @@ use transcript::tokens::rough;
 use crate::exit::Code;
 use crate::knowledge::Plan;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::setup::{OneRun, Place};
 use crate::span::{cyan, dim};
 
 /// Instruction files: what is loaded, from where, why, how many tokens.
@@ -36,8 +36,8 @@ enum InstructionsCommand {
 pub(crate) fn run(args: &InstructionsArgs) -> anyhow::Result<Code> {
     let InstructionsCommand::Show { touch, json: as_json } = &args.command;
     let place = Place::from_env()?;
-    let settings = place.settings(None)?;
-    let plan = Plan::new(&place, &settings);
+    let judged = place.judged(None, OneRun::No)?;
+    let plan = Plan::new(&place, &judged.settings, &judged.agreed);
     let mut loaded = Instructions::load(plan.sources, Reason::SessionStart);
     for file in touch {
         loaded.touched(&place.directory.join(file));
