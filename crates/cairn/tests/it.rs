@@ -25,6 +25,8 @@ mod edges;
 mod ends;
 #[path = "it/headless.rs"]
 mod headless;
+#[path = "it/hostile.rs"]
+mod hostile;
 #[path = "it/kills.rs"]
 mod kills;
 #[path = "it/recall.rs"]

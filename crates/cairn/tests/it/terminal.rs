@@ -187,6 +187,15 @@ impl Terminal {
         }
     }
 
+    /// Reads until the screen is as it should be, drawn or printed.
+    #[track_caller]
+    pub fn comes(&mut self, what: &str, fits: impl Fn(&Screen) -> bool) -> Screen {
+        let draws = std::mem::replace(&mut self.draws, false);
+        let screen = self.until(what, fits);
+        self.draws = draws;
+        screen
+    }
+
     /// Reads until a text is on the screen.
     #[track_caller]
     pub fn shows(&mut self, text: &str) -> Screen {
