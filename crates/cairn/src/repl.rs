@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
 use crate::asking::{self, Answer};
-use crate::closing::Closing;
+use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out::{self, show};
 use crate::setup::{Place, Ready};
@@ -103,7 +103,10 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         tokio::select! {
             input = next(&mut keys) => match input {
                 Some(Ok(input)) => repl.input(input).await?,
-                Some(Err(_)) | None => repl.leave(),
+                Some(Err(_)) | None => {
+                    code = Code::HungUp;
+                    repl.leave();
+                }
             },
             Some(event) = events.recv() => {
                 repl.heard(event);
@@ -130,19 +133,20 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                 repl.leave();
             }
             _ = continued.recv() => {
-                // Somebody else had the terminal meanwhile.
+                // Somebody else had the terminal meanwhile. One that has gone sends this too; drawing tells.
                 drop(raw.take());
-                raw = Some(terminal::Raw::enter()?);
+                raw = terminal::Raw::enter().ok();
                 repl.screen.forget();
             }
             // What runs in the background ends without a word, and is then no longer to be shown.
             _ = tick.tick(), if repl.working.is_some() || repl.running_jobs() > 0 => repl.ticks += 1,
         }
-        if let Some(who) = repl.outside.take()
-            && let Some(closed) = repl.go_outside(who, &mut keys, &mut raw, &mut closing, &mut continued).await?
-        {
-            code = closed.code();
-            repl.leave();
+        if let Some(who) = repl.outside.take() {
+            let came_back = repl.go_outside(who, &mut keys, &mut raw, &mut closing, &mut continued).await;
+            if let Some(closed) = came_back.unwrap_or(Some(Closed::HungUp)) {
+                code = closed.code();
+                repl.leave();
+            }
         }
     }
     let _ = repl.screen.clear(); // one that has gone needs no clearing

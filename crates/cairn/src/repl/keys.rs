@@ -26,8 +26,7 @@ impl Repl {
                 self.typed();
                 self.look_for_menu();
             }
-            Input::Resize(..) => self.resize()?,
-            _ => {}
+            _ => {} // what is drawn next has the window's size
         }
         Ok(())
     }
