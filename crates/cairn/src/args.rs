@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::commands::{
-    completions, config, demo, instructions, man, memory, recall, reference, secrets, session, simulate, stats, trust,
+    completions, config, demo, instructions, man, memory, policy, recall, reference, secrets, session, simulate, stats,
+    trust,
 };
 use crate::setup::OneRun;
 use crate::{env, exit};
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Recall(recall::RecallArgs),
     Instructions(instructions::InstructionsArgs),
     Secrets(secrets::SecretsArgs),
+    Policy(policy::PolicyArgs),
     Stats(stats::StatsArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod instructions;
 pub(crate) mod man;
 pub(crate) mod memory;
+pub(crate) mod policy;
 pub(crate) mod print;
 pub(crate) mod recall;
 pub(crate) mod reference;
@@ -27,6 +28,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Memory(args)) => memory::run(&args),
         Some(Command::Recall(args)) => recall::run(&args),
         Some(Command::Secrets(args)) => secrets::run(&args),
+        Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),

@@ -29,6 +29,8 @@ mod headless;
 mod hostile;
 #[path = "it/kills.rs"]
 mod kills;
+#[path = "it/policy.rs"]
+mod policy;
 #[path = "it/recall.rs"]
 mod recall;
 #[path = "it/sdk.rs"]

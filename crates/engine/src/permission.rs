@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tools::permission::{Confined, Decision, Mode, Rule, Rules, Situation, decide};
+use tools::permission::{Confined, Decision, Mode, Rule, Rules, Situation, always, decide};
 use tools::{Access, Scope, Subject, Tool};
 
 use crate::settings::Bypass;
@@ -61,6 +61,8 @@ pub struct Question {
     pub why: String,
     /// The mode in which it would not be: the one that accepts edits, where that would do.
     pub spared_by: Option<Mode>,
+    /// The rules under which it would not be asked again, as they are written; empty where there is no "always".
+    pub always: Vec<(String, Rule)>,
 }
 
 /// What the one who was asked says.
@@ -68,8 +70,8 @@ pub struct Question {
 pub enum Answer {
     /// It may run.
     Allow,
-    /// It may run, and so may whatever this rule covers from now on.
-    Always(Box<Rule>),
+    /// It may run, and so may whatever these rules cover from now on.
+    Always(Vec<Rule>),
     /// It may not, and the model is told why.
     Deny {
         /// In words for the model.
@@ -122,8 +124,9 @@ impl Policy {
                 let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
                 let spared = decide(&accepting, access, tool.name(), &subject) == Decision::Allow;
                 let spared_by = spared.then_some(Mode::AcceptEdits);
+                let always = always(&situation, access, tool.name(), &subject);
                 let (tool, input) = (tool.name().to_owned(), input.clone());
-                approver.ask(Question { tool, input, subject, directory, why, spared_by }).await
+                approver.ask(Question { tool, input, subject, directory, why, spared_by, always }).await
             }
         }
     }

@@ -8,17 +8,24 @@
 //! part of a compound command, and a path both as it is named and where it leads. A rule that **denies or asks** matches
 //! if any part of the call does, even one that only looks like it. What is not understood is never allowed by a pattern.
 
+mod always;
 mod command;
 mod guard;
 mod mode;
+mod operands;
+mod repository;
 mod rule;
+mod shell;
 
+pub use always::always;
 pub use guard::{GUARDED, guarded, is_guarded_name};
 pub use mode::{Confined, Decision, Mode, Situation, decide};
 pub use rule::{BadRule, Places, Rule};
 
 use std::path::Path;
 
+use self::command::{Command, allowable};
+use crate::shell::Found;
 use crate::tool::Subject;
 
 /// The rules that hold, from all settings.
@@ -48,9 +55,51 @@ pub enum Verdict {
 impl Rules {
     /// What the rules say of a call of `tool` about `subject`: deny before ask before allow.
     pub fn decide(&self, tool: &str, subject: &Subject) -> Verdict {
+        match subject {
+            // By rules alone: what else could make a part harmless is not looked at.
+            Subject::Command(text) => self.decide_command(tool, &Command::new(text), &|_| false),
+            Subject::Path { named, real } => {
+                let touches = |rule: &Rule| rule.touches_path(named, real);
+                let covering = |path: &Path| self.allow.iter().any(|rule| rule.covers(tool) && rule.matches_path(path));
+                self.verdict(tool, touches, || covering(named) && covering(real))
+            }
+            Subject::Whole => {
+                let about_all = |rule: &Rule| rule.is_about_every_call();
+                self.verdict(tool, about_all, || self.allow.iter().any(|rule| rule.covers(tool) && about_all(rule)))
+            }
+        }
+    }
+
+    /// What the rules say of a command. A part is allowed by a rule, or because `harmless` says so.
+    fn decide_command(&self, tool: &str, command: &Command, harmless: &dyn Fn(&Found) -> bool) -> Verdict {
+        let allow: Vec<&Rule> = self.allow.iter().filter(|rule| rule.covers(tool)).collect();
+        let allowed = |part: &Found| {
+            harmless(part) || allowable(part).is_some_and(|text| allow.iter().any(|rule| rule.matches_part(&text)))
+        };
+        let all_allowed = || {
+            allow.iter().any(|rule| rule.is_about_every_call())
+                || (command.parts().next().is_some() && command.parts().all(allowed))
+        };
+        let verdict = self.verdict(tool, |rule| rule.touches_command(command), all_allowed);
+        match (verdict, command.opaque()) {
+            (verdict @ (Verdict::Deny(_) | Verdict::Ask(_)), _) | (verdict, None) => verdict,
+            // What cannot be named may be what a rule is about.
+            (verdict, Some(why)) => {
+                let mut rules = self.deny.iter().chain(&self.ask).filter(|rule| rule.covers(tool));
+                match rules.next() {
+                    Some(rule) => {
+                        Verdict::Ask(format!("{}, since it cannot be told whether it is meant ({why}),", rule.cited()))
+                    }
+                    None => verdict,
+                }
+            }
+        }
+    }
+
+    fn verdict(&self, tool: &str, touches: impl Fn(&Rule) -> bool, allowed: impl FnOnce() -> bool) -> Verdict {
         let touching = |rules: &[Rule]| {
             let mut rules = rules.iter().filter(|rule| rule.covers(tool));
-            rules.find(|rule| rule.touches(subject)).map(Rule::cited)
+            rules.find(|rule| touches(rule)).map(Rule::cited)
         };
         if let Some(rule) = touching(&self.deny) {
             return Verdict::Deny(rule);
@@ -58,8 +107,7 @@ impl Rules {
         if let Some(rule) = touching(&self.ask) {
             return Verdict::Ask(rule);
         }
-        let allow: Vec<&Rule> = self.allow.iter().filter(|rule| rule.covers(tool)).collect();
-        if rule::allowed(&allow, subject) { Verdict::Allow } else { Verdict::NoRule }
+        if allowed() { Verdict::Allow } else { Verdict::NoRule }
     }
 
     /// Whether a guarded path is allowed by name, as it is named and where it leads.

@@ -19,6 +19,8 @@ mod it {
     mod run;
     mod sandbox;
     mod search;
+    mod shell;
+    mod shell_asking;
     mod trick;
     mod write;
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use tokio::sync::oneshot;
 use tools::Subject;
-use tools::permission::{Mode, Places, Rule};
+use tools::permission::Mode;
 
 use super::editor::{Done, Editor};
 use super::page::{Page, Part};
@@ -29,7 +29,6 @@ pub(crate) const NO_BECAUSE: &str = "The user said no, and why: ";
 pub(crate) struct Asking {
     question: Question,
     reply: Option<oneshot::Sender<Answer>>,
-    always: Option<(String, Rule)>,
     chosen: usize,
     reason: Option<Editor>,
     focus: Focus,
@@ -65,8 +64,8 @@ pub(crate) enum Answered {
     Once,
     /// It was answered; this mode holds from now on.
     Mode(Mode),
-    /// It was answered; this rule shall hold from now on and is to be written down.
-    Always(String),
+    /// It was answered; these rules shall hold from now on and are to be written down.
+    Always(Vec<String>),
     /// It was denied.
     No,
     /// It was denied, and the turn shall stop.
@@ -75,9 +74,8 @@ pub(crate) enum Answered {
 
 impl Asking {
     /// Prepares a question for the screen.
-    pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>, project: &Path) -> Self {
-        let always = rule_for(&question, project);
-        Self { question, reply: Some(reply), always, chosen: 0, reason: None, focus: Focus::Answers }
+    pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>) -> Self {
+        Self { question, reply: Some(reply), chosen: 0, reason: None, focus: Focus::Answers }
     }
 
     /// What will happen, printed once and whole: the call, the change, the place.
@@ -169,10 +167,10 @@ impl Asking {
     /// The answers there are: edits are accepted for a session rather than by a rule, and a call that no pattern covers
     /// cannot be allowed for always.
     fn choices(&self) -> &'static [Choice] {
-        match (self.question.spared_by, &self.always) {
+        match (self.question.spared_by, self.question.always.as_slice()) {
             (Some(_), _) => &[Choice::Once, Choice::Edits, Choice::No],
-            (None, Some(_)) => &[Choice::Once, Choice::Always, Choice::No],
-            (None, None) => &[Choice::Once, Choice::No],
+            (None, []) => &[Choice::Once, Choice::No],
+            (None, _) => &[Choice::Once, Choice::Always, Choice::No],
         }
     }
 
@@ -181,22 +179,21 @@ impl Asking {
     }
 
     fn choose(&mut self, choice: Choice) -> Answered {
-        match (choice, &self.always) {
-            (Choice::Once, _) => {
+        match choice {
+            Choice::Once => {
                 self.answer(Answer::Allow);
                 Answered::Once
             }
-            (Choice::Edits, _) => {
+            Choice::Edits => {
                 self.answer(Answer::Allow);
                 self.question.spared_by.map_or(Answered::Once, Answered::Mode)
             }
-            (Choice::Always, Some((text, rule))) => {
-                let (text, rule) = (text.clone(), Box::new(rule.clone()));
-                self.answer(Answer::Always(rule));
-                Answered::Always(text)
+            Choice::Always => {
+                let (texts, rules) = self.question.always.iter().cloned().unzip();
+                self.answer(Answer::Always(rules));
+                Answered::Always(texts)
             }
-            (Choice::Always, None) => Answered::Not,
-            (Choice::No, _) => {
+            Choice::No => {
                 self.chosen = self.choices().len() - 1;
                 self.reason = Some(Editor::default());
                 Answered::Not
@@ -225,14 +222,14 @@ impl Asking {
         let mut rows = Vec::new();
         let mut cursor = (0, 0);
         for (at, choice) in self.choices().iter().enumerate() {
-            let option = match (choice, &self.always) {
-                (Choice::Once, _) => "yes, once (y)".to_owned(),
-                (Choice::Edits, _) => "yes, and accept edits in this session (a)".to_owned(),
-                (Choice::Always, always) => {
-                    let rule = always.as_ref().map_or("", |(text, _)| text);
-                    format!("yes, and always for {rule} (a)")
+            let option = match choice {
+                Choice::Once => "yes, once (y)".to_owned(),
+                Choice::Edits => "yes, and accept edits in this session (a)".to_owned(),
+                Choice::Always => {
+                    let rules = self.question.always.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>();
+                    format!("yes, and always for {} (a)", rules.join(" and "))
                 }
-                (Choice::No, _) => "no, and say why (n)".to_owned(),
+                Choice::No => "no, and say why (n)".to_owned(),
             };
             let chosen = at == self.chosen && self.focus == Focus::Answers;
             let (mark, look) = if chosen { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
@@ -307,36 +304,4 @@ fn capped(mut rows: Vec<Vec<Span>>) -> Vec<Vec<Span>> {
         rows.push(vec![Span::new(&format!("  … {rest} more lines"), Look::DIM)]);
     }
     rows
-}
-
-/// A rule that covers this call and others like it: the command's first words, the file's folder.
-fn rule_for(question: &Question, project: &Path) -> Option<(String, Rule)> {
-    let places = Places { directory: project.to_owned(), settings: project.to_owned(), home: None, file: None };
-    let texts: Vec<String> = match &question.subject {
-        Subject::Command(command) => {
-            let words: Vec<&str> = command.split_whitespace().collect();
-            let two = words
-                .get(1)
-                .is_some_and(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'))
-                && !words.get(1).is_some_and(|word| word.starts_with('-'));
-            let prefix = words.iter().take(if two { 2 } else { 1 }).copied().collect::<Vec<_>>().join(" ");
-            vec![format!("Bash({prefix}:*)"), format!("Bash({command})")]
-        }
-        Subject::Path { real, .. } => {
-            let folder = real.parent()?;
-            let tool = if question.tool == "Write" { "Edit" } else { question.tool.as_str() };
-            match folder.strip_prefix(project) {
-                Ok(inside) if inside.as_os_str().is_empty() => vec![format!("{tool}(/**)")],
-                Ok(inside) => vec![format!("{tool}(/{}/**)", inside.display())],
-                Err(_) => vec![format!("{tool}(/{}/**)", folder.display())],
-            }
-        }
-        Subject::Whole => vec![question.tool.clone()],
-    };
-    texts.into_iter().find_map(|text| {
-        let rule = Rule::parse(&text, &places).ok()?;
-        let rules = tools::permission::Rules { allow: vec![rule.clone()], ..Default::default() };
-        let allows = rules.decide(&question.tool, &question.subject) == tools::permission::Verdict::Allow;
-        allows.then_some((text, rule))
-    })
 }

@@ -220,7 +220,7 @@ impl Repl {
 
     /// The agent asks for permission.
     pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<Answer>) {
-        self.asking.push_back(Asking::new(question, reply, &self.talk.place.directory));
+        self.asking.push_back(Asking::new(question, reply));
         if self.asking.len() == 1 {
             self.show_question();
         }
@@ -247,12 +247,14 @@ impl Repl {
     pub(super) fn answered(&mut self, answered: &Answered) {
         self.asking.pop_front();
         match answered {
-            Answered::Always(rule) => {
-                let said = match crate::rules::allow(&self.talk.place, rule) {
-                    Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.short(&path)),
-                    Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
-                };
-                self.talk.page.line(&[Span::new(&said, Look::DIM)], 2);
+            Answered::Always(rules) => {
+                for rule in rules {
+                    let said = match crate::rules::allow(&self.talk.place, rule) {
+                        Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.short(&path)),
+                        Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
+                    };
+                    self.talk.page.line(&[Span::new(&said, Look::DIM)], 2);
+                }
             }
             Answered::Mode(mode) => self.talk.change_mode(*mode),
             Answered::Stop => self.stop(),

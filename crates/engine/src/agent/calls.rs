@@ -125,8 +125,8 @@ impl Agent {
             return Ok(false);
         }
         let answer = self.judge(&call.tool, &call.input, scope, cancel).await;
-        if let Answer::Always(rule) = &answer {
-            self.policy.rules.allow.push((**rule).clone());
+        if let Answer::Always(rules) = &answer {
+            self.policy.rules.allow.extend(rules.iter().cloned());
         }
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
         if let Answer::Deny { why } = answer {

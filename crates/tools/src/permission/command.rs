@@ -1,106 +1,101 @@
-//! Taking a shell command apart, conservatively.
+//! What the rules are held against in a shell command.
 //!
-//! This is not a shell grammar and does not try to be one. It answers two questions, each erring to its own safe side:
-//!
-//! - [`surely`]: the simple commands this is made of, or `None` as soon as anything appears whose meaning is not plain:
-//!   substitutions, variables, redirections (but for the harmless few), groups, comments, here-documents, escapes of
-//!   newlines, control characters, quotes that do not close. For rules that allow.
-//! - [`perhaps`]: everything in it that could be run as a command, with quotes and known wrappers taken off. It finds too
-//!   much rather than too little. For rules that deny or ask: a fence against accidents, not a wall against an
-//!   adversary, since a shell can spell any command in endless ways.
+//! Two questions, each erring to its own safe side. For rules that allow: the simple commands it consists of, each by
+//! itself, with nothing in them that is not known. For rules that deny or ask: everything in it that could be run as a
+//! command, with quotes and wrappers taken off; it finds too much rather than too little, for a shell can spell
+//! any command in endless ways. Where something runs that cannot be named at all, that is said.
 
-/// Redirections that neither write a file nor read one.
-const HARMLESS: [&str; 8] =
-    ["2>&1", "1>&2", ">&2", "2>/dev/null", "1>/dev/null", ">/dev/null", "&>/dev/null", "</dev/null"];
+use crate::shell::{self, Field, Found, Judgement};
+
+/// How many words behind a wrapper are taken for the beginning of a command, where the text is not understood.
+const GUESSES: usize = 8;
 
 /// Words that may stand before a command and run it.
-const WRAPPERS: [&str; 22] = [
+const WRAPPERS: [&str; 26] = [
     "if", "then", "elif", "else", "while", "until", "do", "!", "time", "{", "sudo", "env", "command", "builtin",
-    "exec", "nohup", "nice", "xargs", "eval", "coproc", "doas", "setsid",
+    "exec", "nohup", "nice", "xargs", "eval", "coproc", "doas", "setsid", "timeout", "stdbuf", "ionice", "watch",
 ];
 
-/// The simple commands a command consists of, if that is plain to see.
-pub(super) fn surely(command: &str) -> Option<Vec<String>> {
-    let mut parts = vec![String::new()];
-    let mut rest = command;
-    let mut at_word_start = true;
-    while let Some(next) = rest.chars().next() {
-        if at_word_start && let Some(after) = harmless_redirection(rest) {
-            rest = after;
-            continue;
-        }
-        let mut taken = next.len_utf8();
-        match next {
-            '\n' | ';' | '|' | '&' => {
-                if rest.starts_with("&&") || rest.starts_with("||") || rest.starts_with("|&") {
-                    taken = 2;
-                }
-                parts.push(String::new());
-                rest = &rest[taken..];
-                at_word_start = true;
-                continue;
-            }
-            '\'' => taken = 2 + rest[1..].find('\'')?,
-            '"' => taken = double_quoted(rest)?,
-            '\\' => {
-                let escaped = rest[1..].chars().next()?;
-                if escaped == '\n' || escaped.is_control() {
-                    return None;
-                }
-                taken = 1 + escaped.len_utf8();
-            }
-            '$' | '`' | '<' | '>' | '(' | ')' | '{' | '}' => return None,
-            // A comment would hide quotes from the shell that we would take for quotes.
-            '#' if at_word_start => return None,
-            '\t' => {}
-            other if other.is_control() => return None,
-            _ => {}
-        }
-        at_word_start = matches!(next, ' ' | '\t');
-        if let Some(part) = parts.last_mut() {
-            part.push_str(&rest[..taken]);
-        }
-        rest = &rest[taken..];
-    }
-    let parts: Vec<String> = parts
-        .iter()
-        .map(|part| part.trim_matches([' ', '\t']))
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
-        .collect();
-    (!parts.is_empty()).then_some(parts)
+/// Options of git that stand before its command, with a value.
+const GIT_VALUES: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
+
+/// A command that was looked at.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) judgement: Judgement,
+    /// Everything that could be run in it.
+    candidates: Vec<String>,
 }
 
-/// The length of a double-quoted text in which nothing is expanded.
-fn double_quoted(text: &str) -> Option<usize> {
-    let mut characters = text.char_indices().skip(1);
-    while let Some((index, character)) = characters.next() {
-        match character {
-            '"' => return Some(index + 1),
-            '$' | '`' => return None,
-            // An escaped newline vanishes, an escaped letter keeps its backslash: both are rare.
-            '\\' => match characters.next()?.1 {
-                '"' | '\\' | '$' | '`' => {}
-                _ => return None,
-            },
-            other if other.is_control() && other != '\n' && other != '\t' => return None,
-            _ => {}
+impl Command {
+    pub(super) fn new(text: &str) -> Self {
+        let judgement = shell::judge(text);
+        let mut candidates = perhaps(text);
+        for found in &judgement.found {
+            candidates.extend(spellings(&found.words));
+        }
+        Self { judgement, candidates }
+    }
+
+    /// Everything in it that could be run, as text.
+    pub(super) fn candidates(&self) -> &[String] {
+        &self.candidates
+    }
+
+    /// Why it cannot be said what it runs, if so.
+    pub(super) fn opaque(&self) -> Option<&str> {
+        let mut found = self.judgement.found.iter();
+        found.find(|one| one.finding.opaque).map(|one| one.finding.reason.as_str())
+    }
+
+    /// The commands that it surely consists of.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Found> {
+        self.judgement.found.iter().filter(|found| !found.guessed)
+    }
+}
+
+/// The text that a rule must match to allow a part, or none if no rule can: what is not known, or means something else by
+/// what came before it.
+pub(super) fn allowable(found: &Found) -> Option<String> {
+    let known = |field: &Field| !matches!(field, Field::Unknown { .. });
+    if found.changed || found.preset || found.words.is_empty() || !found.words.iter().all(known) {
+        return None;
+    }
+    match &found.text {
+        Some(text) => Some(text.clone()),
+        // Behind a wrapper there is no text of its own; words with blanks would run into one another.
+        None => {
+            let words = found.words.iter().map(Field::text).collect::<Option<Vec<_>>>()?;
+            let plain = |word: &&str| {
+                !word.is_empty() && !word.contains(|letter: char| letter.is_whitespace() || "'\"\\".contains(letter))
+            };
+            words.iter().all(plain).then(|| words.join(" "))
         }
     }
-    None
 }
 
-/// What follows a redirection that does no harm, if one stands here as a word of its own.
-fn harmless_redirection(text: &str) -> Option<&str> {
-    HARMLESS.iter().find_map(|redirection| {
-        let after = text.strip_prefix(redirection)?;
-        let ends = after.is_empty() || after.starts_with([' ', '\t', '\n', ';', '|']) || after.starts_with("&&");
-        ends.then_some(after)
-    })
+/// The ways in which a rule may name a command: with its path and without, and git without what stands before its
+/// subcommand.
+fn spellings(words: &[Field]) -> Vec<String> {
+    let texts: Vec<&str> = words.iter().map(|field| field.text().unwrap_or("…")).collect();
+    let Some((first, rest)) = texts.split_first() else { return Vec::new() };
+    let name = first.rsplit('/').next().unwrap_or(first);
+    let mut found = vec![texts.join(" ")];
+    if name != *first {
+        found.push(std::iter::once(name).chain(rest.iter().copied()).collect::<Vec<_>>().join(" "));
+    }
+    if name == "git" {
+        let mut rest = rest;
+        while let Some(option) = rest.first().filter(|word| word.starts_with('-')) {
+            rest = &rest[if GIT_VALUES.contains(option) { 2 } else { 1 }.min(rest.len())..];
+        }
+        found.push(std::iter::once("git").chain(rest.iter().copied()).collect::<Vec<_>>().join(" "));
+    }
+    found
 }
 
-/// Everything in a command that could be run as one, and the command itself.
-pub(super) fn perhaps(command: &str) -> Vec<String> {
+/// Everything in a text that could be run as a command, and the text itself, without understanding it.
+fn perhaps(command: &str) -> Vec<String> {
     let command = command.replace("\\\n", "");
     let mut found = vec![command.trim().to_owned()];
     for piece in command.split(['\n', ';', '|', '&', '(', ')', '`', '{', '}', '<', '>']) {
@@ -116,21 +111,19 @@ pub(super) fn perhaps(command: &str) -> Vec<String> {
     found
 }
 
-/// The command as it stands, and behind each wrapper, option or assignment that it starts with.
+/// The command as it stands, and behind each of the first wrappers, options or assignments that it starts with.
 fn unwrapped(candidate: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = candidate.trim().trim_start_matches('$').trim_start();
     let mut wrapped = false;
-    while !rest.is_empty() {
+    while !rest.is_empty() && found.len() < 2 * GUESSES {
         found.push(rest.to_owned());
         // `/bin/rm` is `rm`.
         let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
-        if let Some((_, name)) = word.rsplit_once('/')
-            && !name.is_empty()
-        {
+        let name = word.rsplit_once('/').map_or(word, |(_, name)| name);
+        if name != word && !name.is_empty() {
             found.push(format!("{name} {after}").trim_end().to_owned());
         }
-        let name = word.rsplit_once('/').map_or(word, |(_, name)| name);
         let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
         });
@@ -147,62 +140,9 @@ fn unwrapped(candidate: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    #[test]
-    fn plain_commands_are_taken_apart() {
-        let parts = |command| surely(command).unwrap();
-        assert_eq!(parts("git status"), ["git status"]);
-        assert_eq!(parts(" git log -n 1 && cargo test;ls | wc -l\n"), ["git log -n 1", "cargo test", "ls", "wc -l"]);
-        assert_eq!(parts("git commit -m 'a; b && c $(d)'"), ["git commit -m 'a; b && c $(d)'"]);
-        assert_eq!(parts(r#"git commit -m "say \"hi\"; #1""#), [r#"git commit -m "say \"hi\"; #1""#]);
-        assert_eq!(parts("cargo test 2>&1 | tail -5"), ["cargo test", "tail -5"]);
-        assert_eq!(parts("ls >/dev/null 2>&1; a#b"), ["ls", "a#b"]);
-        assert_eq!(parts(r"find . -name \*.rs"), [r"find . -name \*.rs"]);
-    }
-
-    #[test]
-    fn what_is_not_plain_is_not_taken_apart() {
-        for command in [
-            "git $(rm x)",
-            "git `rm x`",
-            "git \"$(rm x)\"",
-            "git \"`rm x`\"",
-            "git $X",
-            "git ${X}",
-            "git > x",
-            "git >> x",
-            "git < x",
-            "git <(rm x)",
-            "git 2>&1x",
-            "git 2>&10",
-            "git >/dev/nullx",
-            "(rm x)",
-            "{ rm x; }",
-            "git 'x",
-            "git \"x",
-            "git \\",
-            "git \\\nrm",
-            "git # it's\nrm -rf x #'",
-            "git\r\nrm",
-            "git\0rm",
-            "git $'\\n'rm",
-            "",
-            "  ",
-            ";",
-            "git \"\\\nx\"",
-            "git {a,b}",
-            "f() { rm x; }",
-            "cat <<E\nrm\nE",
-            "git 2>&1&rm",
-            "git 2>/dev/null>x",
-        ] {
-            assert_eq!(surely(command), None, "{command:?}");
-        }
-    }
-
+    /// TOOL-2: what a rule denies is found behind whatever runs it.
     #[test]
     fn whatever_could_run_is_found() {
         for command in [
@@ -226,63 +166,79 @@ mod tests {
             "rm  -rf\tx",
             "rm \\\n-rf x",
             "! rm -rf x",
+            "timeout 5 rm -rf x",
+            "timeout -k 3 --signal=KILL 5 rm -rf x",
+            "stdbuf -oL rm -rf x",
+            "nice -n 5 rm -rf x",
+            "find . -exec rm -rf x \\;",
+            "find . -name y -execdir rm -rf x {} +",
+            "eval 'rm -rf x'",
+            "eval \"rm -rf\" x",
+            "bash -ec \"timeout 5 rm -rf x\"",
+            "echo \"${y:-$(rm -rf x)}\"",
+            "cat <<E\n$(rm -rf x)\nE",
+            "for i in 1; do nice rm -rf x; done",
+            "{rm,-rf,x}",
+            "$'\\x72m' -rf x",
+            "a=rm; $a -rf x",
+            "command rm -rf x",
+            "ls | xargs -I{} rm -rf x {}",
         ] {
+            let seen = Command::new(command);
             assert!(
-                perhaps(command).iter().any(|found| found.starts_with("rm -rf x")),
+                seen.candidates().iter().any(|found| found.starts_with("rm -rf x")),
                 "{command:?}: {:?}",
-                perhaps(command)
+                seen.candidates()
             );
         }
-    }
-
-    fn shellish() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
-            "[a-z ]{0,4}",
-            Just("'".to_owned()),
-            Just("\"".to_owned()),
-            Just("\\".to_owned()),
-            Just("$(".to_owned()),
-            Just(")".to_owned()),
-            Just(";".to_owned()),
-            Just("&".to_owned()),
-            Just("|".to_owned()),
-            Just("\n".to_owned()),
-            Just(" #".to_owned()),
-            Just(" 2>&1".to_owned()),
-            Just(">".to_owned()),
-            Just("`".to_owned()),
-            any::<String>(),
-        ];
-        proptest::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
-
-        /// TOOL-2: taking a command apart never panics and never lets anything through that it does not understand.
-        #[test]
-        fn no_part_of_a_plain_command_holds_anything_unquoted_that_a_shell_acts_on(command in shellish()) {
-            let _ = perhaps(&command);
-            for part in surely(&command).into_iter().flatten() {
-                // An independent reading: take quoted and escaped text out, then look.
-                let mut bare = String::new();
-                let mut characters = part.chars();
-                while let Some(character) = characters.next() {
-                    match character {
-                        '\\' => drop(characters.next()),
-                        '\'' => while characters.next().is_some_and(|next| next != '\'') {},
-                        '"' => while let Some(next) = characters.next() {
-                            match next {
-                                '"' => break,
-                                '\\' => drop(characters.next()),
-                                _ => prop_assert!(!"$`".contains(next)),
-                            }
-                        },
-                        other => bare.push(other),
-                    }
-                }
-                prop_assert!(!bare.contains(['$', '`', ';', '|', '&', '<', '>', '(', ')', '{', '}', '\n', '\r', '\0']), "{part:?}");
-            }
+        for (command, spelled) in [
+            ("git -C . push", "git push"),
+            ("git -c a.b=c --no-pager push origin", "git push origin"),
+            ("env git --git-dir x push", "git push"),
+        ] {
+            assert!(Command::new(command).candidates().iter().any(|found| found == spelled), "{command}");
         }
+    }
+
+    /// TOOL-2: what is made of a command is in proportion to it, however it is built.
+    #[test]
+    fn the_cost_is_linear_in_the_length() {
+        for piece in [
+            "sudo ",
+            "sudo -u a ",
+            "a;",
+            "'a' ",
+            "x=1 ",
+            "$(",
+            "((",
+            "{ ",
+            "\"",
+            "a\n",
+            "if ",
+            "git -C ",
+            "/a ",
+            "`a` ",
+            "${x:-",
+        ] {
+            let cost = |length: usize| {
+                let command = piece.repeat(length / piece.len());
+                Command::new(&command).candidates().iter().map(String::len).sum::<usize>().max(1)
+            };
+            let (short, long) = (cost(20_000), cost(200_000));
+            assert!(long <= 11 * short.max(20_000), "{piece:?}: {short} for 20 KB, {long} for 200 KB");
+            assert!(long <= 40 * 200_000, "{piece:?}: {long}");
+        }
+    }
+
+    /// SEC-2: what is too long or too deep is not understood, and says so.
+    #[test]
+    fn what_is_too_long_or_too_deep_is_not_named() {
+        for command in
+            ["ls ".repeat(10_000), "$(".repeat(200) + &")".repeat(200), "( ".repeat(40) + "ls" + &" )".repeat(40)]
+        {
+            assert!(Command::new(&command).opaque().is_some());
+        }
+        assert_eq!(Command::new("ls && git status").opaque(), None);
+        assert!(Command::new("$x y").opaque().is_some());
     }
 }

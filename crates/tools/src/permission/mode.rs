@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::guard::guarded;
-use super::{Rules, Verdict};
+use super::{Rules, Verdict, shell};
 use crate::tool::{Access, Subject};
 
 /// How much may happen without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// Looking inside the working directories; everything else is asked.
+    /// Looking inside the working directories, with commands that only look too; everything else is asked.
     #[default]
     Default,
     /// Also writing and editing files inside the working directories.
@@ -71,6 +71,9 @@ pub struct Situation<'a> {
 
 /// Decides on one call.
 pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &Subject) -> Decision {
+    if let (Access::Changes, Subject::Command(text)) = (access, subject) {
+        return shell::decide(situation, tool, text);
+    }
     let Situation { mode, rules, directories, .. } = *situation;
     let verdict = rules.decide(tool, subject);
     if let Verdict::Deny(rule) = verdict {
@@ -107,11 +110,10 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
                 Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
             }
         }
-        (Access::Changes, Subject::Command(_)) if situation.confined == Confined::Wholly => Decision::Allow,
         (Access::Changes, _) => Decision::Ask { why: format!("{tool} could change something") },
     }
 }
 
-fn inside(path: &Path, directories: &[PathBuf]) -> bool {
+pub(super) fn inside(path: &Path, directories: &[PathBuf]) -> bool {
     directories.iter().any(|directory| path.starts_with(directory))
 }

@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::command;
+use super::command::Command;
 use super::guard::is_guarded_name;
-use crate::tool::Subject;
 
 /// Where the paths in rules start from. All absolute.
 #[derive(Debug, Clone)]
@@ -126,22 +125,23 @@ impl Rule {
         matches!(self.pattern, Pattern::Any)
     }
 
-    /// Whether any part of a call is what the rule is about: for rules that deny or ask.
-    pub fn touches(&self, subject: &Subject) -> bool {
-        match (&self.pattern, subject) {
-            (Pattern::Any, _) => true,
-            (Pattern::Of { command, .. }, Subject::Command(text)) => {
-                command::perhaps(text).iter().any(|part| command_matches(command, part))
+    /// Whether it is about a path, as it is named or where it leads: for rules that deny or ask.
+    pub(super) fn touches_path(&self, named: &Path, real: &Path) -> bool {
+        self.matches_path(named) || self.matches_path(real)
+    }
+
+    /// Whether any part of a command is what the rule is about: for rules that deny or ask.
+    pub(super) fn touches_command(&self, command: &Command) -> bool {
+        match &self.pattern {
+            Pattern::Any => true,
+            Pattern::Of { command: pattern, .. } => {
+                command.candidates().iter().any(|part| command_matches(pattern, part))
             }
-            (Pattern::Of { path: Some(pattern), .. }, Subject::Path { named, real }) => {
-                path_matches(pattern, named) || path_matches(pattern, real)
-            }
-            _ => false,
         }
     }
 
     /// Whether one part of a command is surely what the rule is about.
-    fn matches_part(&self, part: &str) -> bool {
+    pub(super) fn matches_part(&self, part: &str) -> bool {
         match &self.pattern {
             Pattern::Any => true,
             Pattern::Of { command, .. } => command_matches(command, part),
@@ -158,7 +158,7 @@ impl Rule {
             || (self.file.is_none() && names_directory() && path_matches(pattern, path))
     }
 
-    fn matches_path(&self, path: &Path) -> bool {
+    pub(super) fn matches_path(&self, path: &Path) -> bool {
         match &self.pattern {
             Pattern::Any => true,
             Pattern::Of { path: Some(pattern), .. } => path_matches(pattern, path),
@@ -170,21 +170,6 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-/// Whether these rules together allow all of a call.
-pub(super) fn allowed(rules: &[&Rule], subject: &Subject) -> bool {
-    if rules.iter().any(|rule| matches!(rule.pattern, Pattern::Any)) {
-        return true;
-    }
-    match subject {
-        Subject::Whole => false,
-        Subject::Command(text) => command::surely(text)
-            .is_some_and(|parts| parts.iter().all(|part| rules.iter().any(|rule| rule.matches_part(part)))),
-        Subject::Path { named, real } => {
-            [named, real].iter().all(|path| rules.iter().any(|rule| rule.matches_path(path)))
-        }
     }
 }
 

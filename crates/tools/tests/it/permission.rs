@@ -49,6 +49,11 @@ fn a_prefix_rule_allows_that_command_and_nothing_behind_it() {
         "make && git push",
         "docker compose ps",
         "git commit -m \"x > y\"",
+        "(git status)",
+        "git \\\nstatus",
+        "git {a,b}",
+        "for i in 1 2; do git status; done",
+        "LC_ALL=C git status",
     ] {
         assert_eq!(rules.decide("Bash", &command(allowed)), Verdict::Allow, "{allowed}");
     }
@@ -71,15 +76,18 @@ fn a_prefix_rule_allows_that_command_and_nothing_behind_it() {
         "npm run tests",
         "make x",
         "X=1 git status",
-        "(git status)",
         "git #'\nrm x #'",
-        "git \\\nstatus",
         "git 'x",
         "sudo git status",
         "/tmp/git status",
         "git ${X:-$(rm x)}",
         "docker ps",
-        "git {a,b}",
+        "npm_config_script_shell=./x npm run test",
+        "env PATH=. make",
+        "export PATH=.; make",
+        "alias make=rm; make",
+        "make() { rm x; }; make",
+        "cd x; make",
     ] {
         assert_eq!(rules.decide("Bash", &command(not_allowed)), Verdict::NoRule, "{not_allowed}");
     }
@@ -178,7 +186,9 @@ fn modes_decide_what_happens_without_a_rule() {
         (changes, "Write", path("/etc/passwd"), ["ask", "ask", "deny", "allow"]),
         (changes, "Write", path("/work/.git/hooks/x"), ["ask", "ask", "deny", "allow"]),
         (changes, "Write", path("/work/.cairn/settings.json"), ["ask", "ask", "deny", "allow"]),
-        (changes, "Bash", command("ls"), ["ask", "ask", "deny", "allow"]),
+        (changes, "Bash", command("ls"), ["allow", "allow", "allow", "allow"]),
+        (changes, "Bash", command("cat /etc/passwd"), ["ask", "ask", "ask", "allow"]),
+        (changes, "Bash", command("make"), ["ask", "ask", "deny", "allow"]),
         (changes, "mcp__x__y", Subject::Whole, ["ask", "ask", "deny", "allow"]),
     ] {
         assert_eq!(modes.map(|mode| short(mode, access, tool, &subject)), expected, "{tool} {subject:?}");

@@ -1,0 +1,71 @@
+//! `cairn policy`: what would a shell command do?
+//!
+//! The text alone is judged: no file is looked at, nothing is run.
+
+use std::io::{BufRead, BufReader};
+
+use serde_json::json;
+use tools::shell::{Verdict, judge};
+
+use crate::exit::Code;
+use crate::out::data;
+
+/// See how shell commands are judged.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum PolicyCommand {
+    /// Say whether commands only look (read_only), write (writes), or neither is known (unknown), and why.
+    #[command(after_help = "\
+The text alone is judged. Whether a command then runs unasked also depends on where its paths lead, on rules and on
+the mode.
+
+Examples:
+  cairn policy check 'git log | head'
+  cairn policy check --stdin --json < commands.txt")]
+    Check {
+        /// The commands.
+        #[arg(value_name = "COMMAND", required_unless_present = "stdin", allow_hyphen_values = true)]
+        commands: Vec<String>,
+        /// One command a line on stdin.
+        #[arg(long, conflicts_with = "commands")]
+        stdin: bool,
+        /// One JSON object a line: command, verdict, reason.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Judges and prints.
+pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<Code> {
+    let PolicyCommand::Check { commands, stdin, json } = &args.command;
+    if *stdin {
+        for line in BufReader::new(std::io::stdin().lock()).split(b'\n') {
+            let line = line?;
+            print(&String::from_utf8_lossy(&line), *json)?;
+        }
+    }
+    for command in commands {
+        print(command, *json)?;
+    }
+    Ok(Code::Success)
+}
+
+fn print(command: &str, as_json: bool) -> anyhow::Result<()> {
+    let judgement = judge(command);
+    if as_json {
+        data!("{}", json!({"command": command, "verdict": judgement.verdict, "reason": judgement.reason}))?;
+        return Ok(());
+    }
+    let verdict = match judgement.verdict {
+        Verdict::ReadOnly => "read only",
+        Verdict::Writes => "writes",
+        Verdict::Unknown => "unknown",
+    };
+    data!("{verdict:<9}  {command}  ({})", judgement.reason)?;
+    Ok(())
+}

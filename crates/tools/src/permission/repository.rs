@@ -1,0 +1,253 @@
+//! Whether git may be run in a directory without running anything else.
+//!
+//! Git runs programs that a repository's configuration names: to watch files, to show differences, to convert them. So a
+//! command of git only looks where that configuration holds nothing but keys from a list of harmless ones. Includes
+//! count, and the submodules that git would look into. The user's own configuration and the system's are theirs.
+//! Whatever is laid out in another way than a plain clone is not vouched for. Nothing is run to find out.
+
+use std::path::{Path, PathBuf};
+
+/// The largest configuration file that is read.
+const CONFIG_LIMIT: u64 = 256 * 1024;
+
+/// The largest index that is read.
+const INDEX_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// How far includes and submodules are followed.
+const DEEPEST: usize = 4;
+
+/// How many submodules are looked at.
+const MOST_SUBMODULES: usize = 64;
+
+/// The mode of a submodule in the index.
+const SUBMODULE: u32 = 0o160_000;
+
+/// Keys that make git run nothing and reach nobody. A `*` stands for the name of a subsection.
+const HARMLESS: &str = "core.repositoryformatversion core.filemode core.logallrefupdates core.ignorecase core.precomposeunicode \
+    core.symlinks core.autocrlf core.eol core.safecrlf core.quotepath core.abbrev core.compression core.preloadindex \
+    core.untrackedcache core.checkstat core.trustctime core.whitespace core.longpaths core.commentchar core.sharedrepository \
+    extensions.objectformat extensions.worktreeconfig extensions.refstorage remote.*.url remote.*.fetch remote.*.pushurl remote.*.tagopt \
+    remote.*.prune remote.*.mirror remote.*.gh-resolved remote.pushdefault branch.*.remote branch.*.merge branch.*.rebase branch.*.description \
+    branch.*.pushremote branch.*.vscode-merge-base branch.*.gh-merge-base branch.*.github-pr-owner-number branch.autosetuprebase \
+    branch.autosetupmerge branch.sort user.name user.email user.signingkey user.useconfigonly init.defaultbranch pull.rebase \
+    pull.ff push.default push.autosetupremote push.followtags fetch.prune fetch.prunetags merge.ff merge.conflictstyle \
+    rebase.autosquash rebase.autostash rebase.updaterefs commit.gpgsign tag.gpgsign tag.sort gui.wmstate gui.geometry \
+    color.ui color.status color.diff color.branch diff.renames diff.algorithm diff.colormoved diff.mnemonicprefix diff.noprefix \
+    diff.renamelimit diff.submodule diff.indentheuristic diff.context log.date log.decorate log.abbrevcommit log.follow \
+    status.short status.branch status.showuntrackedfiles status.submodulesummary submodule.*.url submodule.*.active \
+    submodule.*.path submodule.*.branch submodule.active submodule.recurse gc.auto gc.autodetach index.version index.threads \
+    feature.manyfiles pack.threads maintenance.auto maintenance.strategy rerere.enabled help.autocorrect \
+    lfs.repositoryformatversion";
+
+/// Why git may run something in `directory`. None: it runs nothing but itself there, or there is no repository.
+pub(super) fn runs_programs(directory: &Path, home: Option<&Path>) -> Option<String> {
+    let directory = files::real(directory).ok()?;
+    for place in directory.ancestors() {
+        let git = place.join(".git");
+        if git.is_dir() {
+            return repository(place, &git, home, 0).err();
+        }
+        if exists(&git) {
+            return Some(format!("{} leads somewhere else", git.display()));
+        }
+        if exists(&place.join("HEAD")) && (exists(&place.join("objects")) || exists(&place.join("refs"))) {
+            return Some(format!("{} is laid out as a repository without a working tree", place.display()));
+        }
+    }
+    None
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn repository(root: &Path, git: &Path, home: Option<&Path>, depth: usize) -> Result<(), String> {
+    if exists(&git.join("commondir")) {
+        return Err(format!("{} belongs to another repository", git.display()));
+    }
+    if exists(&git.join("hooks/post-index-change")) {
+        return Err("a hook runs when git looks at the files (post-index-change)".to_owned());
+    }
+    let mut keys = Vec::new();
+    for file in ["config", "config.worktree"] {
+        config(&git.join(file), home, 0, &mut keys)?;
+    }
+    if let Some((key, _)) = keys.iter().find(|(key, value)| !harmless(key, value)) {
+        return Err(format!("{key} in the repository's configuration may run a program"));
+    }
+    let sha256 = keys.iter().any(|(key, value)| key == "extensions.objectformat" && value != "sha1");
+    for path in submodules(&git.join("index"), if sha256 { 32 } else { 20 })? {
+        let place = root.join(path);
+        let own = place.join(".git");
+        if !exists(&own) {
+            continue;
+        }
+        if depth >= DEEPEST {
+            return Err("submodules are nested deeply".to_owned());
+        }
+        let target = if own.is_dir() { own } else { pointed(&own, git)? };
+        repository(&place, &target, home, depth + 1)?;
+    }
+    Ok(())
+}
+
+/// Where the `.git` file of a submodule points: below the `modules` of the repository it belongs to.
+fn pointed(file: &Path, git: &Path) -> Result<PathBuf, String> {
+    let odd = || format!("{} leads somewhere else", file.display());
+    let text = files::read(file, CONFIG_LIMIT).map_err(|_| odd())?.bytes;
+    let text = String::from_utf8(text).map_err(|_| odd())?;
+    let path = text.trim_end().strip_prefix("gitdir: ").ok_or_else(odd)?;
+    let target = files::real(file.parent().ok_or_else(odd)?.join(path)).map_err(|_| odd())?;
+    let modules = files::real(git.join("modules")).map_err(|_| odd())?;
+    if target.starts_with(modules) { Ok(target) } else { Err(odd()) }
+}
+
+fn harmless(key: &str, value: &str) -> bool {
+    if key == "core.bare" || key == "core.fsmonitor" {
+        return value == "false";
+    }
+    HARMLESS.split_whitespace().any(|known| match known.split_once('*') {
+        None => known == key,
+        Some((before, after)) => {
+            key.len() > before.len() + after.len() && key.starts_with(before) && key.ends_with(after)
+        }
+    })
+}
+
+/// Reads the keys of a configuration file and of those it includes. What cannot be read as git surely does is an error.
+fn config(path: &Path, home: Option<&Path>, depth: usize, keys: &mut Vec<(String, String)>) -> Result<(), String> {
+    let odd = |what: &str| format!("{}: {what}", path.display());
+    if depth > DEEPEST {
+        return Err(odd("includes are nested deeply"));
+    }
+    let bytes = match files::read(path, CONFIG_LIMIT) {
+        Ok(file) => file.bytes,
+        Err(files::Error::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(odd(&error.to_string())),
+    };
+    let text = String::from_utf8(bytes).map_err(|_| odd("it is not text"))?;
+    let mut section = String::new();
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        let mut line = line.trim();
+        if line.starts_with('[') {
+            let end = line.rfind(']').ok_or_else(|| odd("a section is not closed"))?;
+            section = heading(&line[1..end]).ok_or_else(|| odd("a section that is not plain"))?;
+            // A key may stand on the same line.
+            line = line[end + 1..].trim();
+        }
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if line.ends_with('\\') {
+            return Err(odd("a value goes over several lines"));
+        }
+        let (name, value) = line.split_once('=').map_or((line, "true"), |(name, value)| (name.trim(), value.trim()));
+        if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-') {
+            return Err(odd("a key that is not plain"));
+        }
+        let key = format!("{section}.{}", name.to_ascii_lowercase());
+        let includes = key == "include.path" || (key.starts_with("includeif.") && key.ends_with(".path"));
+        if includes {
+            let value = value.trim_matches('"');
+            if value.contains(['\\', '"', '#', ';', '%']) {
+                return Err(odd("an include that is not plain"));
+            }
+            let file = match (value.strip_prefix("~/"), home) {
+                (Some(rest), Some(home)) => home.join(rest),
+                (Some(_), None) => return Err(odd("an include from the home")),
+                (None, _) => path.parent().unwrap_or(path).join(value),
+            };
+            config(&file, home, depth + 1, keys)?;
+        } else {
+            keys.push((key, value.to_ascii_lowercase()));
+        }
+    }
+    Ok(())
+}
+
+/// `core`, `remote "origin"`: as it stands in keys.
+fn heading(text: &str) -> Option<String> {
+    let plain = |name: &str| {
+        let plain = !name.is_empty()
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.');
+        plain.then(|| name.to_ascii_lowercase())
+    };
+    match text.split_once('"') {
+        None => plain(text.trim()),
+        Some((name, rest)) => {
+            let name = plain(name.trim_end())?;
+            let inside = rest.strip_suffix('"')?;
+            (!inside.contains(['"', ']', '\n'])).then(|| format!("{name}.{inside}"))
+        }
+    }
+}
+
+/// The paths of submodules in an index.
+fn submodules(path: &Path, hash: usize) -> Result<Vec<PathBuf>, String> {
+    let odd = || format!("{} cannot be read", path.display());
+    let bytes = match files::read(path, INDEX_LIMIT) {
+        Ok(file) => file.bytes,
+        Err(files::Error::NotFound { .. }) => return Ok(Vec::new()),
+        Err(_) => return Err(odd()),
+    };
+    let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let (version, count) = (number(4).ok_or_else(odd)?, number(8).ok_or_else(odd)?);
+    if !bytes.starts_with(b"DIRC") || !(2..=4).contains(&version) {
+        return Err(odd());
+    }
+    let mut found = Vec::new();
+    let mut before: Vec<u8> = Vec::new();
+    let mut at = 12;
+    for _ in 0..count {
+        let start = at;
+        let mode = number(start + 24).ok_or_else(odd)?;
+        let flags = start + 40 + hash;
+        let extended = version >= 3 && bytes.get(flags).ok_or_else(odd)? & 0x40 != 0;
+        at = flags + if extended { 4 } else { 2 };
+        if version == 4 {
+            let (dropped, length) = offset(bytes.get(at..).ok_or_else(odd)?).ok_or_else(odd)?;
+            before.truncate(before.len().checked_sub(dropped).ok_or_else(odd)?);
+            at += length;
+        } else {
+            before.clear();
+        }
+        let rest = bytes.get(at..).ok_or_else(odd)?;
+        let name = rest.iter().position(|byte| *byte == 0).ok_or_else(odd)?;
+        before.extend_from_slice(&rest[..name]);
+        at += name + 1;
+        if version < 4 {
+            // Padded to a multiple of eight.
+            at = start + (at - start).div_ceil(8) * 8;
+        }
+        if mode == SUBMODULE {
+            let path = std::str::from_utf8(&before).map_err(|_| odd())?;
+            found.push(PathBuf::from(path));
+            if found.len() > MOST_SUBMODULES {
+                return Err("more submodules than are looked at".to_owned());
+            }
+        }
+    }
+    // What follows are extensions; one of them says that most entries are in another file.
+    while let (Some(name), Some(length)) = (bytes.get(at..at + 4), number(at + 4)) {
+        if name == b"link" {
+            return Err("the index is split over several files".to_owned());
+        }
+        if at + hash >= bytes.len() {
+            break;
+        }
+        at += 8 + length as usize;
+    }
+    Ok(found)
+}
+
+/// The number of bytes to drop from the name before, and its length.
+fn offset(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut value = usize::from(bytes.first()? & 0x7f);
+    let mut length = 1;
+    while bytes.get(length - 1)? & 0x80 != 0 {
+        let next = *bytes.get(length)?;
+        value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(next & 0x7f))?;
+        length += 1;
+    }
+    Some((value, length))
+}

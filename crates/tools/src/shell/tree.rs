@@ -1,0 +1,294 @@
+//! A command as a small tree: lists of pipelines of commands, with the text of every word as it was written.
+//!
+//! The grammar is brush-parser's; the tokens are ours ([`scan`](super::scan)). What the tree has no room for
+//! (functions, coprocesses, `select`, arithmetic commands, arrays) is one node that says so.
+
+use brush_parser::{ParserOptions, SourcePosition, SourceSpan, Token as Brush, ast};
+
+use super::scan::{self, Kind};
+use super::word::Refused;
+
+/// Commands one after another.
+pub(super) type List = Vec<Item>;
+
+/// Pipelines joined by `&&` and `||`.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    pub(super) first: Pipeline,
+    pub(super) then: Vec<(Join, Pipeline)>,
+    pub(super) background: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Join {
+    And,
+    Or,
+}
+
+pub(super) type Pipeline = Vec<Command>;
+
+#[derive(Debug, Clone)]
+pub(super) enum Command {
+    Simple(Simple),
+    Group {
+        shell: Shell,
+        list: List,
+        redirects: Vec<Redirect>,
+    },
+    For {
+        variable: String,
+        values: Option<Vec<String>>,
+        body: List,
+        redirects: Vec<Redirect>,
+    },
+    /// `while` and `until`.
+    While {
+        condition: List,
+        body: List,
+        redirects: Vec<Redirect>,
+    },
+    If {
+        arms: Vec<(Option<List>, List)>,
+        redirects: Vec<Redirect>,
+    },
+    Case {
+        value: String,
+        arms: Vec<(Vec<String>, List)>,
+        redirects: Vec<Redirect>,
+    },
+    Test {
+        words: Vec<TestWord>,
+        redirects: Vec<Redirect>,
+    },
+    /// Not taken further apart, for this reason.
+    Other(Refused),
+}
+
+/// Whether a group has a shell of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shell {
+    Same,
+    Own,
+}
+
+/// A word in `[[ … ]]`.
+#[derive(Debug, Clone)]
+pub(super) enum TestWord {
+    /// Only looked at as text.
+    Text(String),
+    /// Names a file that is looked at.
+    File(String),
+    /// Is evaluated.
+    Number(String),
+    /// Names a variable.
+    Name,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Simple {
+    /// Names and values.
+    pub(super) assignments: Vec<(String, String)>,
+    pub(super) words: Vec<String>,
+    pub(super) redirects: Vec<Redirect>,
+    /// Something in it that is not taken apart.
+    pub(super) odd: Option<Refused>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Redirect {
+    Read(String),
+    Write(String),
+    /// Another number for what is open already, or closing it.
+    Same,
+    /// Text, expanded or as it stands.
+    Document {
+        text: String,
+        expands: bool,
+    },
+    HereString(String),
+}
+
+/// Takes a command apart.
+pub(super) fn parse(text: &str, depth: usize) -> Result<List, Refused> {
+    let tokens = scan::tokens(text, depth)?;
+    let tokens: Vec<Brush> = tokens
+        .into_iter()
+        .map(|token| {
+            let position = |index| SourcePosition { index, line: 1, column: 1 };
+            let span = SourceSpan { start: position(token.start).into(), end: position(token.end).into() };
+            match token.kind {
+                Kind::Word(text) | Kind::Body(text) => Brush::Word(text, span),
+                Kind::Operator(text) => Brush::Operator(text, span),
+            }
+        })
+        .collect();
+    let program =
+        brush_parser::parse_tokens(&tokens, &ParserOptions::default()).map_err(|_| "not a command in bash")?;
+    Ok(program.complete_commands.iter().flat_map(list).collect())
+}
+
+fn list(list: &ast::CompoundList) -> List {
+    let items = list.0.iter().map(|ast::CompoundListItem(and_or, separator)| Item {
+        first: pipeline(&and_or.first),
+        then: and_or
+            .additional
+            .iter()
+            .map(|next| match next {
+                ast::AndOr::And(next) => (Join::And, pipeline(next)),
+                ast::AndOr::Or(next) => (Join::Or, pipeline(next)),
+            })
+            .collect(),
+        background: matches!(separator, ast::SeparatorOperator::Async),
+    });
+    items.collect()
+}
+
+fn pipeline(pipeline: &ast::Pipeline) -> Pipeline {
+    pipeline.seq.iter().map(command).collect()
+}
+
+fn command(command: &ast::Command) -> Command {
+    match command {
+        ast::Command::Simple(command) => Command::Simple(simple(command)),
+        ast::Command::Compound(inner, outer) => compound(inner, redirects(outer.as_ref())),
+        ast::Command::Function(_) => Command::Other("a function is defined"),
+        ast::Command::ExtendedTest(test, outer) => {
+            let mut words = Vec::new();
+            test_words(&test.expr, &mut words);
+            Command::Test { words, redirects: redirects(outer.as_ref()) }
+        }
+    }
+}
+
+fn compound(inner: &ast::CompoundCommand, redirects: Vec<Redirect>) -> Command {
+    use ast::CompoundCommand as Compound;
+    match inner {
+        Compound::BraceGroup(group) => Command::Group { shell: Shell::Same, list: list(&group.list), redirects },
+        Compound::Subshell(group) => Command::Group { shell: Shell::Own, list: list(&group.list), redirects },
+        Compound::ForClause(clause) => Command::For {
+            variable: clause.variable_name.clone(),
+            values: clause.values.as_ref().map(|values| values.iter().map(|word| word.value.clone()).collect()),
+            body: list(&clause.body.list),
+            redirects,
+        },
+        Compound::WhileClause(clause) | Compound::UntilClause(clause) => {
+            Command::While { condition: list(&clause.0), body: list(&clause.1.list), redirects }
+        }
+        Compound::IfClause(clause) => {
+            let first = (Some(list(&clause.condition)), list(&clause.then));
+            let others = clause.elses.iter().flatten();
+            let others = others.map(|other| (other.condition.as_ref().map(list), list(&other.body)));
+            Command::If { arms: std::iter::once(first).chain(others).collect(), redirects }
+        }
+        Compound::CaseClause(clause) => {
+            let arms = clause.cases.iter().map(|case| {
+                let patterns = case.patterns.iter().map(|pattern| pattern.value.clone()).collect();
+                (patterns, case.cmd.as_ref().map(list).unwrap_or_default())
+            });
+            Command::Case { value: clause.value.value.clone(), arms: arms.collect(), redirects }
+        }
+        Compound::Coprocess(_) => Command::Other("a coprocess is started"),
+        Compound::Arithmetic(_) | Compound::ArithmeticForClause(_) => Command::Other("arithmetic as a command"),
+    }
+}
+
+fn simple(command: &ast::SimpleCommand) -> Simple {
+    let mut simple = Simple::default();
+    for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
+        match item {
+            ast::CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => {
+                match (&assignment.name, &assignment.value) {
+                    (ast::AssignmentName::VariableName(name), ast::AssignmentValue::Scalar(value))
+                        if !assignment.append =>
+                    {
+                        simple.assignments.push((name.clone(), value.value.clone()));
+                    }
+                    _ => simple.odd = Some("an array is assigned to, or a variable added to"),
+                }
+            }
+            ast::CommandPrefixOrSuffixItem::IoRedirect(found) => simple.redirects.push(redirect(found)),
+            _ => simple.odd = Some("something odd before a command"),
+        }
+    }
+    simple.words.extend(command.word_or_name.as_ref().map(|name| name.value.clone()));
+    for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+        match item {
+            ast::CommandPrefixOrSuffixItem::Word(word) | ast::CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                simple.words.push(word.value.clone());
+            }
+            ast::CommandPrefixOrSuffixItem::IoRedirect(found) => simple.redirects.push(redirect(found)),
+            ast::CommandPrefixOrSuffixItem::ProcessSubstitution(..) => {
+                simple.odd = Some("a substitution that is not a word");
+            }
+        }
+    }
+    simple
+}
+
+fn redirects(found: Option<&ast::RedirectList>) -> Vec<Redirect> {
+    found.iter().flat_map(|list| &list.0).map(redirect).collect()
+}
+
+fn redirect(found: &ast::IoRedirect) -> Redirect {
+    use ast::{IoFileRedirectKind as Kind, IoFileRedirectTarget as Target};
+    match found {
+        ast::IoRedirect::File(_, kind, target) => match (kind, target) {
+            (_, Target::Fd(_)) => Redirect::Same,
+            (Kind::Read, Target::Filename(word)) => Redirect::Read(word.value.clone()),
+            (Kind::DuplicateInput | Kind::DuplicateOutput, Target::Duplicate(word)) if is_number(&word.value) => {
+                Redirect::Same
+            }
+            // `<&$x` and `>&file`: written to, for all we know.
+            (_, Target::Filename(word) | Target::Duplicate(word)) => Redirect::Write(word.value.clone()),
+            (_, Target::ProcessSubstitution(..)) => Redirect::Write("a process".to_owned()),
+        },
+        ast::IoRedirect::HereDocument(_, document) => {
+            Redirect::Document { text: document.doc.value.clone(), expands: document.requires_expansion }
+        }
+        ast::IoRedirect::HereString(_, word) => Redirect::HereString(word.value.clone()),
+        ast::IoRedirect::OutputAndError(word, _) => Redirect::Write(word.value.clone()),
+    }
+}
+
+/// `1` and `-`, as behind `>&`.
+fn is_number(text: &str) -> bool {
+    text == "-" || (!text.is_empty() && text.chars().all(|digit| digit.is_ascii_digit()))
+}
+
+fn test_words(expression: &ast::ExtendedTestExpr, found: &mut Vec<TestWord>) {
+    use ast::{BinaryPredicate as Binary, ExtendedTestExpr as Test, UnaryPredicate as Unary};
+    match expression {
+        Test::And(left, right) | Test::Or(left, right) => {
+            test_words(left, found);
+            test_words(right, found);
+        }
+        Test::Not(inner) | Test::Parenthesized(inner) => test_words(inner, found),
+        Test::UnaryTest(predicate, word) => {
+            let text = word.value.clone();
+            found.push(match predicate {
+                Unary::StringHasZeroLength | Unary::StringHasNonZeroLength | Unary::ShellOptionEnabled => {
+                    TestWord::Text(text)
+                }
+                Unary::FdIsOpenTerminal => TestWord::Number(text),
+                Unary::ShellVariableIsSetAndAssigned | Unary::ShellVariableIsSetAndNameRef => TestWord::Name,
+                _ => TestWord::File(text),
+            });
+        }
+        Test::BinaryTest(predicate, left, right) => {
+            let (left, right) = (left.value.clone(), right.value.clone());
+            let kind = match predicate {
+                Binary::FilesReferToSameDeviceAndInodeNumbers
+                | Binary::LeftFileIsNewerOrExistsWhenRightDoesNot
+                | Binary::LeftFileIsOlderOrDoesNotExistWhenRightDoes => TestWord::File,
+                Binary::ArithmeticEqualTo
+                | Binary::ArithmeticNotEqualTo
+                | Binary::ArithmeticLessThan
+                | Binary::ArithmeticLessThanOrEqualTo
+                | Binary::ArithmeticGreaterThan
+                | Binary::ArithmeticGreaterThanOrEqualTo => TestWord::Number,
+                _ => TestWord::Text,
+            };
+            found.extend([kind(left), kind(right)]);
+        }
+    }
+}

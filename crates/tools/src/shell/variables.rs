@@ -1,0 +1,47 @@
+//! Variables that may be set without changing what programs or the shell do.
+//!
+//! A list of those that may, by name or by shape; `PATH`, `IFS`, `LD_PRELOAD`, `GIT_*` and all others are not in it.
+
+use super::field::Field;
+
+/// Whether a name is surely nobody's but the command's own.
+pub(super) fn harmless_name(name: &str) -> bool {
+    const CAPITALS: &str = "FILE FILES DIR DIRS NAME NAMES COUNT TOTAL BASE SRC DEST OUT ROOT REPO TARGET PATTERN QUERY BRANCH COMMIT SHA REV \
+        RESULT OUTPUT LINE ITEM KEY VALUE START END MODULE PKG";
+    let small = name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    let taken = name.ends_with("_proxy") || matches!(name, "histchars" | "auto_resume");
+    let single = name.len() == 1 && name != "_";
+    (small && !taken && name != "_") || single || CAPITALS.split_whitespace().any(|known| known == name)
+}
+
+/// Whether a variable may be set for a program of the table.
+pub(super) fn harmless_variable(name: &str, value: &Field) -> bool {
+    harmless_name(name) || plain_variable(name, value)
+}
+
+/// Whether a variable may be set for any program.
+pub(super) fn plain_variable(name: &str, value: &Field) -> bool {
+    let Some(text) = value.text() else { return false };
+    let plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-@,:+".contains(letter));
+    match name {
+        "LANG"
+        | "LC_ALL"
+        | "LC_CTYPE"
+        | "LC_COLLATE"
+        | "LC_MESSAGES"
+        | "LC_NUMERIC"
+        | "LC_TIME"
+        | "NO_COLOR"
+        | "CLICOLOR"
+        | "FORCE_COLOR"
+        | "COLUMNS"
+        | "TERM"
+        | "GIT_OPTIONAL_LOCKS"
+        | "GIT_TERMINAL_PROMPT"
+        | "RUST_BACKTRACE"
+        | "CI" => plain,
+        "TZ" => plain && !text.starts_with(':'),
+        "PAGER" | "GIT_PAGER" | "MANPAGER" => matches!(text, "cat" | ""),
+        _ => false,
+    }
+}
