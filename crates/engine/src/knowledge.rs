@@ -219,7 +219,7 @@ impl Knowledge {
         };
         let mut found = Vec::new();
         for hit in &ranked {
-            if let Ok(attachment) = recall::surface_over(&memory.root, &hit.path, &hit.supersedes, now) {
+            if let Ok(attachment) = recall::surface_over(&memory.root, &hit.path, &hit.older, now) {
                 found.push(attachment);
             }
         }
@@ -253,7 +253,7 @@ impl Knowledge {
                 let key = |path: &str| root.path().join(path).display().to_string();
                 let question = Question { text: &message, doing, now };
                 for hit in ranker.choose(&question, |path| !self.state.has(&key(path))) {
-                    let surfaced = recall::surface_over(&root, &hit.path, &hit.supersedes, now);
+                    let surfaced = recall::surface_over(&root, &hit.path, &hit.older, now);
                     found.extend(surfaced.ok().map(|one| Attachment { path: key(&hit.path), ..one }));
                 }
             }

@@ -1,23 +1,22 @@
 //! Which memories matter to a question, without a model.
 //!
-//! Two routes. **Likeness**: the question's words, weighed by how much each says, how much of that a memory covers
-//! ([`query`], [`corpus`]), and whether it holds the kind of answer that is asked for ([`expected`]). **Standing
-//! instructions**: what the turn does against what a memory applies to ([`standing`]). Either gives a confidence from 0
-//! to 1, and if none reaches [`SURE`] nothing is surfaced: "nothing relevant" is an answer, and mostly the right one.
+//! Two routes. **Likeness**: how much of what the question asks for a memory has, word by word, each worth what it is rare,
+//! with words of like meaning ([`question`], [`score`], [`table`]). **Standing instructions**: what the turn does against
+//! what a memory applies to ([`standing`]). Whether the best is an answer or only the least bad is told by [`sure`]: if it
+//! is not, nothing is surfaced. "Nothing relevant" is an answer, and mostly the right one.
 //!
-//! The confidence is made from what a question leaves uncovered rather than from a score, since scores of different
-//! questions cannot be compared: a question of which half the meaning is found nowhere is about something else.
+//! The numbers are few, and fitted by `./bench recall fit` on one half of the repository's questions ([`Weights`]).
 
-mod aliases;
 mod corpus;
 mod dates;
-mod expected;
-mod lexicon;
-mod polarity;
-mod query;
-mod rivals;
+mod facets;
+mod question;
 mod score;
 mod standing;
+mod sure;
+mod table;
+mod tongues;
+mod twins;
 pub(crate) mod words;
 
 use std::collections::HashMap;
@@ -30,20 +29,67 @@ use crate::error::Error;
 use crate::scan;
 use corpus::{Corpus, Words};
 use standing::Turn;
+use sure::Chance;
 use words::Splitter;
 
-pub use score::{Route, SURE};
 pub use standing::Doing;
+pub use sure::Figures;
 
 /// How many are surfaced at most.
 pub const MOST: usize = 5;
 
+/// From this confidence on, a memory is an answer: the logistic's own middle.
+pub const SURE: f32 = 0.5;
+
+/// Of a sure answer's followers, those that have at least half as much of the question come with it.
+const FOLLOWS: f32 = 0.5;
+
+/// How many of the likeliest are looked at closely.
+const SHORTLIST: usize = 24;
+
+/// The fitted numbers: five for the order, three for the cut-off. The one for twins is [`twins::ALIKE`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// How soon a word said again counts for nothing more (BM25's k1).
+    pub saturation: f32,
+    /// How far a long text counts for less (BM25's b).
+    pub length: f32,
+    /// How much of a word's worth is its rarity in the language, and not in the directory.
+    pub language: f32,
+    /// From which likeness on one word stands for another.
+    pub alike: f32,
+    /// What a word of the same meaning is worth at most.
+    pub soft: f32,
+    /// The cut-off: what there is to begin with.
+    pub sure_base: f32,
+    /// What standing above chance is worth.
+    pub sure_above: f32,
+    /// What the largest part that is missing costs.
+    pub sure_missing: f32,
+}
+
+impl Weights {
+    /// As `./bench recall fit` found them.
+    pub const FITTED: Self = Self {
+        saturation: 0.9,
+        length: 0.75,
+        language: 0.5,
+        alike: 0.25,
+        soft: 0.8,
+        sure_base: -1.4,
+        sure_above: 9.24,
+        sure_missing: 1.66,
+    };
+}
+
 /// All memories of a directory, ready to be asked.
 pub struct Ranker {
+    weights: Weights,
     splitter: Splitter,
     /// Each file's words, and the state of the file they were read from.
     known: HashMap<String, Known>,
     corpus: Corpus,
+    chance: Chance,
 }
 
 struct Known {
@@ -63,6 +109,15 @@ pub struct Question<'a> {
     pub now: Timestamp,
 }
 
+/// How a memory was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// It speaks of what the question speaks of.
+    Likeness,
+    /// It applies to what the turn does.
+    Standing,
+}
+
 /// A memory and how sure it is that it matters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
@@ -72,18 +127,16 @@ pub struct Hit {
     pub confidence: f32,
     /// By which route it was found.
     pub route: Route,
-    /// The words of the question it covers, and how well.
+    /// How much of what the question asks for it has, as a share of all of it.
+    pub share: f32,
+    /// What the confidence is made of.
+    pub figures: Figures,
+    /// The words of the question it has, and how well.
     pub matched: Vec<(String, f32)>,
-    /// How much of what the question says it covers, from 0 to 1.
-    pub coverage: f32,
-    /// How much that is.
-    pub evidence: f32,
-    /// How much of its name and description the question covers, from 0 to 1.
-    pub topic: f32,
-    /// Older memories about the same thing, which it takes the place of.
-    pub supersedes: Vec<String>,
-    /// A newer memory about the same thing, which takes its place.
-    pub superseded_by: Option<String>,
+    /// Older memories that say the same with other values.
+    pub older: Vec<String>,
+    /// A newer memory that says the same with other values.
+    pub newer: Option<String>,
 }
 
 impl std::fmt::Debug for Ranker {
@@ -95,24 +148,36 @@ impl std::fmt::Debug for Ranker {
 impl Ranker {
     /// Reads all memories below a directory.
     pub fn load(root: &Root) -> Result<Self, Error> {
-        let mut ranker = Self { splitter: Splitter::new(), known: HashMap::new(), corpus: Corpus::default() };
+        let mut ranker = Self::empty(Weights::FITTED);
         ranker.reload(root)?;
         Ok(ranker)
     }
 
     /// A ranker over memories that are in hand.
     pub fn of(memories: &[Memory]) -> Self {
-        let splitter = Splitter::new();
-        let known = memories
-            .iter()
-            .map(|memory| {
-                let words = Words::of(memory, &splitter);
-                (memory.path.clone(), Known { modified: memory.modified, len: memory.len, words })
-            })
-            .collect();
-        let mut ranker = Self { splitter, known, corpus: Corpus::default() };
+        Self::with(memories, Weights::FITTED)
+    }
+
+    /// The same with other numbers, to fit them.
+    pub fn with(memories: &[Memory], weights: Weights) -> Self {
+        let mut ranker = Self::empty(weights);
+        for memory in memories {
+            let words = Words::of(memory, &ranker.splitter);
+            ranker.known.insert(memory.path.clone(), Known { modified: memory.modified, len: memory.len, words });
+        }
         ranker.number();
         ranker
+    }
+
+    /// The same memories with other numbers.
+    pub fn set(&mut self, weights: Weights) {
+        self.weights = weights;
+        self.chance = Chance::of(&self.corpus, &weights);
+    }
+
+    fn empty(weights: Weights) -> Self {
+        let (splitter, corpus) = (Splitter::new(), Corpus::default());
+        Self { weights, splitter, known: HashMap::new(), corpus, chance: Chance::default() }
     }
 
     /// Reads what was added or changed since, forgets what is gone, and says how many files that were.
@@ -147,6 +212,7 @@ impl Ranker {
         let mut all: Vec<&Words> = self.known.values().map(|known| &known.words).collect();
         all.sort_by(|one, other| one.path.cmp(&other.path));
         self.corpus = Corpus::new(all.into_iter());
+        self.chance = Chance::of(&self.corpus, &self.weights);
     }
 
     /// How many memories there are.
@@ -159,13 +225,99 @@ impl Ranker {
         self.len() == 0
     }
 
-    /// The memories that have anything to do with a question, the surest first.
+    /// The memories that have most to do with a question, the likeliest first. Instructions for what the turn does come
+    /// right after the likeliest, or first if that one is not sure.
     pub fn rank(&self, question: &Question<'_>) -> Vec<Hit> {
-        let asked = query::read(question.text, question.now, &self.corpus, &self.splitter);
-        let turn = Turn::of(question.text, &asked.tokens, question.doing, &self.splitter);
-        let mut hits = score::hits(&self.corpus, &asked, &turn, question.now);
-        rivals::settle(&self.corpus, &mut hits);
-        hits.into_iter().map(|scored| scored.hit).collect()
+        let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
+        let shares = score::shares(&self.corpus, &units, &self.weights);
+        let mut order = self.order(&shares, SHORTLIST);
+        let mut hits: Vec<Hit> = order.iter().map(|doc| self.hit(*doc, shares[*doc], &units)).collect();
+        self.put_twins_in_order(&mut hits, &mut order);
+        let at = usize::from(hits.iter().any(|hit| hit.confidence >= SURE));
+        let standing = self.standing(question, &units, &shares);
+        hits.retain(|hit| !standing.iter().any(|other| other.path == hit.path));
+        let at = at.min(hits.len());
+        hits.splice(at..at, standing);
+        hits
+    }
+
+    /// So many memories with a part of the question, the one with most first; among equals the newest.
+    fn order(&self, shares: &[f32], count: usize) -> Vec<usize> {
+        let docs = &self.corpus.docs;
+        let before = |one: &usize, other: &usize| {
+            let newest = || docs[*other].dated.cmp(&docs[*one].dated);
+            shares[*other]
+                .total_cmp(&shares[*one])
+                .then_with(newest)
+                .then_with(|| docs[*one].path.cmp(&docs[*other].path))
+        };
+        let mut order: Vec<usize> = (0..docs.len()).filter(|doc| shares[*doc] > 0.0).collect();
+        if order.len() > count {
+            order.select_nth_unstable_by(count, before);
+            order.truncate(count);
+        }
+        order.sort_by(before);
+        order
+    }
+
+    fn hit(&self, doc: usize, share: f32, units: &[question::Unit]) -> Hit {
+        let doc = &self.corpus.docs[doc];
+        let found: Vec<f32> = units.iter().map(|unit| score::found(doc, unit, &self.corpus, &self.weights)).collect();
+        let matched = units.iter().zip(&found).filter(|(_, found)| **found > 0.0);
+        let figures = self.chance.figures(units, &found);
+        Hit {
+            path: doc.path.clone(),
+            confidence: self.chance.confidence(figures, &self.weights),
+            route: Route::Likeness,
+            share,
+            figures,
+            matched: matched.map(|(unit, found)| (unit.label.clone(), *found)).collect(),
+            older: Vec::new(),
+            newer: None,
+        }
+    }
+
+    /// Of memories with the same name, or that say the same with other values, the newer stands first. Only of the second
+    /// the older gives way: a name says nothing about what is true.
+    fn put_twins_in_order(&self, hits: &mut [Hit], order: &mut [usize]) {
+        for one in 0..hits.len() {
+            for other in one + 1..hits.len() {
+                let (a, b) = (&self.corpus.docs[order[one]], &self.corpus.docs[order[other]]);
+                let twins = twins::are_twins(&a.gist, &b.gist);
+                if a.dated == b.dated || !twins && a.name != b.name {
+                    continue;
+                }
+                if a.dated < b.dated {
+                    hits.swap(one, other);
+                    order.swap(one, other);
+                }
+                if twins {
+                    let (newer, older) = (hits[one].path.clone(), hits[other].path.clone());
+                    hits[other].newer = Some(newer);
+                    hits[one].older.push(older);
+                }
+            }
+        }
+    }
+
+    /// The instructions for what the turn does, those that share most words with the question first.
+    fn standing(&self, question: &Question<'_>, units: &[question::Unit], shares: &[f32]) -> Vec<Hit> {
+        let turn = Turn::of(question.text, &self.splitter.split(question.text), question.doing, &self.splitter);
+        let docs = self.corpus.docs.iter().enumerate();
+        let mut fits: Vec<(usize, f32)> = docs
+            .filter_map(|(at, doc)| Some((at, doc.scope.as_ref()?.fits(&turn))))
+            .filter(|(_, fit)| *fit >= SURE)
+            .collect();
+        let dated = |at: usize| self.corpus.docs[at].dated;
+        fits.sort_by(|one, other| {
+            let (a, b) = (one.1 + shares[one.0], other.1 + shares[other.0]);
+            b.total_cmp(&a).then_with(|| dated(other.0).cmp(&dated(one.0)))
+        });
+        let standing = fits.into_iter().take(standing::MOST).map(|(doc, fit)| {
+            let hit = self.hit(doc, shares[doc], units);
+            Hit { confidence: hit.confidence.max(fit), route: Route::Standing, ..hit }
+        });
+        standing.collect()
     }
 
     /// The memories that are to be surfaced for a question: those it is sure of, at most [`MOST`], perhaps none. What
@@ -174,20 +326,35 @@ impl Ranker {
         surfaced(self.rank(question).into_iter().filter(|hit| admit(&hit.path)).collect())
     }
 
+    /// The instructions that apply to what a turn does, whatever is asked.
+    pub fn applying(&self, doing: &Doing, now: Timestamp, admit: impl Fn(&str) -> bool) -> Vec<Hit> {
+        let hits = self.rank(&Question { text: "", doing, now });
+        hits.into_iter().filter(|hit| hit.route == Route::Standing && admit(&hit.path)).collect()
+    }
+
     /// The paths of the `count` likeliest memories, for a manifest that cannot hold all.
     pub fn likeliest(&self, question: &Question<'_>, count: usize) -> Vec<String> {
-        let mut paths: Vec<String> = self.rank(question).into_iter().take(count).map(|hit| hit.path).collect();
-        let mut rest: Vec<_> = self.corpus.docs.iter().filter(|doc| !paths.contains(&doc.path)).collect();
-        rest.sort_by(|one, other| other.dated.cmp(&one.dated).then_with(|| one.path.cmp(&other.path)));
-        paths.extend(rest.into_iter().map(|doc| doc.path.clone()).take(count.saturating_sub(paths.len())));
+        let mut paths: Vec<String> = self.rank(question).into_iter().map(|hit| hit.path).collect();
+        let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
+        let shares = score::shares(&self.corpus, &units, &self.weights);
+        let docs = &self.corpus.docs;
+        let mut rest: Vec<usize> = (0..docs.len()).filter(|doc| shares[*doc] == 0.0).collect();
+        rest.sort_by(|one, other| docs[*other].dated.cmp(&docs[*one].dated));
+        for doc in self.order(&shares, count + SHORTLIST).into_iter().chain(rest) {
+            if paths.len() < count && !paths.contains(&docs[doc].path) {
+                paths.push(docs[doc].path.clone());
+            }
+        }
+        paths.truncate(count);
         paths
     }
 }
 
-/// What of ranked memories is surfaced: if one of them is sure, all that are nearly as sure, without those that a newer
-/// one takes the place of. That there is an answer is decided once; which of the likely ones it is, the reader sees.
+/// What of ranked memories is surfaced: if the likeliest is sure, it and those that have nearly as much of the question,
+/// without those that a newer one takes the place of; and the instructions for what is done.
 pub fn surfaced(hits: Vec<Hit>) -> Vec<Hit> {
-    let best = hits.iter().map(|hit| hit.confidence).fold(0.0, f32::max);
-    let worth = |hit: &Hit| best >= SURE && hit.confidence >= best * score::NEARLY && hit.superseded_by.is_none();
-    hits.into_iter().filter(worth).take(MOST).collect()
+    let likely = hits.iter().filter(|hit| hit.route == Route::Likeness && hit.confidence >= SURE);
+    let best = likely.map(|hit| hit.share).reduce(f32::max);
+    let follows = |hit: &Hit| best.is_some_and(|best| hit.share >= best * FOLLOWS && hit.newer.is_none());
+    hits.into_iter().filter(|hit| hit.route == Route::Standing || follows(hit)).take(MOST).collect()
 }

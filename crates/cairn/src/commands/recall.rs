@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
                 talk!("Nothing would be recalled. --explain shows what came near.");
             }
             for hit in &chosen {
-                data!("{}\n", recall::surface_over(&root, &hit.path, &hit.supersedes, now)?.text)?;
+                data!("{}\n", recall::surface_over(&root, &hit.path, &hit.older, now)?.text)?;
             }
         }
     }
@@ -86,15 +86,15 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
 }
 
 fn explain(hits: &[Hit], chosen: &[Hit]) -> anyhow::Result<()> {
-    data!([bold("  sure  route        covers  memory")])?;
+    data!([bold("  sure  route          has  memory")])?;
     for hit in hits.iter().take(SHOWN) {
         let mark = if chosen.iter().any(|one| one.path == hit.path) { green("✓") } else { Span::plain(" ") };
         let words: Vec<&str> = hit.matched.iter().map(|(word, _)| word.as_str()).collect();
         let route = route(hit);
-        let covers = hit.coverage * 100.0;
+        let covers = hit.share * 100.0;
         let row = format!(" {:.2}  {route:<11}  {covers:>5.0}%  {}  ", hit.confidence, hit.path);
         data!([mark, row, dim(&words.join(" "))])?;
-        for older in &hit.supersedes {
+        for older in &hit.older {
             data!([dim(&format!("        takes the place of {older}"))])?;
         }
     }
@@ -109,8 +109,8 @@ fn route(hit: &Hit) -> String {
 fn explained_hit(hit: &Hit) -> Value {
     let words: Vec<&str> = hit.matched.iter().map(|(word, _)| word.as_str()).collect();
     json!({
-        "path": hit.path, "score": hit.confidence, "route": route(hit), "coverage": hit.coverage, "matched": words,
-        "supersedes": hit.supersedes,
+        "path": hit.path, "score": hit.confidence, "route": route(hit), "share": hit.share, "matched": words,
+        "above_chance": hit.figures.above, "largest_missing": hit.figures.missing, "older": hit.older,
     })
 }
 

@@ -14,8 +14,6 @@ use regex::{Captures, Regex};
 pub(crate) struct Mention {
     pub(crate) range: std::ops::Range<usize>,
     pub(crate) terms: Vec<(String, f32)>,
-    /// Said in relation to now.
-    pub(crate) relative: bool,
 }
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -46,7 +44,7 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
         if (1..=12).contains(&month)
             && !found.iter().any(|other| other.range.start < range.end && range.start < other.range.end)
         {
-            found.push(Mention { range, terms: terms(year, month, day), relative: false });
+            found.push(Mention { range, terms: terms(year, month, day) });
         }
     };
     let number =
@@ -183,7 +181,7 @@ pub(crate) fn relative(text: &str, now: Timestamp) -> Vec<Mention> {
                 Err(_) => Vec::new(),
             },
         };
-        found.push(Mention { range, terms, relative: true });
+        found.push(Mention { range, terms });
     }
     found
 }

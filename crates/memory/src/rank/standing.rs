@@ -1,18 +1,20 @@
-//! Standing instructions: memories that say how to work, found by what the turn is doing and not by likeness.
+//! Standing instructions: memories that say how to work, found by what the turn does and not by likeness.
 //!
-//! "Never mock the database" is wanted when tests are written, whatever words the request has. So each such memory has
-//! a scope, the files, languages, tools and activities it applies to: as its writer gave it in `applies_to`, else taken
-//! from its name, its description and its line on how to apply it. A turn has the same facets, from the request, the
-//! files it touches and the tools it uses. A question after a fact does nothing, and gets no instructions.
+//! "Never mock the database" is wanted when tests are written, whatever words the request has. So each such memory has a
+//! scope: as its writer gave it in `applies_to`, else read off its name, its description and its line on how to apply it.
+//! A turn has the same facets, from the files it touches, the tools and commands it runs and, if it asks for work, the
+//! request. A question after a fact does nothing, and gets no instructions.
 
-use super::corpus::phrases;
-use super::lexicon::{Concept, Facet, LEXICON};
-use super::words::{Form, Splitter, Token};
+use super::facets::{self, Facet, Sort};
+use super::words::{Splitter, Token};
 use crate::entry::Memory;
 use crate::taxonomy::Kind;
 
+/// How many instructions one turn gets by this route.
+pub(crate) const MOST: usize = 2;
+
 /// What a turn is doing, beside what was said.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Doing {
     /// The files it reads or writes.
     pub files: Vec<String>,
@@ -23,7 +25,7 @@ pub struct Doing {
 /// What a standing instruction applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scope {
-    facets: Vec<Concept>,
+    facets: Vec<Facet>,
     /// What its writer gave, if they did: each by itself is enough.
     given: Vec<Given>,
 }
@@ -31,114 +33,56 @@ pub(crate) struct Scope {
 /// One part of `applies_to`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Given {
-    word: String,
-    facets: Vec<Concept>,
+    /// As it was written, in small letters.
+    text: String,
+    /// The stems of its words.
+    stems: Vec<String>,
+    facets: Vec<Facet>,
 }
 
 /// What a turn does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turn {
-    facets: Vec<Concept>,
-    /// Facets the engine knows from files and tools, rather than from words.
-    seen: Vec<Concept>,
+    /// From the request, if it asks for work.
+    asked: Vec<Facet>,
+    /// From files and tools.
+    seen: Vec<Facet>,
     files: Vec<String>,
-    acts: bool,
-    writes_code: bool,
+    /// The stems of tools, commands and the request.
+    stems: Vec<String>,
 }
 
-const DIRECTIVES: [&str; 44] = [
-    "always",
-    "never",
-    "prefer",
-    "don't",
-    "don’t",
-    "do not",
-    "avoid",
-    "must",
-    "should",
-    "only use",
-    "instead of",
-    "make sure",
-    "stop ",
-    "likes",
-    "wants",
-    "every time",
-    "rather than",
-    "whenever",
-    "use ",
-    "keep ",
-    "no ",
-    "总是",
-    "永远",
-    "不要",
-    "禁止",
-    "必须",
-    "优先",
-    "一律",
-    "务必",
-    "别",
-    "喜欢",
-    "偏好",
-    "使用",
-    "每次",
-    "항상",
-    "절대",
-    "하지 마",
-    "말 것",
-    "선호",
-    "반드시",
-    "금지",
-    "우선",
-    "사용",
-    "원함",
-];
+/// What an instruction without a type says: whole words.
+const DIRECTIVES: [&str; 8] = ["always", "never", "prefer", "prefers", "avoid", "must", "don't", "instead"];
 
-/// What a request begins with when it is one.
-const ACTS: &str = "add fix write implement create refactor update commit push deploy release review rename migrate document explain \
-    summarize summarise debug optimize optimise clean run generate set move remove delete format bump upgrade merge rebase open make build \
-    wire extract split convert port draft put cover hook ship scaffold replace improve log test squash land cut tidy polish finish wrap start \
-    continue rework rewrite introduce handle change show give describe prepare publish tag lint check compare design plan translate train \
-    reply answer install configure enable disable turn bring drop tweak adjust sort simplify speed profile benchmark investigate look \
-    load fetch render display call send store save parse connect expose support style document comment upload use apply let reorganize \
-    tighten validate guard retry cache paginate";
+/// The same where there are no spaces between words.
+const DIRECTIVES_WITHOUT_SPACES: [&str; 8] = ["总是", "永远", "不要", "禁止", "必须", "항상", "절대", "반드시"];
 
-const ACTS_ELSEWHERE: [&str; 36] = [
-    "please",
-    "can you",
-    "could you",
-    "let's",
-    "lets ",
-    "go ahead",
-    "help me",
-    "i want you",
-    "i need you",
-    "i'd like",
-    "time to",
-    "ready to",
-    "i'm about to",
-    "i am about to",
-    "going to",
-    "we need to",
-    "i need to",
-    "would you",
-    "帮我",
-    "帮忙",
-    "请",
-    "给我",
-    "把",
-    "写",
-    "加",
-    "改一下",
-    "修一下",
-    "해줘",
-    "해 줘",
-    "하자",
-    "부탁",
-    "주세요",
-    "작성",
-    "고쳐",
-    "만들어",
-    "추가해",
+/// What a question begins with.
+const ASKING: &str =
+    "who whom whose what what's when where where's which why how how's is are was were do does did has have had am";
+
+/// What makes a question a request.
+const REQUESTING: [&str; 6] = ["can you", "could you", "would you", "will you", "please", "let's"];
+
+/// What a question has where it has no question mark.
+const ASKING_WITHOUT_SPACES: [&str; 16] = [
+    "什么",
+    "哪",
+    "谁",
+    "多少",
+    "怎么",
+    "如何",
+    "为什么",
+    "吗",
+    "나요",
+    "까요",
+    "무엇",
+    "어디",
+    "언제",
+    "누가",
+    "얼마",
+    "뭐",
 ];
 
 impl Scope {
@@ -150,183 +94,151 @@ impl Scope {
         let stands = match memory.kind {
             Some(Kind::Feedback) => true,
             Some(Kind::Project | Kind::Reference) => false,
-            Some(Kind::User) | None => {
-                let text = format!("{} {description} {body}", memory.name).to_lowercase();
-                DIRECTIVES.iter().any(|word| text.contains(word))
-            }
+            Some(Kind::User) | None => directs(&format!("{} {description} {body}", memory.name)),
         };
         if !stands {
             return None;
         }
         if !memory.applies_to.is_empty() {
-            let given = memory.applies_to.iter().map(|word| {
-                let facets = if is_pattern(word) { Vec::new() } else { facets(&splitter.split(word)) };
-                Given { word: word.to_lowercase(), facets }
-            });
-            return Some(Self { facets: Vec::new(), given: given.collect() });
+            let given = memory.applies_to.iter().map(|text| Given::read(text, splitter)).collect();
+            return Some(Self { facets: Vec::new(), given });
         }
         let applies = body.lines().find(|line| line.contains("How to apply")).unwrap_or_default();
-        let mut found = facets(&splitter.split(&format!("{}. {description}. {applies}", memory.name)));
+        let mut found = facets::of_text(&format!("{}. {description}. {applies}", memory.name), splitter);
         if found.is_empty() {
-            found = facets(&splitter.split(&body[..body.floor_char_boundary(400)]));
+            found = facets::of_text(body, splitter);
         }
         Some(Self { facets: found, given: Vec::new() })
     }
 
-    /// Whether it is for another language than the turn's.
-    pub(crate) fn is_for_another_language(&self, turn: &Turn) -> bool {
-        let is_language = |concept: &&Concept| LEXICON.facet(**concept) == Facet::Language;
-        let mine: Vec<_> = self.facets.iter().filter(is_language).collect();
-        let mut its = turn.facets.iter().chain(&turn.seen).filter(is_language).peekable();
-        !mine.is_empty() && its.peek().is_some() && !its.any(|concept| mine.contains(&concept))
-    }
-
     /// How well it fits what a turn does, from 0 to 1.
     pub(crate) fn fits(&self, turn: &Turn) -> f32 {
-        if self.given.iter().any(|given| turn.files.iter().any(|file| matches_file(&given.word, file))) {
-            return 0.95;
+        if self.given.iter().any(|given| given.fits(turn)) {
+            return 1.0;
         }
-        if !turn.acts && turn.seen.is_empty() {
+        let has = |facet: &Facet| turn.asked.contains(facet) || turn.seen.contains(facet);
+        let of = |sort: Sort| self.facets.iter().filter(move |facet| facets::sort(**facet) == sort);
+        let its_languages =
+            || turn.asked.iter().chain(&turn.seen).filter(|facet| facets::sort(**facet) == Sort::Language);
+        let (languages, in_its_language) = (of(Sort::Language).count(), of(Sort::Language).any(has));
+        if languages > 0 && !in_its_language && (its_languages().next().is_some() || of(Sort::Activity).count() == 0) {
             return 0.0;
         }
-        let has = |concept: &Concept| turn.facets.contains(concept) || turn.seen.contains(concept);
-        if self.given.iter().any(|given| !given.facets.is_empty() && given.facets.iter().all(has)) {
-            return 0.9;
+        let (activities, done) = (of(Sort::Activity).count(), of(Sort::Activity).filter(|facet| has(facet)).count());
+        let manner = of(Sort::Manner).any(has);
+        match (activities, done, in_its_language) {
+            // It names what is done, and that is done now.
+            (_, 1.., _) => done as f32 / activities.min(2) as f32,
+            // It is about a language, and that is written now.
+            (0, _, true) => 1.0,
+            _ if manner => 0.5,
+            _ => 0.0,
         }
-        if self.facets.is_empty() {
-            return 0.0;
-        }
-        if self.is_for_another_language(turn) {
-            return 0.0;
-        }
-        let mut matched = 0.0_f32;
-        let mut wanted = 0.0_f32;
-        for concept in &self.facets {
-            let facet = LEXICON.facet(*concept);
-            let weight = match facet {
-                Facet::Language => 0.8,
-                Facet::Aspect => 0.7,
-                // Everything is answered; that a memory is about answers says little.
-                _ if is_answering(*concept) => 0.4,
-                _ => 1.0,
-            };
-            wanted += weight;
-            matched += match facet {
-                _ if has(concept) => weight,
-                // Whoever writes code names things, handles errors and adds packages.
-                Facet::Aspect if turn.writes_code => weight * 0.5,
-                _ => 0.0,
-            };
-        }
-        // Of a scope with many parts, two are enough.
-        let share = matched / wanted.min(1.7);
-        if matched < 0.69 { 0.0 } else { share.min(1.0) }
     }
 }
 
-/// Whether a group is about answering, which every turn does.
-fn is_answering(concept: Concept) -> bool {
-    LEXICON.of_stem("explain").contains(&concept)
+impl Given {
+    fn read(text: &str, splitter: &Splitter) -> Self {
+        let tokens = splitter.split(text);
+        let facets = if is_pattern(text) { Vec::new() } else { facets::of_tokens(&tokens) };
+        let stems = tokens.into_iter().filter(|token| !token.stop).map(|token| token.text).collect();
+        Self { text: text.to_lowercase(), stems, facets }
+    }
+
+    fn fits(&self, turn: &Turn) -> bool {
+        if is_pattern(&self.text) {
+            return turn.files.iter().any(|file| matches_file(&self.text, file));
+        }
+        let has = |facet: &Facet| turn.asked.contains(facet) || turn.seen.contains(facet);
+        let by_facet = !self.facets.is_empty() && self.facets.iter().all(has);
+        let by_word = !self.stems.is_empty() && self.stems.iter().all(|stem| turn.stems.contains(stem));
+        by_facet || by_word
+    }
 }
 
 impl Turn {
     /// What a request and the turn around it do.
-    pub(crate) fn of(query: &str, tokens: &[Token], doing: &Doing, splitter: &Splitter) -> Self {
-        let mut seen = Vec::new();
+    pub(crate) fn of(request: &str, tokens: &[Token], doing: &Doing, splitter: &Splitter) -> Self {
+        let mut turn = Self { files: doing.files.clone(), ..Self::default() };
         for file in &doing.files {
-            let name = file.rsplit('/').next().unwrap_or(file);
-            let ending = name.rsplit_once('.').map_or(name, |(_, ending)| ending).to_lowercase();
-            let word = if ending == "go" { "golang" } else { &ending };
-            seen.extend(LEXICON.of_stem(&splitter.stem(word)).iter().filter(|concept| is_facet(**concept)));
-            if name.contains("test") || name.contains("spec") {
-                seen.extend(LEXICON.of_stem(&splitter.stem("test")));
-            }
+            turn.seen.extend(facets::of_file(file, splitter));
         }
         for tool in &doing.tools {
-            seen.extend(facets(&splitter.split(tool)));
+            let tokens = splitter.split(tool);
+            turn.seen.extend(facets::of_tokens(&tokens));
+            turn.stems.extend(tokens.into_iter().map(|token| token.text));
         }
-        let mut facets = facets(tokens);
-        // A file named in the request.
-        for word in query.split_whitespace() {
-            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-            if let Some((stem, ending)) = word.rsplit_once('.')
-                && !stem.is_empty()
-                && ending.len() <= 5
-            {
-                let ending = ending.to_lowercase();
-                let word = if ending == "go" { "golang" } else { &ending };
-                let groups = LEXICON.of_stem(&splitter.stem(word));
-                facets.extend(groups.iter().filter(|concept| LEXICON.facet(**concept) == Facet::Language));
+        if asks_for_work(request) {
+            turn.asked = facets::of_tokens(tokens);
+            for word in request.split_whitespace().filter(|word| word.contains('.')) {
+                let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+                turn.asked.extend(facets::of_file(word, splitter));
             }
+            turn.stems.extend(tokens.iter().filter(|token| !token.stop).map(|token| token.text.clone()));
         }
-        Self { facets, seen, files: doing.files.clone(), acts: acts(query), writes_code: writes_code(query) }
+        turn
     }
 }
 
-fn is_facet(concept: Concept) -> bool {
-    LEXICON.facet(concept) != Facet::None
+fn directs(text: &str) -> bool {
+    let text = text.to_lowercase().replace('\u{2019}', "'");
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    words.any(|word| DIRECTIVES.contains(&word)) || DIRECTIVES_WITHOUT_SPACES.iter().any(|word| text.contains(word))
 }
 
-fn facets(tokens: &[Token]) -> Vec<Concept> {
-    let single =
-        tokens.iter().filter(|token| !token.stop || token.form != Form::Word).flat_map(|token| token.concepts.clone());
-    let mut found: Vec<Concept> =
-        single.chain(phrases(tokens).into_iter().flat_map(|(_, concepts)| concepts)).collect();
-    found.retain(|concept| is_facet(*concept));
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-fn acts(query: &str) -> bool {
-    let lower = query.trim().to_lowercase();
-    if ACTS_ELSEWHERE.iter().any(|words| lower.contains(words)) {
+/// Whether a message asks for work and not after a fact.
+fn asks_for_work(message: &str) -> bool {
+    let lower = message.trim().to_lowercase();
+    if REQUESTING.iter().any(|words| lower.starts_with(words) || lower.contains(&format!(" {words}"))) {
         return true;
     }
-    let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
-    let first = words.find(|word| {
-        !matches!(*word, "ok" | "okay" | "now" | "and" | "then" | "so" | "also" | "next" | "just" | "quickly")
-    });
-    first.is_some_and(|first| ACTS.split_whitespace().any(|act| act == first))
+    let first = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').find(|word| !word.is_empty());
+    let asks = first.is_some_and(|first| ASKING.split(' ').any(|word| word == first))
+        || lower.ends_with(['?', '？'])
+        || ASKING_WITHOUT_SPACES.iter().any(|word| lower.contains(word));
+    !asks
 }
 
-/// Whether a request is for code to be written.
-fn writes_code(query: &str) -> bool {
-    let lower = query.to_lowercase();
-    let mut words = lower.split(|c: char| !c.is_alphanumeric());
-    words.any(|word| {
-        matches!(
-            word,
-            "implement"
-                | "write"
-                | "add"
-                | "create"
-                | "build"
-                | "fix"
-                | "refactor"
-                | "rewrite"
-                | "extend"
-                | "port"
-                | "code"
-        )
-    }) || ["实现", "编写", "写", "加", "修", "重构", "구현", "작성", "만들", "추가", "고쳐", "수정"]
-        .iter()
-        .any(|word| lower.contains(word))
+/// Whether a part of `applies_to` means files.
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '/']) || text.starts_with('.') || text.contains('.') && !text.contains(' ')
 }
 
-/// Whether a word of `applies_to` means files.
-fn is_pattern(word: &str) -> bool {
-    word.contains(['*', '/', '.'])
-}
-
-/// Whether a file is one that a word of `applies_to` means: a glob, an ending, a folder.
-fn matches_file(word: &str, file: &str) -> bool {
-    if !is_pattern(word) {
-        return false;
-    }
+/// Whether a file is one that a part of `applies_to` means: a glob, an ending, a folder.
+fn matches_file(pattern: &str, file: &str) -> bool {
     let file = file.to_lowercase();
-    globset::Glob::new(word).is_ok_and(|glob| {
+    let pattern = match pattern {
+        folder if folder.ends_with('/') => format!("{folder}**"),
+        ending if ending.starts_with('.') && !ending.contains(['/', '*']) => format!("*{ending}"),
+        other => other.to_owned(),
+    };
+    globset::Glob::new(&pattern).is_ok_and(|glob| {
         let matcher = glob.compile_matcher();
         matcher.is_match(&file) || file.match_indices('/').any(|(at, _)| matcher.is_match(&file[at + 1..]))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RECALL-10: what asks for work is told from what asks after a fact, by grammar alone.
+    #[test]
+    fn a_request_is_told_from_a_question() {
+        for request in ["fix the login test", "can you add a test?", "could you please look at it", "修复登录测试"]
+        {
+            assert!(asks_for_work(request), "{request}");
+        }
+        for question in ["who leads the rewrite?", "is the port 3000", "部署需要什么", "배포는 언제 하나요"]
+        {
+            assert!(!asks_for_work(question), "{question}");
+        }
+    }
+
+    /// RECALL-10: a word is a word: "because" says nothing about "use", "tablets" nothing about "lets".
+    #[test]
+    fn a_directive_is_a_whole_word() {
+        assert!(directs("Never mock the database") && directs("Don’t push on Fridays") && directs("不要在周五部署"));
+        assert!(!directs("mustard, nevertheless and preferences") && !directs("because the tablets show it"));
+    }
 }

@@ -1,15 +1,18 @@
 //! Text as the words a ranker compares.
 //!
 //! Latin text is split at everything that is not a letter or digit, identifiers also at their humps and underscores, and
-//! each word is stemmed. Chinese, Japanese and Korean have no such words: known ones are cut out by the lexicon, Korean
-//! endings are dropped, and what is left is compared by pairs of characters.
+//! each word is stemmed; the word itself is looked up in the table of meanings. Chinese, Japanese and Korean have no such
+//! words: known ones are read as their English, Korean endings are dropped, and what is left is compared by pairs of
+//! characters.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::lexicon::{Concept, LEXICON};
+use super::table::{self, Row};
+use super::tongues;
 
 /// A word longer than this is no word (a hash, an encoded blob).
 const LONGEST_WORD: usize = 40;
@@ -26,8 +29,8 @@ pub(crate) enum Form {
     Number,
     /// An identifier of several words, written together.
     Compound,
-    /// Characters of a script without word boundaries; compared by [`grams`].
-    Run,
+    /// Two neighbouring characters of a script without spaces.
+    Pair,
 }
 
 /// A word of a text.
@@ -35,14 +38,24 @@ pub(crate) enum Form {
 pub(crate) struct Token {
     /// The stem, the number, or the characters.
     pub(crate) text: String,
+    /// The word as it is shown.
+    pub(crate) shown: String,
     /// What it is.
     pub(crate) form: Form,
-    /// The groups of the lexicon it belongs to.
-    pub(crate) concepts: Vec<Concept>,
-    /// Left out, except as a part of a phrase.
+    /// Its row in the table of meanings.
+    pub(crate) row: Option<Row>,
+    /// How much of a word it is: pairs of one run share one.
+    pub(crate) part: f32,
+    /// Left out.
     pub(crate) stop: bool,
-    /// Written like a name: with capitals inside a sentence, with digits, or in code. Of Korean: inflected like a verb.
+    /// Written like a name: with capitals inside a sentence, with digits, or in code.
     pub(crate) name: bool,
+}
+
+impl Token {
+    fn exact(text: String, form: Form, part: f32) -> Self {
+        Self { shown: text.clone(), text, form, row: None, part, stop: false, name: true }
+    }
 }
 
 /// Splits texts into tokens.
@@ -83,12 +96,9 @@ impl Splitter {
             }
             let piece = &text[at..end];
             match script {
-                Script::Latin if piece == "Go" && is_the_language(&text[end..], sentence_start) => {
-                    self.word("golang", true, &mut tokens);
-                }
                 Script::Latin => self.latin(piece, sentence_start, &mut tokens),
-                Script::Han | Script::Katakana => runs(piece, &mut tokens),
-                Script::Hangul => hangul(piece, &mut tokens),
+                Script::Han | Script::Katakana => self.runs(piece, &mut tokens),
+                Script::Hangul => self.hangul(piece, &mut tokens),
                 Script::Hiragana | Script::Other => {}
             }
             sentence_start = false;
@@ -103,10 +113,8 @@ impl Splitter {
         }
         let piece = piece.replace(['\u{2019}', '`'], "'");
         let lower = piece.to_lowercase();
-        if LEXICON.is_stop(&lower) {
-            let text = self.stem(&lower);
-            tokens.push(Token { text, form: Form::Word, concepts: Vec::new(), stop: true, name: false });
-            return;
+        if is_stop(&lower) {
+            return self.word(&lower, false, tokens);
         }
         let base = piece.strip_suffix("'s").unwrap_or(&piece);
         let parts = parts(base);
@@ -120,9 +128,7 @@ impl Splitter {
         if parts.len() > 1 {
             let text: String = parts.concat().to_lowercase();
             if text.len() <= LONGEST_WORD {
-                let stem = self.stem(&text);
-                let concepts = LEXICON.of_stem(&stem).to_vec();
-                tokens.push(Token { text: stem, form: Form::Compound, concepts, stop: false, name: true });
+                tokens.push(Token::exact(self.stem(&text), Form::Compound, 1.0));
             }
         }
     }
@@ -138,10 +144,7 @@ impl Splitter {
             }
             let mut made = Vec::new();
             self.word(word, false, &mut made);
-            let mut token = made.pop();
-            if let Some(token) = token.as_mut().filter(|_| LEXICON.is_stop(word)) {
-                token.concepts.clear();
-            }
+            let token = made.pop();
             if known.len() >= MOST_KNOWN {
                 known.clear();
             }
@@ -155,14 +158,13 @@ impl Splitter {
             return;
         }
         if word.starts_with(|c: char| c.is_ascii_digit()) {
-            let text = word.trim_end_matches(['.', '\'']).to_owned();
-            tokens.push(Token { text, form: Form::Number, concepts: Vec::new(), stop: false, name: true });
+            tokens.push(Token::exact(word.trim_end_matches(['.', '\'']).to_owned(), Form::Number, 1.0));
             return;
         }
-        let stem = self.stem(word);
-        let concepts = LEXICON.of_stem(&stem).to_vec();
-        let stop = LEXICON.is_stop(word) || word.chars().count() < 2 && concepts.is_empty();
-        tokens.push(Token { text: stem, form: Form::Word, concepts, stop, name });
+        let text = self.stem(word);
+        let row = table::row(word).or_else(|| table::row_of_stem(&text, |other| self.stem(other) == text));
+        let stop = is_stop(word) || word.chars().count() < 2;
+        tokens.push(Token { text, shown: word.to_owned(), form: Form::Word, row, part: 1.0, stop, name });
     }
 
     /// The stem of a lower-case word.
@@ -171,16 +173,17 @@ impl Splitter {
     }
 }
 
-/// Whether `Go` before a text is the language: inside a sentence, or before a word one does not go with.
-fn is_the_language(rest: &str, sentence_start: bool) -> bool {
-    let next = rest.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
-    let goes =
-        ["to", "ahead", "on", "through", "back", "for", "with", "over", "and", "into", "in", "home", "fix", "live"];
-    !sentence_start || !next.is_empty() && !goes.contains(&next)
+/// Whether a word in small letters is grammar or small talk.
+fn is_stop(word: &str) -> bool {
+    static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+        let lines = include_str!("stop.txt").lines().filter(|line| !line.starts_with('#'));
+        lines.flat_map(str::split_whitespace).collect()
+    });
+    STOP.contains(word)
 }
 
 /// The pairs of neighbouring characters of a run; the character itself if it is alone.
-pub(crate) fn grams(run: &str) -> Vec<String> {
+fn pairs(run: &str) -> Vec<String> {
     let chars: Vec<char> = run.chars().collect();
     if chars.len() < 2 {
         return vec![run.to_owned()];
@@ -217,7 +220,7 @@ fn parts(piece: &str) -> Vec<&str> {
 
 /// What a character is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Script {
+enum Script {
     Latin,
     Han,
     Katakana,
@@ -241,12 +244,6 @@ impl Script {
     }
 }
 
-/// The script a text is in, by the first character that tells.
-pub(crate) fn script_of(text: &str) -> Script {
-    let told = text.chars().map(Script::of).find(|script| matches!(script, Script::Han | Script::Hangul));
-    told.unwrap_or(Script::Latin)
-}
-
 /// Whether a character is a word of its own to those who count words.
 pub(crate) fn is_word_by_itself(c: char) -> bool {
     matches!(Script::of(c), Script::Han | Script::Katakana | Script::Hiragana)
@@ -263,48 +260,10 @@ const HAN_STOP: &str = "我们 你们 他们 咱们 我 你 他 她 它 的 了 
     向 跟 让 用 使用 时候 时 上 下 里 中 之 以 于 其 但 而 且 如果 因为 所以 然后 现在 目前 一个 一些 帮我 帮 告诉 知道 关于 说 做 去 来 \
     没有 没 不是 不 很 太 最 更 再 又 才 只 个 们 得 着 过 地 想 该 那么 这么 还是 或者 以及 进行 情况 问题 东西 事情 方面 之前 之后";
 
+/// How many characters of a stop word some characters begin with.
 fn han_stop(chars: &[char]) -> Option<usize> {
-    static STOP: std::sync::LazyLock<std::collections::HashSet<&'static str>> =
-        std::sync::LazyLock::new(|| HAN_STOP.split_whitespace().collect());
-    (1..=4.min(chars.len())).rev().find(|len| {
-        let word: String = chars[..*len].iter().collect();
-        STOP.contains(word.as_str())
-    })
-}
-
-/// Cuts a run of Han or kana: words of the lexicon, and what is left between stop words.
-fn runs(piece: &str, tokens: &mut Vec<Token>) {
-    let chars: Vec<char> = piece.chars().collect();
-    let mut pending = String::new();
-    let mut at = 0;
-    while at < chars.len() {
-        let known = LEXICON.longest_run(&chars[at..]).filter(|(len, _)| *len >= 2);
-        let stop = han_stop(&chars[at..]);
-        match (known, stop) {
-            (Some((len, concepts)), stop) if stop.is_none_or(|stop| stop <= len) => {
-                flush(&mut pending, tokens);
-                let text = chars[at..at + len].iter().collect();
-                tokens.push(Token { text, form: Form::Run, concepts: concepts.to_vec(), stop: false, name: false });
-                at += len;
-            }
-            (_, Some(len)) => {
-                flush(&mut pending, tokens);
-                at += len;
-            }
-            _ => {
-                pending.push(chars[at]);
-                at += 1;
-            }
-        }
-    }
-    flush(&mut pending, tokens);
-}
-
-fn flush(pending: &mut String, tokens: &mut Vec<Token>) {
-    if !pending.is_empty() {
-        let text = std::mem::take(pending);
-        tokens.push(Token { text, form: Form::Run, concepts: Vec::new(), stop: false, name: false });
-    }
+    static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HAN_STOP.split_whitespace().collect());
+    (1..=4.min(chars.len())).rev().find(|len| STOP.contains(chars[..*len].iter().collect::<String>().as_str()))
 }
 
 /// Korean particles and verb endings, the ones a noun meets in a sentence about work.
@@ -319,57 +278,84 @@ const HANGUL_STOP: &str = "우리 저희 나 너 제 그 이 저 것 거 수 때
     알려줘 알려주세요 알려 좀 다시 지금 현재 이번 그거 이거 저거 여기 거기 관련 대한 대해 위한 위해 경우 방법 어느 되나요 되는 된 됐지 했지 \
     했어 했더라 뭐였지 뭐지 인가요 쓰나요 써야 쓰는 사용 사용해 사용하나요 사용하는 때문 정도 그냥 제발 이제 먼저";
 
-fn hangul(piece: &str, tokens: &mut Vec<Token>) {
-    use std::collections::HashSet;
-    use std::sync::LazyLock;
-    static ENDINGS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_ENDINGS.split_whitespace().collect());
-    static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_STOP.split_whitespace().collect());
-    if STOP.contains(piece) {
-        return;
-    }
-    let chars: Vec<char> = piece.chars().collect();
-    let mut pending: Vec<char> = Vec::new();
-    let mut at = 0;
-    let mut known_before = false;
-    while at < chars.len() {
-        match LEXICON.longest_run(&chars[at..]).filter(|(len, _)| *len >= 2) {
-            Some((len, concepts)) => {
-                rest(&mut pending, known_before, &ENDINGS, &STOP, tokens);
-                let text = chars[at..at + len].iter().collect();
-                tokens.push(Token { text, form: Form::Run, concepts: concepts.to_vec(), stop: false, name: false });
-                known_before = true;
-                at += len;
+impl Splitter {
+    /// Cuts a run of Han or kana: words of the dictionary, and what is left between stop words.
+    fn runs(&self, piece: &str, tokens: &mut Vec<Token>) {
+        let chars: Vec<char> = piece.chars().collect();
+        let mut pending = String::new();
+        let mut at = 0;
+        while at < chars.len() {
+            let known = tongues::longest(&chars[at..]);
+            let stop = han_stop(&chars[at..]);
+            match (known, stop) {
+                (Some((len, english)), stop) if stop.is_none_or(|stop| stop <= len) => {
+                    flush(&mut pending, tokens);
+                    self.foreign(&chars[at..at + len], english, tokens);
+                    at += len;
+                }
+                (_, Some(len)) => {
+                    flush(&mut pending, tokens);
+                    at += len;
+                }
+                _ => {
+                    pending.push(chars[at]);
+                    at += 1;
+                }
             }
-            None => {
+        }
+        flush(&mut pending, tokens);
+    }
+
+    /// A known word of another script: its English.
+    fn foreign(&self, chars: &[char], english: &str, tokens: &mut Vec<Token>) {
+        let words: Vec<&str> = english.split(' ').collect();
+        let shown: String = chars.iter().collect();
+        for word in &words {
+            let before = tokens.len();
+            self.word(word, false, tokens);
+            for token in &mut tokens[before..] {
+                (token.part, token.stop, token.shown) = (1.0 / words.len() as f32, false, shown.clone());
+            }
+        }
+    }
+
+    /// A Korean word: known words in it, and what is left without its ending.
+    fn hangul(&self, piece: &str, tokens: &mut Vec<Token>) {
+        static ENDINGS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_ENDINGS.split_whitespace().collect());
+        static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_STOP.split_whitespace().collect());
+        if STOP.contains(piece) {
+            return;
+        }
+        let chars: Vec<char> = piece.chars().collect();
+        let mut pending: Vec<char> = Vec::new();
+        let (mut at, mut after_a_known_word) = (0, false);
+        while at < chars.len() {
+            if let Some((len, english)) = tongues::longest(&chars[at..]) {
+                flush(&mut pending.drain(..).collect(), tokens);
+                self.foreign(&chars[at..at + len], english, tokens);
+                after_a_known_word = true;
+                at += len;
+            } else {
                 pending.push(chars[at]);
                 at += 1;
             }
         }
+        let least = if after_a_known_word { 0 } else { 1 };
+        let is_ending = |from: &usize| ENDINGS.contains(pending[*from..].iter().collect::<String>().as_str());
+        let cut = (least..pending.len()).find(|from| is_ending(from) && (*from != 1 || pending.len() == 2));
+        let mut kept: String = pending[..cut.unwrap_or(pending.len())].iter().collect();
+        if !STOP.contains(kept.as_str()) {
+            flush(&mut kept, tokens);
+        }
     }
-    rest(&mut pending, known_before, &ENDINGS, &STOP, tokens);
 }
 
-/// What is left of a Korean word, without its ending.
-fn rest(
-    pending: &mut Vec<char>,
-    after_a_known_word: bool,
-    endings: &std::collections::HashSet<&'static str>,
-    stop: &std::collections::HashSet<&'static str>,
-    tokens: &mut Vec<Token>,
-) {
-    let chars = std::mem::take(pending);
-    let least = if after_a_known_word { 0 } else { 1 };
-    let cut = (least..chars.len()).find(|from| {
-        let ending: String = chars[*from..].iter().collect();
-        endings.contains(ending.as_str()) && (*from != 1 || chars.len() == 2)
-    });
-    let whole: String = chars.iter().collect();
-    let kept: String = chars[..cut.unwrap_or(chars.len())].iter().collect();
-    // A verb at the end of a question; what it is about stands before it.
-    let verb = ["나요", "까요", "세요", "니까", "가요", "는지", "줘", "지", "야", "다", "까"]
-        .iter()
-        .any(|end| whole.ends_with(end));
-    if !kept.is_empty() && !stop.contains(kept.as_str()) {
-        tokens.push(Token { text: kept, form: Form::Run, concepts: Vec::new(), stop: false, name: verb });
+/// What is left of a run, by its pairs.
+fn flush(pending: &mut String, tokens: &mut Vec<Token>) {
+    let run = std::mem::take(pending);
+    if !run.is_empty() {
+        let pairs = pairs(&run);
+        let part = 1.0 / pairs.len() as f32;
+        tokens.extend(pairs.into_iter().map(|pair| Token::exact(pair, Form::Pair, part)));
     }
 }

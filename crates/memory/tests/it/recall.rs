@@ -118,6 +118,11 @@ fn a_surfaced_memory_has_its_age_and_its_limits() {
     state.count(&shown);
     assert_eq!(state.bytes, shown.iter().map(|one| one.bytes).sum::<u64>());
     assert!(state.has("new.md") && !state.has("gone.md"));
+    assert!(
+        shown[0].text.contains("---\nname: n\ndescription: d\n---\nshort"),
+        "as it lies on the disk: {}",
+        shown[0].text
+    );
     let over = surface_over(&root, "new.md", &["old.md".to_owned()], now()).unwrap();
     assert!(over.text.contains("old.md"));
 }

@@ -1,0 +1,104 @@
+//! What work is about: activities, ways of writing code, languages. A small table, the same for memories and for turns.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::words::{Splitter, Token};
+
+const TABLE: &str = include_str!("facets.txt");
+
+/// A line of the table.
+pub(crate) type Facet = u8;
+
+/// What a line of the table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Activity,
+    Manner,
+    Language,
+}
+
+static FACETS: LazyLock<Facets> = LazyLock::new(Facets::read);
+
+struct Facets {
+    sorts: Vec<Sort>,
+    /// By stem, or by stems with a space between.
+    words: HashMap<String, Vec<Facet>>,
+    endings: HashMap<&'static str, Vec<Facet>>,
+}
+
+impl Facets {
+    fn read() -> Self {
+        let splitter = Splitter::new();
+        let mut facets = Self { sorts: Vec::new(), words: HashMap::new(), endings: HashMap::new() };
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            let (words, endings) = line.split_once(" : ").unwrap_or((line, ""));
+            let mut words = words.split(' ');
+            let facet = facets.sorts.len() as Facet;
+            facets.sorts.push(match words.next() {
+                Some("a") => Sort::Activity,
+                Some("c") => Sort::Manner,
+                _ => Sort::Language,
+            });
+            for word in words {
+                let stems: Vec<String> = word.split('_').map(|part| splitter.stem(part)).collect();
+                facets.words.entry(stems.join(" ")).or_default().push(facet);
+            }
+            for ending in endings.split_whitespace() {
+                facets.endings.entry(ending).or_default().push(facet);
+            }
+        }
+        facets
+    }
+}
+
+/// What a line is.
+pub(crate) fn sort(facet: Facet) -> Sort {
+    FACETS.sorts[usize::from(facet)]
+}
+
+/// What a memory's text is about.
+pub(crate) fn of_text(text: &str, splitter: &Splitter) -> Vec<Facet> {
+    let mut found = of_tokens(&splitter.split(text));
+    if names_go(text) {
+        found.extend(FACETS.endings.get("go").into_iter().flatten());
+    }
+    sorted(found)
+}
+
+/// Whether a text names the language that is written like a verb: with a capital, and not as in "Go ahead".
+fn names_go(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
+    while let Some(word) = words.next() {
+        let goes = ["to", "ahead", "on", "back", "through", "for", "with", "over", "into", "and"];
+        if word == "Go" && words.peek().is_some_and(|next| !goes.contains(next)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// What words are about.
+pub(crate) fn of_tokens(tokens: &[Token]) -> Vec<Facet> {
+    let single = tokens.iter().map(|token| token.text.clone());
+    let pairs = tokens.windows(2).map(|pair| format!("{} {}", pair[0].text, pair[1].text));
+    let words = single.chain(pairs).filter_map(|word| FACETS.words.get(&word));
+    sorted(words.flatten().copied().collect())
+}
+
+/// What a file is about, by its name.
+pub(crate) fn of_file(file: &str, splitter: &Splitter) -> Vec<Facet> {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
+    let mut found = FACETS.endings.get(ending.as_str()).cloned().unwrap_or_default();
+    // `tests/login.py`, `login_test.go`, `db/migrations/0042.sql`, `README.md`: folders and names tell what is done there.
+    let words = splitter.split(&file.replace(['/', '.'], " "));
+    found.extend(of_tokens(&words).into_iter().filter(|facet| sort(*facet) == Sort::Activity));
+    sorted(found)
+}
+
+fn sorted(mut facets: Vec<Facet>) -> Vec<Facet> {
+    facets.sort_unstable();
+    facets.dedup();
+    facets
+}

@@ -1,0 +1,115 @@
+//! What words of the language mean, roughly, and how common they are.
+//!
+//! The table is part of the program: 32,271 English words, each with 64 small numbers (a direction: words that are used
+//! alike point alike) and its place in the order of frequency. It lies sorted and is searched where it lies, so nothing is
+//! built at the start. `scripts/make-word-table` makes it. A word that is not in it has no meaning here and is rare.
+
+const TABLE: &[u8] = include_bytes!("table.bin");
+
+/// How many numbers a word has.
+pub(crate) const WIDTH: usize = 64;
+
+/// What a word's own direction is worth with itself: 127 squared.
+const UNIT: f32 = 127.0 * 127.0;
+
+/// A word of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row(u16);
+
+/// How many words that begin alike are looked at.
+const NEIGHBOURS: usize = 12;
+
+/// The row of a word in small letters.
+pub(crate) fn row(word: &str) -> Option<Row> {
+    let at = place_of(word);
+    (at < count() && letters(at) == word.as_bytes()).then_some(Row(at as u16))
+}
+
+/// The row of the most frequent word that begins with a stem and, by `has_stem`, has it.
+pub(crate) fn row_of_stem(stem: &str, has_stem: impl Fn(&str) -> bool) -> Option<Row> {
+    let from = place_of(stem);
+    let alike = (from..count().min(from + NEIGHBOURS)).take_while(|at| letters(*at).starts_with(stem.as_bytes()));
+    let same = alike.filter(|at| std::str::from_utf8(letters(*at)).is_ok_and(&has_stem));
+    same.map(|at| Row(at as u16)).min_by_key(|row| row.place())
+}
+
+/// Where a word stands, or would stand.
+fn place_of(word: &str) -> usize {
+    let (mut low, mut high) = (0, count());
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if letters(middle) < word.as_bytes() { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+impl Row {
+    /// Its place in the order of frequency, from 1.
+    pub(crate) fn place(self) -> usize {
+        let at = 4 + 4 * count() + 2 * usize::from(self.0);
+        usize::from(u16::from_le_bytes([TABLE[at], TABLE[at + 1]])) + 1
+    }
+
+    /// Its direction.
+    pub(crate) fn direction(self) -> [i8; WIDTH] {
+        let at = rows_start() + WIDTH * usize::from(self.0);
+        let mut direction = [0; WIDTH];
+        for (number, byte) in direction.iter_mut().zip(&TABLE[at..at + WIDTH]) {
+            *number = i8::from_le_bytes([*byte]);
+        }
+        direction
+    }
+}
+
+/// How alike two directions are: 1 for the same, 0 for strangers.
+pub(crate) fn cosine(one: &[i8; WIDTH], other: &[i8; WIDTH]) -> f32 {
+    let sum: i32 = one.iter().zip(other).map(|(a, b)| i32::from(i16::from(*a) * i16::from(*b))).sum();
+    sum as f32 / UNIT
+}
+
+fn number(at: usize) -> usize {
+    u32::from_le_bytes([TABLE[at], TABLE[at + 1], TABLE[at + 2], TABLE[at + 3]]) as usize
+}
+
+fn count() -> usize {
+    number(0)
+}
+
+fn letters(at: usize) -> &'static [u8] {
+    let start = 4 + 6 * count();
+    let from = if at == 0 { 0 } else { number(4 * at) };
+    &TABLE[start + from..start + number(4 + 4 * at)]
+}
+
+fn rows_start() -> usize {
+    4 + 6 * count() + number(4 * count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_found_where_it_lies() {
+        for at in 0..count() {
+            let word = std::str::from_utf8(letters(at)).unwrap();
+            assert_eq!(row(word).map(|row| usize::from(row.0)), Some(at), "{word}");
+        }
+        assert_eq!(TABLE.len(), rows_start() + WIDTH * count());
+        assert!(row("qzxqzx").is_none() && row("").is_none());
+    }
+
+    #[test]
+    fn words_used_alike_point_alike() {
+        let alike = |one: &str, other: &str| cosine(&row(one).unwrap().direction(), &row(other).unwrap().direction());
+        assert!(alike("database", "databases") > 0.6 && alike("buy", "purchase") > alike("buy", "window") + 0.2);
+        assert!((alike("server", "server") - 1.0).abs() < 0.05);
+        assert!(row("the").unwrap().place() < row("database").unwrap().place());
+    }
+
+    /// RECALL-8: table and ranker are small.
+    #[test]
+    fn the_table_is_small() {
+        assert!(TABLE.len() < 2_600_000);
+    }
+}

@@ -1,0 +1,86 @@
+//! Two memories that say the same with other values: the newer stands before the older.
+//!
+//! Whether two texts contradict each other cannot be known without a model, and titles that look alike say nothing. What
+//! can be known is that one is the other with a value changed: the same words but for numbers, names in quotes and code.
+
+use super::words::{Form, Splitter};
+
+/// How alike two texts must be: the share of words they have in common.
+pub(crate) const ALIKE: f32 = 0.9;
+
+/// Fewer words than this say nothing about likeness.
+const FEWEST: usize = 4;
+
+/// How much of a text is compared, in bytes.
+const LONGEST: usize = 2_000;
+
+/// A text without the values in it: its words, hashed and sorted.
+pub(crate) fn gist(text: &str, splitter: &Splitter) -> Vec<u64> {
+    let plain = without_quoted(&text[..text.floor_char_boundary(LONGEST)]);
+    let words = splitter.split(&plain).into_iter().filter(|token| !token.stop && token.form != Form::Number);
+    let mut gist: Vec<u64> = words.map(|token| hash(&token.text)).collect();
+    gist.sort_unstable();
+    gist.dedup();
+    gist
+}
+
+/// Whether one is the other with other values.
+pub(crate) fn are_twins(one: &[u64], other: &[u64]) -> bool {
+    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    if few.len() < FEWEST || (few.len() as f32) < ALIKE * many.len() as f32 {
+        return false;
+    }
+    let shared = few.iter().filter(|word| many.binary_search(word).is_ok()).count();
+    shared as f32 >= ALIKE * (one.len() + other.len() - shared) as f32
+}
+
+fn without_quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['`', '"', '“', '「']) {
+        let (before, quoted) = rest.split_at(at);
+        out.push_str(before);
+        let open = quoted.chars().next().unwrap_or('`');
+        let close = match open {
+            '“' => '”',
+            '「' => '」',
+            same => same,
+        };
+        let inside = &quoted[open.len_utf8()..];
+        // A quotation ends on its line; what is not closed is none.
+        let line = inside.split('\n').next().unwrap_or_default();
+        rest = match line.find(close) {
+            Some(end) => &inside[end + close.len_utf8()..],
+            None => inside,
+        };
+        out.push(' ');
+    }
+    out.push_str(rest);
+    out
+}
+
+fn hash(word: &str) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325_u64;
+    word.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn twins(one: &str, other: &str) -> bool {
+        let splitter = Splitter::new();
+        are_twins(&gist(one, &splitter), &gist(other, &splitter))
+    }
+
+    /// RECALL-10: a value that changed makes no other memory; another subject does.
+    #[test]
+    fn texts_that_differ_in_their_values_are_twins_and_others_are_not() {
+        let port = "The web client listens on port `3000` in local development.";
+        assert!(twins(port, "The web client listens on port `5173` in local development."));
+        assert!(twins("Uploads may be 25 MB large at most today", "Uploads may be 100 MB large at most today"));
+        assert!(!twins(port, "The mobile client listens on port `3000` in local development."));
+        assert!(!twins("Deploys", "Deploys"), "too short to say");
+        assert!(!twins("An open \"quote stays text here for long", "Another one without any of it at all"));
+    }
+}
