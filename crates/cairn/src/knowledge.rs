@@ -46,10 +46,11 @@ impl Plan {
         };
         let mut indexes = Vec::new();
         if let Some(directory) = &directory {
-            let path = directory.join(index::FILE);
-            if let Ok(file) = files::read(&path, INDEX_LIMIT) {
+            // Below an opened directory: an index that is a link leads nowhere else.
+            let index = files::Root::open(directory).and_then(|root| root.read(index::FILE, INDEX_LIMIT));
+            if let Ok(file) = index {
                 let loaded = index::load(&String::from_utf8_lossy(&file.bytes));
-                indexes.push(Index { path, text: loaded.text });
+                indexes.push(Index { path: directory.join(index::FILE), text: loaded.text });
             }
         }
         let sources = Sources { agreed: agreed.clone(), indexes, ..sources(place, settings) };

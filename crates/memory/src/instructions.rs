@@ -36,6 +36,9 @@ const READ_LIMIT: u64 = 1024 * 1024;
 /// How many files are loaded at most; a project that has more has a loop of its own making.
 const MOST_FILES: usize = 500;
 
+/// How much is loaded at most, of all files together: every request carries it.
+const MOST_BYTES: u64 = 4 * READ_LIMIT;
+
 /// Where instruction files are looked for.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -226,7 +229,8 @@ impl Instructions {
         if self.seen.contains(&real) || asked.owner != Owner::Managed && excluded {
             return;
         }
-        if self.files.len() >= MOST_FILES {
+        let bytes: u64 = self.files.iter().map(|file| file.size).sum();
+        if self.files.len() >= MOST_FILES || bytes >= MOST_BYTES {
             if self.notes.last().is_none_or(|last| last.what != What::TooMany) {
                 self.notes.push(note(What::TooMany));
             }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{DEEPEST_INCLUDE, LONG_FILE, MOST_FILES};
+use super::{DEEPEST_INCLUDE, LONG_FILE, MOST_BYTES, MOST_FILES};
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl fmt::Display for Note {
             What::Outside(real) => write!(f, "leads to {}, outside the project, skipped", real.display())?,
             What::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,
             What::BadGlob(why) => write!(f, "is no glob: {why}")?,
-            What::TooMany => write!(f, "more than {MOST_FILES} files, the rest is skipped")?,
+            What::TooMany => write!(f, "more than {MOST_FILES} files or {MOST_BYTES} bytes, the rest is skipped")?,
         }
         match &self.parent {
             Some(parent) => write!(f, " (from {})", parent.display()),

@@ -163,6 +163,13 @@ fn includes_end_at_their_depth() {
     let loaded = place.load();
     assert_eq!(loaded.files.len(), 500);
     assert_eq!(loaded.notes.iter().filter(|note| note.what == What::TooMany).count(), 1);
+    // So do large ones.
+    for n in 0..20 {
+        place.write(&format!("repo/n{n}.md"), &"long ".repeat(100_000));
+    }
+    let loaded = place.load();
+    assert_eq!(loaded.files.len(), 10, "nine of half a megabyte, and the one that includes them");
+    assert_eq!(loaded.notes.iter().filter(|note| note.what == What::TooMany).count(), 1);
 }
 
 /// TRUST-4: what a project's files include from outside is left out, until the user agreed to that very file; the user's
