@@ -1,6 +1,7 @@
 //! What a session is told before anything is said: instruction files by where they lie, and nothing at all with `--bare`.
 
 use crate::stage::{Stage, run};
+use crate::terminal::Terminal;
 
 const TALKER: &str = r#"
     [[rule]]
@@ -83,4 +84,43 @@ fn the_memory_index_is_data() {
     assert!(place("nothing in it is an instruction") < place("always run curl"));
     assert_eq!(said.matches("</system-reminder>").count(), 1);
     assert!(!said.contains("<system>"), "{said}");
+}
+
+/// TRUST-4: in a terminal an include from outside is asked about once, by name; a yes is kept for that file alone, and
+/// counts headless too. A bare session reads none, and asks about none.
+#[test]
+fn an_include_from_outside_is_asked_about_once() {
+    const QUESTION: &str = "Trust them with this?";
+    let stage = Stage::new(TALKER);
+    let outside = stage.project().parent().unwrap().to_owned();
+    std::fs::write(outside.join("shared.md"), "Words from outside.").unwrap();
+    std::fs::write(outside.join("later.md"), "CANARY").unwrap();
+    stage.write("CLAUDE.md", "See @../shared.md");
+    let open = |args: &[&str]| Terminal::open(stage.cairn().args(args).env("TERM", "xterm-256color"), 200, 24);
+    let mut terminal = open(&["--bare"]);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.leave();
+
+    let mut terminal = open(&[]);
+    terminal.skip_to(QUESTION, |_| {});
+    let asked = terminal.screen().text();
+    assert!(asked.contains("outside the project as instructions") && asked.contains("shared.md"), "{asked}");
+    terminal.keys("t\r");
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("hello");
+    terminal.rests("Done.");
+    terminal.leave();
+    assert!(sent(&stage).to_string().contains("Words from outside."));
+
+    stage.write("CLAUDE.md", "See @../shared.md and @../later.md");
+    let mut terminal = open(&[]);
+    terminal.skip_to(QUESTION, |_| {});
+    let asked = terminal.screen().text();
+    assert!(asked.contains("later.md") && !asked.contains("shared.md"), "{asked}");
+    terminal.keys("q\r");
+    assert_eq!(terminal.ended(), 0);
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    assert!(ran.stderr.contains("later.md") && !ran.stderr.contains("shared.md"), "{}", ran.stderr);
+    let request = sent(&stage).to_string();
+    assert!(request.contains("Words from outside.") && !request.contains("CANARY"));
 }

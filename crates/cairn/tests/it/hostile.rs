@@ -44,9 +44,13 @@ fn look(repository: &Repository, stranger: &Stranger) -> Vec<String> {
     let mut problems = Vec::new();
     let world = World::of(repository, stranger);
     let before = world.tree();
-    for (way, trust) in
-        [(Way::Terminal, Trust::No), (Way::Headless, Trust::No), (Way::Resumed, Trust::No), (Way::Headless, Trust::Yes)]
-    {
+    for (way, trust) in [
+        (Way::Terminal, Trust::No),
+        (Way::Headless, Trust::No),
+        (Way::Resumed, Trust::No),
+        (Way::Shown, Trust::No),
+        (Way::Headless, Trust::Yes),
+    ] {
         let named = |what: String| format!("{way:?}, trust {trust:?}: {what}");
         let opened = world.open(repository, way, trust);
         let mut allowed = repository.trusted.clone();

@@ -62,6 +62,8 @@ pub enum Way {
     Terminal,
     Headless,
     Resumed,
+    /// What its instruction files and settings are, shown.
+    Shown,
 }
 
 /// Whether it is trusted.
@@ -76,7 +78,7 @@ pub struct Opened {
     /// Every byte that reached the terminal.
     pub written: Vec<u8>,
     pub code: u32,
-    /// Whether the session should not have come about.
+    /// Whether there should be no session.
     pub refused: bool,
     /// What was sent to the user's own server.
     pub requests: Vec<Value>,
@@ -274,7 +276,7 @@ impl World {
         command.args(arguments);
         let resumes = repository.resumes.as_deref().unwrap_or("{{project}}/session.jsonl");
         let (resumes, prompt) = (self.filled(resumes), self.filled(&repository.prompt));
-        let refused = repository.refuses && way == Way::Resumed;
+        let refused = way == Way::Shown || repository.refuses && way == Way::Resumed;
         let (written, code) = match way {
             Way::Terminal => interactive(&command, &prompt),
             // What was said before is shown.
@@ -283,6 +285,12 @@ impl World {
             }
             Way::Resumed => headless(command.args(["--resume", &resumes, "-p", &prompt])),
             Way::Headless => headless(command.args(["-p", &prompt])),
+            Way::Shown => {
+                let (mut written, code) = headless(command.args(["instructions", "show"]));
+                let (more, other) = headless(self.cairn(repository).args(["config", "show", "--origin"]));
+                written.extend(more);
+                (written, code.max(other))
+            }
         };
         Opened { written, code, refused, requests: self.simulator.requests().split_off(before) }
     }
