@@ -50,7 +50,13 @@ pub struct Ingredients<'a> {
 /// Makes a session's prologue. Of a `known` one (a resumed session's) the part that belongs to the session is kept as
 /// it was sent, as long as the same is asked for.
 pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
-    let fixed = Block::text(from.custom.unwrap_or(SYSTEM).trim());
+    // An empty one asks for as little as there can be; the API takes no empty block.
+    let fixed = match from.custom.map(str::trim) {
+        None => SYSTEM,
+        Some("") => BARE,
+        Some(custom) => custom,
+    };
+    let fixed = Block::text(fixed.trim());
     let mut session: Vec<Block> = from.sections.iter().map(Block::text).collect();
     let environment_at = session.len();
     session.push(Block::text(environment(from)));

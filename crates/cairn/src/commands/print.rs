@@ -172,6 +172,16 @@ fn take(
     let (id, answer) = match line {
         Line::Said(blocks) => return queue.push_back(blocks),
         Line::Other => return,
+        Line::Asked { id, request: Request::Initialize { lacking } } if lacking.is_empty() => {
+            let known = json!({
+                "commands": [], "agents": [], "models": [], "account": {}, "output_style": "default",
+                "available_output_styles": ["default"],
+            });
+            (id, Ok(known))
+        }
+        Line::Asked { id, request: Request::Initialize { lacking } } => {
+            (id, Err(format!("of \"initialize\" cairn cannot do this yet: {}", lacking.join(", "))))
+        }
         Line::Asked { id, request: Request::Interrupt } => {
             if let Some(turn) = turn {
                 turn.cancel();

@@ -1,7 +1,7 @@
 //! Headless runs as scripts for Claude Code start them: messages on stdin, one a line, and the flags they give.
 
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,10 @@ impl Talk {
 
     fn start_in(stage: &Stage, mode: &str) -> Self {
         let mut command = stage.cairn();
-        command.args(FLAGS).args(["default", &format!("--permission-mode={mode}")]);
+        Self::of(command.args(FLAGS).args(["default", &format!("--permission-mode={mode}")]))
+    }
+
+    fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { input: child.stdin.take(), child, lines }
@@ -136,6 +139,25 @@ fn input_that_is_no_message_is_named_by_its_line() {
     assert!(ran.code == Some(1) && ran.stderr.contains("line 3 on stdin cannot be read"), "{ran:?}");
     let ran = run(stage.cairn().args(["--input-format", "stream-json"]));
     assert!(ran.code == Some(1) && ran.stderr.contains("needs --output-format stream-json"), "{ran:?}");
+}
+
+/// As the SDKs begin: a greeting, and an empty system prompt, which is no empty block for the API. What cannot be had is
+/// named rather than passed over.
+#[test]
+fn a_greeting_is_answered() {
+    let stage = Stage::new(SCRIPT);
+    let mut command = stage.cairn();
+    command.args(FLAGS).args(["default", "--system-prompt", ""]);
+    let mut talk = Talk::of(&mut command);
+    let greeting = |more: Value| json!({"type": "control_request", "request_id": "r1", "request": more});
+    talk.send(&greeting(json!({"subtype": "initialize", "hooks": null})));
+    assert_eq!(talk.until("control_response")["response"]["subtype"], "success");
+    talk.send(&greeting(json!({"subtype": "initialize", "hooks": {"Stop": [{"hookCallbackIds": ["h"]}]}})));
+    let refused = talk.until("control_response")["response"].clone();
+    assert!(refused["subtype"] == "error" && refused["error"].as_str().unwrap().contains("hooks"), "{refused}");
+    talk.say("one");
+    assert_eq!(talk.until("result")["result"], "You said one.");
+    assert_eq!(talk.end().1, Some(0));
 }
 
 /// A change of mode holds for the next call that is judged.

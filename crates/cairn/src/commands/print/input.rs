@@ -7,7 +7,7 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tools::permission::Mode;
 use transcript::Block;
@@ -38,9 +38,27 @@ pub(super) enum Line {
     Other,
 }
 
+/// What a program can ask for at the start, and would be misled about if it were passed over in silence.
+const NOT_YET: [&str; 9] = [
+    "hooks",
+    "agents",
+    "sdkMcpServers",
+    "systemPrompt",
+    "appendSystemPrompt",
+    "planModeInstructions",
+    "jsonSchema",
+    "toolAliases",
+    "plugins",
+];
+
 /// What can be asked of the program.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
+    /// The session begins, with these things that cannot be had.
+    Initialize {
+        /// By their names.
+        lacking: Vec<&'static str>,
+    },
     /// The turn is to stop.
     Interrupt,
     /// Another mode is to hold.
@@ -130,13 +148,24 @@ struct Message {
 #[derive(Deserialize)]
 struct Asked {
     subtype: String,
-    mode: Option<Value>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 impl From<Asked> for Request {
     fn from(asked: Asked) -> Self {
-        let mode = asked.mode.and_then(|mode| serde_json::from_value(mode).ok());
-        match (asked.subtype.as_str(), mode) {
+        let more = |key: &str| asked.more.get(key).cloned().unwrap_or_default();
+        let is_empty = |value: &Value| match value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            Value::String(text) => text.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        };
+        match (asked.subtype.as_str(), serde_json::from_value(more("mode")).ok()) {
+            ("initialize", _) => {
+                Self::Initialize { lacking: NOT_YET.into_iter().filter(|key| !is_empty(&more(key))).collect() }
+            }
             ("interrupt", _) => Self::Interrupt,
             ("set_permission_mode", Some(mode)) => Self::SetMode(mode),
             _ => Self::Unknown(asked.subtype),
@@ -192,11 +221,14 @@ mod tests {
         let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","hooks":null}}"#;
         assert_eq!(
             parse(asked).unwrap(),
-            Line::Asked { id: "r1".into(), request: Request::Unknown("initialize".into()) }
+            Line::Asked { id: "r1".into(), request: Request::Initialize { lacking: vec![] } }
         );
         let asked =
             r#"{"type":"control_request","request_id":"r2","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
         assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r2".into(), request: Request::SetMode(Mode::Plan) });
+        let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"agents":{}}}"#;
+        let request = Request::Initialize { lacking: vec!["hooks"] };
+        assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r3".into(), request });
         for other in [r#"{"type":"keep_alive"}"#, r#"{"type":"control_response","response":{}}"#] {
             assert_eq!(parse(other).unwrap(), Line::Other);
         }
