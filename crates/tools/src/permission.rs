@@ -1,6 +1,7 @@
 //! Whether a call may run: rules from settings, matched against what the call is about.
 //!
-//! Everything here is a pure function of its arguments; asking the user is the engine's. Two questions are kept apart:
+//! Nothing here asks or runs anything; asking the user is the engine's. The disk is looked at for where the paths in a
+//! command lead, and for git's configuration. Two questions are kept apart:
 //! what the rules say ([`Rules::decide`]: deny before ask before allow), and what follows from it in the current mode
 //! ([`decide`]).
 //!

@@ -88,3 +88,42 @@ async fn a_yes_lets_it_run() {
     say(&mut stage.agent(None), "write").await;
     assert_eq!(std::fs::read_to_string(stage.project().join("x")).unwrap(), "y");
 }
+
+const RUNNER: &str = r#"
+    [[rule]]
+    name = "look"
+    times = 1
+    call = [{ tool = "Bash", input = { command = "ls && echo looked" } }]
+    [[rule]]
+    name = "make"
+    times = 2
+    call = [{ tool = "Bash", input = { command = "touch x; git tag y" } }]
+    [[rule]]
+    say = "Done."
+"#;
+
+/// Says always to whatever is asked.
+struct Always(Mutex<Vec<Question>>);
+
+impl Approver for Always {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        let rules = question.always.iter().map(|(_, rule)| rule.clone()).collect();
+        self.0.lock().unwrap().push(question);
+        Box::pin(ready(Answer::Always(rules)))
+    }
+}
+
+/// TRUST-6: a command that only looks is not asked about; "always" offers a rule for each part of another, and they hold.
+#[tokio::test]
+async fn always_is_offered_part_by_part_and_holds() {
+    let mut stage = Stage::new(RUNNER).await;
+    stage.mode = Mode::Default.into();
+    let always = Arc::new(Always(Mutex::default()));
+    stage.approver = always.clone();
+    say(&mut stage.agent(None), "go").await;
+    let asked = always.0.lock().unwrap();
+    let offered: Vec<Vec<&str>> =
+        asked.iter().map(|question| question.always.iter().map(|(text, _)| text.as_str()).collect()).collect();
+    assert_eq!(offered, [["Bash(touch x)", "Bash(git tag:*)"]], "the second time nothing is asked");
+    assert!(stage.project().join("x").exists());
+}

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use super::command::Command;
 use super::mode::{Confined, Decision, Mode, Situation, inside};
-use super::operands::{Operands, lexical, operands, places};
+use super::operands::{Operand, Operands, lexical, operands, places};
 use super::repository::runs_programs;
 use super::{Rule, Verdict};
 use crate::shell::{Found, How, Verdict as Does};
+use crate::tool::Subject;
 
 /// Decides on a command.
 pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decision {
@@ -70,7 +71,11 @@ fn trouble(part: &Found, operands: &Operands, situation: &Situation<'_>) -> Opti
     if let Some(path) = &operands.unresolved {
         return Some(format!("where {path} leads is not known"));
     }
-    if let Some(outside) = operands.paths.iter().find(|path| !inside(&path.real, situation.directories)) {
+    let may_be_read = |path: &Operand| {
+        let subject = Subject::Path { named: path.named.clone(), real: path.real.clone() };
+        inside(&path.real, situation.directories) || situation.rules.decide("Read", &subject) == Verdict::Allow
+    };
+    if let Some(outside) = operands.paths.iter().find(|path| !may_be_read(path)) {
         return Some(format!("{} lies outside the working directories", outside.real.display()));
     }
     if part.finding.repository {

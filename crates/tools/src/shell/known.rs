@@ -209,6 +209,8 @@ pub(super) const TABLE: &[Known] = &[
         "tcp udp listening numeric programs all route statistics groups interfaces wide"),
     known("journalctl", NoPath, Harmful, "u:n:fbkp:xero:aqS:U:t:", "unit= lines= follow boot? dmesg priority= since= until= output= no-pager grep= user"),
     known("dmesg", NoPath, Harmful, "TtxkuSl:f:dew", "ctime notime decode kernel userspace level= facility= human nopager"),
+    known("nvidia-smi", NoPath, Harmful, "L", "query-gpu= query-compute-apps= format= list-gpus"),
+    known("lsb_release", NoPath, Harmful, "aidrcs", "all id description release codename short"),
     known("lsof", NoPath, Harmful, "i?Pnp:u:tac:", ""),
 ];
 

@@ -54,6 +54,10 @@ pub(super) fn simple(name: &str, arguments: &[Field]) -> Finding {
             touch(&mut finding, &arguments[1..2], How::Contents);
             finding
         }
+        // In batch mode nobody can give it orders.
+        "top" if arguments.iter().any(|field| field.text().is_some_and(|text| text.starts_with("-b"))) => {
+            no_operands(name, arguments, "bn:d:p:u:Hco:w:i", "")
+        }
         "date" => date(arguments),
         "hostname" => {
             no_operands(name, arguments, "fsiIdA", "fqdn long short ip-address all-ip-addresses domain all-fqdns")

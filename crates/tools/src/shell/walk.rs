@@ -380,6 +380,15 @@ fn is_number(text: &str) -> bool {
     !digits.is_empty() && digits.len() < 18 && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
+/// Whether a value is surely a number.
+fn counts(value: &Value) -> bool {
+    match value {
+        Value::Field(Field::Known(text)) => is_number(text),
+        Value::Unknown(source) => *source == Source::Number,
+        Value::Field(_) => false,
+    }
+}
+
 /// Where both may be true.
 fn merged(one: &State, other: &State) -> State {
     let mut directories = one.directories.clone();
@@ -387,16 +396,14 @@ fn merged(one: &State, other: &State) -> State {
     if directories.len() > MOST_DIRECTORIES {
         directories = vec![Field::unknown(field::Count::One, Source::Anywhere)];
     }
-    let mut variables = one.variables.clone();
-    for (name, value) in &other.variables {
-        if variables.get(name) != Some(value) {
-            variables.insert(name.clone(), Value::Unknown(Source::Anywhere));
-        }
-    }
-    for (name, value) in &mut variables {
-        if other.variables.get(name) != Some(value) {
-            *value = Value::Unknown(Source::Anywhere);
-        }
+    let mut variables = HashMap::new();
+    for name in one.variables.keys().chain(other.variables.keys()) {
+        let value = match (one.variables.get(name), other.variables.get(name)) {
+            (Some(one), Some(other)) if one == other => one.clone(),
+            (Some(one), Some(other)) if counts(one) && counts(other) => Value::Unknown(Source::Number),
+            _ => Value::Unknown(Source::Anywhere),
+        };
+        variables.insert(name.clone(), value);
     }
     State { directories, variables, changed: one.changed || other.changed, straight: one.straight && other.straight }
 }

@@ -192,6 +192,16 @@ fn paths_obey_the_rules_for_files() {
     assert!(why.contains("`Read(secrets/**)` in ~/.claude/settings.json"), "{why}");
 }
 
+/// SEC-2: what Read may read outside, a command that only looks may read too.
+#[test]
+fn what_read_may_read_a_command_may_read() {
+    let ground = Ground::new();
+    let rules = ground.rules(&["Read(~/private)"], &[], &[]);
+    assert_eq!(ground.short(Mode::Default, &rules, "cat ~/private | head"), "allow");
+    assert_eq!(ground.short(Mode::Default, &rules, "cat ~/other"), "ask");
+    assert_eq!(ground.short(Mode::Default, &rules, "rm ~/private"), "ask");
+}
+
 /// SEC-2: git only looks where the repository's configuration, with all it includes, makes it run nothing else.
 #[test]
 fn git_is_asked_about_where_the_repository_may_run_programs() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Found, State, Walk, fields, noted};
+use super::{Found, State, Walk, fields, is_number, noted};
 use crate::shell::field::{self, Field, Source, Value};
 use crate::shell::find::find;
 use crate::shell::finding::{Finding, How, Touch, Verdict};
@@ -101,6 +101,7 @@ impl Walk {
             let value = match value {
                 Field::Unknown { source, prefix, .. } if prefix.is_empty() => Value::Unknown(source),
                 known if state.straight => Value::Field(known),
+                Field::Known(text) if is_number(&text) => Value::Unknown(Source::Number),
                 _ => Value::Unknown(Source::Anywhere),
             };
             state.variables.insert(name, value);
