@@ -113,3 +113,19 @@ fn the_real_path_follows_links_and_keeps_what_does_not_exist() {
     assert_eq!(files::real(base.join("in/./none/../x")).unwrap(), base.join("dir/x"));
     assert_eq!(files::real(base.join("out/../usr")).unwrap(), Path::new("/usr"));
 }
+
+/// What belongs to us or to the system is ours; what belongs to another is not, unless what is known belongs to them too.
+#[test]
+fn a_file_of_another_user_is_not_ours() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (directory.path().join("ours"), directory.path().join("theirs"));
+    std::fs::write(&ours, "").unwrap();
+    std::fs::write(&theirs, "").unwrap();
+    assert!(files::is_own(&ours, "/") && files::is_own("/", &ours));
+    assert!(!files::is_own(directory.path().join("none"), "/"));
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(&theirs, Some(54_321), None).is_ok() {
+        assert!(!files::is_own(&theirs, &ours));
+        assert!(files::is_own(&theirs, &theirs));
+    }
+}

@@ -363,3 +363,15 @@ proptest! {
         }
     }
 }
+
+/// TRUST-4: a file above the project that another user put there is left out, whatever it says.
+#[test]
+fn a_file_of_another_user_above_the_project_is_not_read() {
+    let place = Place::new(&[("repo/CLAUDE.md", "theirs"), ("repo/work/CLAUDE.md", "ours")]);
+    // Only root can give a file away.
+    let given = std::os::unix::fs::chown(place.base.join("repo/CLAUDE.md"), Some(54_321), None).is_ok();
+    let loaded = place.load();
+    let expected: &[&str] = if given { &["ours"] } else { &["theirs", "ours"] };
+    assert_eq!(loaded.files.iter().map(|file| file.text.as_str()).collect::<Vec<_>>(), expected);
+    assert_eq!(loaded.notes.iter().filter(|note| note.what == What::OfAnother).count(), usize::from(given));
+}
