@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use engine::agent::{End, Parts};
-use engine::context::micro::When;
-use engine::layers::Layers;
+use engine::context::When;
+use engine::context::Layers;
 use engine::provider::anthropic::{Anthropic, Auth, Config};
 use engine::{Agent, Event, Home, Session, World};
 use simulator::{Options, Script, Simulator};

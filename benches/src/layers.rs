@@ -9,14 +9,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use engine::context::breaks::Detector;
-use engine::context::micro::{self, KEPT_WHEN_IDLE, Situation, When};
-use engine::context::worth::{Pace, Rates};
-use engine::context::{compact, spill};
+use engine::context::layer::{Answer, Change, Decision, LIST};
+use engine::context::{Layers, Occasion, Situation, State};
 use jiff::Timestamp;
-use transcript::commit::{Act, Commit, Extent, Reason, Trigger};
 use transcript::line::{Body, Line, Source};
 use transcript::mark::{Ttl, mark};
-use transcript::window::{AutoCompact, Window};
+use transcript::window::Window;
 use transcript::{Block, Id, Log, Prologue, Request, Usage};
 
 use crate::log::session;
@@ -32,11 +30,13 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
     let [small, large] = ROUNDS.map(|rounds| session(rounds).0);
     let roomy = Window { size: 4_000_000, effective: 3_980_000 };
     let full = Window { size: 900_000, effective: 880_000 };
-    let quiet = |log: &Log| shortest(|| drop(black_box(decide(log, &roomy, When::Window))));
+    let tiny = Window { size: 30_000, effective: 20_000 };
+    let quiet = |log: &Log| shortest(|| drop(black_box(decide(log, &roomy))));
     let (quiet_small, quiet_large) = (quiet(&small), quiet(&large));
     let projecting = shortest(|| drop(black_box(request(&large))));
-    let clearing = shortest_of(|| large.clone(), |mut log| clear(&mut log, &full));
-    let compacting = shortest_of(|| large.clone(), |mut log| cover(&mut log, &full));
+    let clearing = shortest_of(|| large.clone(), |mut log| act(&mut log, &full));
+    // A window that clearing does not help.
+    let compacting = shortest_of(|| large.clone(), |mut log| act(&mut log, &tiny));
     let watching = breaks(&large)?;
     Ok(vec![
         Row::figure("deciding that nothing fires, at 1M", format!("{:.4} ms", quiet_large)),
@@ -65,24 +65,25 @@ fn shortest_of<T, R>(mut ready: impl FnMut() -> T, mut step: impl FnMut(T) -> R)
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// What the layers would do now.
-fn decide(log: &Log, window: &Window, when: When) -> (usize, Option<micro::Clear>, bool) {
-    let view = log.view();
-    let fresh = view.fresh_results();
-    let fresh: Vec<spill::Fresh<'_>> =
-        fresh.iter().map(|(id, tool, result)| spill::Fresh { id, tool, result, limit: None }).collect();
-    let situation = Situation {
-        idle: None,
-        window: *window,
-        auto: AutoCompact::On,
-        when,
-        pace: &Pace::default(),
-        rates: Rates::of(None, Ttl::FiveMinutes),
-        kept_when_idle: KEPT_WHEN_IDLE,
-        may_pay: true,
+/// What the layers would do now, up to the first that does something; what they need, they are told.
+fn decide(log: &Log, window: &Window) -> Option<Change> {
+    let (layers, state) = (Layers { window: *window, ..Layers::default() }, State::default());
+    let now = Situation {
+        occasion: &Occasion::Request,
+        now: Timestamp::UNIX_EPOCH,
+        layers: &layers,
+        ttl: Ttl::FiveMinutes,
+        state: &state,
+        notes: "",
+        limit: &|_| None,
+        done: &[],
     };
-    let due = compact::is_due(view.tally().count(), window, AutoCompact::On);
-    (spill::decide(&fresh).len(), micro::decide(view, &situation), due)
+    let view = log.view();
+    LIST.iter().find_map(|layer| match layer.decide(view, &now) {
+        Decision::Nothing => None,
+        Decision::Commit(change) => Some(change),
+        Decision::Need(_) => layer.answered(view, &now, &Answer::Text("What was done.".into())).ok(),
+    })
 }
 
 fn request(log: &Log) -> Request {
@@ -97,23 +98,13 @@ fn append(log: &mut Log, name: &str, body: Body) {
     log.append(Line::new(Id::from(name), log.tip().cloned(), Timestamp::UNIX_EPOCH, body));
 }
 
-fn clear(log: &mut Log, window: &Window) -> Option<Request> {
-    let (_, clear, _) = decide(log, window, When::Window);
-    let clear = clear?;
-    let reason = Reason { freed: Some(clear.freed), changes_from: Some(clear.changes_from), why: Some(clear.why) };
-    let act = Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None };
-    append(log, "clear", Body::Commit(Commit { act, reason }));
-    Some(request(log))
-}
-
-fn cover(log: &mut Log, window: &Window) -> Option<Request> {
-    let view = log.view();
-    let kept = compact::unanswered_from(view, window)?;
-    let text = compact::framed(compact::Made::Summary, "What was done.", view, 0..kept, window);
-    let extent = Extent::Before(view.line_of(kept)?.clone());
-    let act = Act::Compact { extent, trigger: Trigger::Auto, pre_tokens: view.tally().count() };
-    append(log, "boundary", Body::Commit(Commit { act, reason: Reason::default() }));
-    append(log, "summary", Body::User { blocks: vec![Block::text(text)], source: Source::Summary });
+/// Does what the layers decide.
+fn act(log: &mut Log, window: &Window) -> Option<Request> {
+    let change = decide(log, window)?;
+    append(log, "commit", Body::Commit(change.commit));
+    if let Some(text) = change.summary {
+        append(log, "summary", Body::User { blocks: vec![Block::text(text)], source: Source::Summary });
+    }
     Some(request(log))
 }
 

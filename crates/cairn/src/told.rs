@@ -2,7 +2,7 @@
 
 use engine::Event;
 use engine::agent::End;
-use engine::context::compact::Made;
+use engine::context::framing::Made;
 use engine::run::Ending;
 use engine::savings::Saving;
 

@@ -4,7 +4,7 @@
 //! much less, something changed: a commit, the prologue, or too much time went by. Those are declared, and explained
 //! here. A drop that nothing explains is a fault, ours or the provider's, and is reported with what differs.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Serialize;
 use std::sync::Arc;
 use transcript::mark::Ttl;
@@ -110,6 +110,18 @@ impl Detector {
         self.declared.push(declared);
     }
 
+    /// A question beside the conversation was answered: it should have read what the conversation left in the cache.
+    pub fn forked(&self, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<Break> {
+        let last = self.last.as_ref()?;
+        // What it did not send it could not read.
+        let expected = last.cached.min(usage.context());
+        let gone_by = now.duration_since(last.at);
+        let cause =
+            if gone_by >= ttl.duration() { Cause::Expired { seconds: gone_by.as_secs() } } else { Cause::Evicted };
+        let read = usage.cache_read_input_tokens;
+        is_break(expected, read).then_some(Break { expected, read, cause })
+    }
+
     /// A request was answered: says whether the cache held.
     pub fn answered(&mut self, request: Request, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<Break> {
         let cached = usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
@@ -117,13 +129,17 @@ impl Detector {
         let declared = std::mem::take(&mut self.declared);
         let last = self.last.replace(sent)?;
         let (expected, read) = (last.cached, usage.cache_read_input_tokens);
-        let lost = expected.saturating_sub(read);
-        if lost <= LEAST_TOKENS || (lost as f64) <= expected as f64 * LEAST_SHARE {
+        if !is_break(expected, read) {
             return None;
         }
         let sent = self.last.as_ref()?;
         Some(Break { expected, read, cause: cause(&last, sent, declared, ttl) })
     }
+}
+
+fn is_break(expected: u64, read: u64) -> bool {
+    let lost = expected.saturating_sub(read);
+    lost > LEAST_TOKENS && lost as f64 > expected as f64 * LEAST_SHARE
 }
 
 fn cause(last: &Sent, sent: &Sent, declared: Vec<Declared>, ttl: Ttl) -> Cause {
@@ -134,10 +150,7 @@ fn cause(last: &Sent, sent: &Sent, declared: Vec<Declared>, ttl: Ttl) -> Cause {
     if let Some(Declared { commit, what }) = declared.into_iter().next() {
         return Cause::Commit { commit, layer: what };
     }
-    let kept = match ttl {
-        Ttl::FiveMinutes => SignedDuration::from_mins(5),
-        Ttl::OneHour => SignedDuration::from_hours(1),
-    };
+    let kept = ttl.duration();
     let gone_by = sent.at.duration_since(last.at);
     if gone_by >= kept {
         return Cause::Expired { seconds: gone_by.as_secs() };

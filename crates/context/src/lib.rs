@@ -1,23 +1,44 @@
 //! The layers that keep a session inside its window, one file each. Each only decides: what it decides is a commit, and
 //! what has to be done for it (writing a file, asking a model) is the engine's.
 //!
-//! In the order in which they act before a request, each there to keep the next, dearer one from firing:
+//! [`layer`] is the seam and holds the list, in the order in which they act before a request, each there to keep the next,
+//! dearer one from firing:
 //!
 //! 1. [`spill`]: oversized results go to disk, a frozen preview stays. Costs nothing: the model has not seen them yet.
-//! 2. [`micro`]: old results are cleared, when that is worth writing the rest again ([`worth`]).
-//! 3. [`notes`]: what matters is written down while the work goes on, so that
-//! 4. [`compact`]: notes, or else a summary, take the place of what was said; [`restore`] brings back what the model was
-//!    working with.
+//! 2. [`clear`]: old results are cleared, when that is worth writing the rest again ([`worth`]), and what matters in them
+//!    is written down first ([`digest`]).
+//! 3. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
+//!    ([`extent`] says of what, [`framing`] how it reads, [`economy`] whether it saves); [`restore`] brings back what the
+//!    model was working with.
+//! 4. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
 //!
-//! [`breaks`] watches what the provider's cache makes of all that.
+//! [`layers`] are their switches, [`state`] is what they remember, [`fact`] what they write beside their commits.
+//! [`breaks`] watches what the provider's cache makes of all that; [`server`] is what the provider can do by itself.
 
 pub mod breaks;
+pub mod clear;
 pub mod compact;
-pub mod micro;
+pub mod digest;
+mod economy;
+pub mod extent;
+pub mod fact;
+pub mod form;
+pub mod framing;
+pub mod layer;
+pub mod layers;
+pub mod named;
+pub mod noted;
 pub mod notes;
 pub mod restore;
 #[cfg(test)]
 mod sample;
+pub mod server;
 pub mod spill;
+pub mod state;
 mod template;
 pub mod worth;
+
+pub use fact::Fact;
+pub use layer::{Layer, Occasion, Reach, Situation};
+pub use layers::{Layers, When};
+pub use state::State;

@@ -1,15 +1,17 @@
 //! Layer 3: notes are kept while the work goes on, so that compaction finds a summary ready.
 //!
-//! One file a session, in ten sections. A fork of the conversation brings it up to date from time to time; this module
-//! says when that is due and worth its price, what the fork is told, which of its edits keep the form, and what of the
-//! notes goes into a compaction.
+//! A fork of the conversation brings them up to date from time to time. This module says when that is due and worth its
+//! price: within a share of what the session costs, and never more than the summaries that notes save.
 
-use crate::template::fill;
+use transcript::view::View;
+use transcript::window::AutoCompact;
 
-/// An empty notes file.
-pub const TEMPLATE: &str = include_str!("prompts/notes.md");
-/// What the fork is told.
-pub const PROMPT: &str = include_str!("prompts/notes_update.md");
+use crate::clear;
+use crate::compact::may;
+use crate::extent::tokens_from;
+use crate::layer::{Decision, Layer, Need, Occasion, Situation, Update};
+use crate::layers::When;
+use crate::state::Progress;
 
 /// Notes begin when the conversation has so many tokens.
 const FIRST_TOKENS: u64 = 10_000;
@@ -17,43 +19,88 @@ const FIRST_TOKENS: u64 = 10_000;
 const MORE_TOKENS: u64 = 5_000;
 /// And so many calls were made.
 const MORE_CALLS: u32 = 3;
-/// The most a section should have, in tokens.
-const SECTION_TOKENS: u64 = 2_000;
-/// The most all sections should have together.
-const ALL_TOKENS: u64 = 12_000;
-/// The section that every update has to rewrite.
-const CURRENT: &str = "Current State";
+/// What an update is expected to write, in tokens.
+const USUAL_OUTPUT: f64 = 700.0;
+/// What a summary has at least, in tokens.
+const SUMMARY_OUTPUT: f64 = 1_000.0;
+/// So many tokens before a compaction is due, at the latest, notes are brought up to date for it.
+const LEAD_LEAST: u64 = 4_000;
 
-/// Where the notes stand.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// The conversation's tokens when they were last brought up to date.
-    pub tokens: Option<u64>,
-    /// Calls since.
-    pub calls: u32,
-    /// Whether the newest reply made calls.
-    pub calling: bool,
-    /// Whether they were brought up to date since it became tight.
-    pub ready: bool,
+/// Notes are kept while the work goes on.
+#[derive(Debug)]
+pub struct Notes;
+
+impl Layer for Notes {
+    fn name(&self) -> &'static str {
+        "notes"
+    }
+
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
+        let asked = matches!(now.occasion, Occasion::Request | Occasion::End);
+        let can_edit = view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Edit"));
+        let on = asked && now.layers.notes && now.layers.auto_compact == AutoCompact::On && can_edit;
+        if !on || now.has_acted("compact") || !view.open_calls().is_empty() || !may(now) {
+            return Decision::Nothing;
+        }
+        let full = Fullness::of(view, now);
+        if !is_due(&full, &now.state.progress, &Purse::of(view, now)) {
+            return Decision::Nothing;
+        }
+        // What the model has not answered yet is not in the cache: it is left for the next time.
+        let newest = view.visible().rev().find(|entry| entry.is_reply());
+        let end = newest.filter(|entry| entry.calls().next().is_some()).map_or(view.len(), |entry| entry.index());
+        let covered = view.visible().rev().find(|entry| entry.is_original() && entry.index() < end);
+        let Some(covers) = covered.map(|entry| entry.line().clone()) else { return Decision::Nothing };
+        Decision::Need(Need::Update(Update { end, covers, tokens: full.count, ready: full.needs_compaction() }))
+    }
+
+    fn changes_sent(&self) -> bool {
+        false
+    }
 }
 
-/// What notes may cost, in any unit.
+/// What a summary costs that notes take the place of, in tokens of input that is not cached.
+pub fn saved_by_notes(tokens: u64, now: &Situation<'_>) -> f64 {
+    tokens as f64 * now.rates().read + SUMMARY_OUTPUT * now.rates().output
+}
+
+/// What notes may cost, in tokens of input that is not cached.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Purse {
+struct Purse {
     /// What the session has cost so far.
-    pub session: f64,
+    session: f64,
     /// What notes have cost of that.
-    pub spent: f64,
-    /// What notes have saved so far: summaries that nobody had to write.
-    pub saved: f64,
+    spent: f64,
+    /// What notes have saved so far, and will save with the next compaction: summaries that nobody has to write.
+    saved: f64,
     /// What an update will cost.
-    pub next: f64,
+    next: f64,
     /// The share of the session's cost that notes may have; none is no limit.
-    pub share: Option<f64>,
+    share: Option<f64>,
 }
 
 impl Purse {
-    /// Whether an update can be paid: within the share, and out of what notes have saved.
+    fn of(view: &View, now: &Situation<'_>) -> Self {
+        let rates = now.rates();
+        // In economy what may never be needed is not paid for: the nearer a compaction is, the likelier they will be.
+        let near = match now.layers.when {
+            When::Window => 1.0,
+            When::Economy => {
+                let clearable = if now.layers.clear { clear::clearable(view) } else { 0 };
+                view.tally().count().saturating_sub(clearable) as f64 / now.layers.threshold() as f64
+            }
+        };
+        let to_come = saved_by_notes(now.layers.threshold(), now) * near;
+        Self {
+            session: rates.cost(&now.state.used),
+            spent: rates.cost(&now.state.used_by_notes),
+            saved: now.state.saved_by_notes as f64 + to_come,
+            next: view.tally().count() as f64 * rates.read + USUAL_OUTPUT * rates.output,
+            share: now.layers.notes_share,
+        }
+    }
+
+    /// Whether an update can be paid: within the share, and out of what notes save.
     fn allows(&self) -> bool {
         match self.share {
             None => true,
@@ -64,25 +111,37 @@ impl Purse {
 
 /// How full the window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fullness {
+struct Fullness {
     /// The conversation's tokens.
-    pub count: u64,
+    count: u64,
     /// Of those, what a cheaper layer could still take out.
-    pub clearable: u64,
+    clearable: u64,
     /// Where it becomes tight.
-    pub tight: u64,
+    tight: u64,
 }
 
 impl Fullness {
+    /// Notes are brought up to date for the compaction to come two rounds before it. What comes after them stays in view
+    /// beside them, and every token of it is written again and carried on.
+    fn of(view: &View, now: &Situation<'_>) -> Self {
+        let layers = now.layers;
+        let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());
+        let lead = LEAD_LEAST.max(2 * tokens_from(view, newest));
+        let tight = layers.threshold().saturating_sub(lead).max(layers.warning());
+        let count = view.tally().count();
+        let clearable = if layers.clear && count >= tight { clear::clearable(view) } else { 0 };
+        Self { count, clearable, tight }
+    }
+
     /// Whether only a compaction can make room.
-    pub fn needs_compaction(&self) -> bool {
+    fn needs_compaction(&self) -> bool {
         self.count.saturating_sub(self.clearable) >= self.tight
     }
 }
 
 /// Whether the notes should be brought up to date: enough has happened, and it is worth its price. Once only a compaction
 /// can make room it is always worth it, since that will need them.
-pub fn is_due(now: &Fullness, progress: &Progress, purse: &Purse) -> bool {
+fn is_due(now: &Fullness, progress: &Progress, purse: &Purse) -> bool {
     let count = now.count;
     let enough = match progress.tokens {
         None => count >= FIRST_TOKENS,
@@ -92,144 +151,9 @@ pub fn is_due(now: &Fullness, progress: &Progress, purse: &Purse) -> bool {
     enough && (last_chance || purse.allows())
 }
 
-/// A section of the notes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Section<'a> {
-    heading: &'a str,
-    /// The line in italics.
-    hint: &'a str,
-    body: &'a str,
-}
-
-/// The sections of a file.
-fn sections(text: &str) -> Vec<Section<'_>> {
-    let mut starts: Vec<usize> = text.match_indices("\n# ").map(|(at, _)| at + 1).collect();
-    if text.starts_with("# ") {
-        starts.insert(0, 0);
-    }
-    let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    let section = |(start, end): (&usize, usize)| {
-        let (heading, rest) = text[*start..end].split_once('\n').unwrap_or((&text[*start..end], ""));
-        let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
-        let is_hint = first.len() > 1 && first.starts_with('_') && first.trim_end().ends_with('_');
-        let (hint, body) = if is_hint { (first, after) } else { ("", rest) };
-        Section { heading: heading[1..].trim(), hint: hint.trim_end(), body: body.trim() }
-    };
-    starts.iter().zip(ends).map(section).collect()
-}
-
-/// Whether an edit keeps the form: the same headings and the same lines in italics, in the same order.
-pub fn keeps_form(before: &str, after: &str) -> Result<(), String> {
-    let (before, after) = (sections(before), sections(after));
-    for (index, was) in before.iter().enumerate() {
-        let Some(is) = after.get(index).filter(|is| is.heading == was.heading) else {
-            return Err(format!("the heading `# {}` has to stay where it is", was.heading));
-        };
-        if is.hint != was.hint {
-            return Err(format!("the line in italics below `# {}` has to stay as it is", was.heading));
-        }
-    }
-    match after.get(before.len()) {
-        Some(new) => Err(format!("there is no section `# {}`; write into one of those that are there", new.heading)),
-        None => Ok(()),
-    }
-}
-
-/// Whether an update left the section alone that it had to rewrite.
-pub fn left_current_state(before: &str, after: &str) -> bool {
-    let current =
-        |text| sections(text).into_iter().find(|section| section.heading == CURRENT).map(|one| one.body.to_owned());
-    current(before) == current(after)
-}
-
-/// Whether nothing was written yet.
-pub fn is_empty(text: &str) -> bool {
-    sections(text).iter().all(|section| section.body.is_empty())
-}
-
-/// What the fork is told: the prompt with the notes and their path, and which sections are too long.
-pub fn prompt(template: &str, notes: &str, path: &str, tokens: impl Fn(&str) -> u64) -> String {
-    let long: Vec<&str> =
-        sections(notes).iter().filter(|one| tokens(one.body) > SECTION_TOKENS).map(|one| one.heading).collect();
-    let mut limits = format!("- At most {SECTION_TOKENS} tokens a section and {ALL_TOKENS} in all.");
-    if !long.is_empty() {
-        limits.push_str(&format!(" Too long now, to be shortened first: {}.", long.join(", ")));
-    } else if tokens(notes) > ALL_TOKENS {
-        limits.push_str(" All together they are too long now: shorten what matters least.");
-    }
-    fill(template, &[("currentNotes", notes), ("notesPath", path), ("limits", &limits)])
-}
-
-/// What of the notes goes into a compaction: each section within its limit, all within theirs, and a pointer to the
-/// file where something was cut. The lines in italics are for the writer and stay out.
-pub fn for_summary(notes: &str, path: &str, most: u64, tokens: impl Fn(&str) -> u64) -> String {
-    let mut left = ALL_TOKENS.min(most);
-    let mut out = String::new();
-    for section in sections(notes).iter().filter(|section| !section.body.is_empty()) {
-        let room = SECTION_TOKENS.min(left);
-        let (body, was_cut) = cut(section.body, room, &tokens);
-        left = left.saturating_sub(tokens(&body));
-        out.push_str(&format!("# {}\n{body}\n", section.heading));
-        if was_cut {
-            out.push_str(&format!("[Cut here; the rest of this section is in {path}.]\n"));
-        }
-        out.push('\n');
-    }
-    out.trim_end().to_owned()
-}
-
-/// A text within so many tokens, cut at a line's end.
-fn cut(text: &str, most: u64, tokens: impl Fn(&str) -> u64) -> (String, bool) {
-    if tokens(text) <= most {
-        return (text.to_owned(), false);
-    }
-    let mut left = most;
-    let fits = |line: &&str| {
-        let needed = tokens(line);
-        let fits = needed <= left;
-        left = left.saturating_sub(needed);
-        fits
-    };
-    let kept: String = text.split_inclusive('\n').take_while(fits).collect();
-    (kept.trim_end().to_owned(), true)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn tokens(text: &str) -> u64 {
-        text.len() as u64 / 4
-    }
-
-    fn with(section: &str, body: &str) -> String {
-        let at = TEMPLATE.find(&format!("# {section}\n")).unwrap();
-        let line = at + TEMPLATE[at..].find("_\n").unwrap() + 2;
-        format!("{}{body}\n{}", &TEMPLATE[..line], &TEMPLATE[line..])
-    }
-
-    /// NOTES-1: ten sections in their order, each with a heading and one line in italics.
-    #[test]
-    fn the_template_has_ten_sections() {
-        let headings: Vec<&str> = sections(TEMPLATE).iter().map(|section| section.heading).collect();
-        assert_eq!(
-            headings,
-            [
-                "Session Title",
-                "Current State",
-                "Task specification",
-                "Files and Functions",
-                "Workflow",
-                "Errors & Corrections",
-                "Codebase and System Documentation",
-                "Learnings",
-                "Key results",
-                "Worklog"
-            ]
-        );
-        assert!(sections(TEMPLATE).iter().all(|section| !section.hint.is_empty() && section.body.is_empty()));
-        assert!(is_empty(TEMPLATE) && !is_empty(&with("Learnings", "one")));
-    }
 
     /// NOTES-2: first at 10,000 tokens; then 5,000 more and three calls, or a reply without one; the tokens always.
     #[test]
@@ -245,8 +169,8 @@ mod tests {
         assert!(due(15_000, Some(10_000), 3, true) && due(15_000, Some(10_000), 0, false));
     }
 
-    /// NOTES-8: an update has to be within its share and paid out of what notes have saved; once it is tight it runs
-    /// once, whatever it costs.
+    /// NOTES-8: an update has to be within its share and paid out of what notes save, with the compaction to come; once it
+    /// is tight it runs once, whatever it costs.
     #[test]
     fn notes_wait_until_they_can_be_paid() {
         let purse = Purse { session: 100_000.0, spent: 3_000.0, saved: 9_000.0, next: 4_000.0, share: Some(0.1) };
@@ -261,43 +185,5 @@ mod tests {
         assert!(due(47_000, false, &poor) && !due(47_000, true, &poor), "once");
         assert!(due(30_000, false, &Purse { share: None, ..poor }), "no limit was asked for");
         assert!(!Fullness { count: 60_000, clearable: 20_000, tight: 47_000 }.needs_compaction(), "clearing will do");
-    }
-
-    /// NOTES-4: an edit keeps every heading and every line in italics, in their order, and adds none.
-    #[test]
-    fn an_edit_that_breaks_the_form_is_refused() {
-        let edited = with("Current State", "# not a heading? it is");
-        assert!(keeps_form(TEMPLATE, &with("Current State", "Fixing the parser.\n## a smaller heading")).is_ok());
-        for (broken, word) in [
-            (edited, "Task specification"),
-            (TEMPLATE.replace("# Worklog\n", "# Log\n"), "Worklog"),
-            (TEMPLATE.replace("_Exact results", "_Results"), "Key results"),
-            (format!("{TEMPLATE}\n# Extra\n"), "Extra"),
-            (String::new(), "Session Title"),
-        ] {
-            let why = keeps_form(TEMPLATE, &broken).unwrap_err();
-            assert!(why.contains(word), "{why}");
-        }
-        assert!(left_current_state(TEMPLATE, &with("Learnings", "x")));
-        assert!(!left_current_state(TEMPLATE, &with("Current State", "x")));
-    }
-
-    /// NOTES-4, COMPACT-2: the fork is told what is too long; a compaction takes 2,000 tokens a section and 12,000 in all,
-    /// and a cut names the file.
-    #[test]
-    fn long_sections_are_named_and_cut() {
-        let line = "a line of forty characters, more or less\n";
-        let notes = with("Workflow", &line.repeat(400));
-        let told = prompt(PROMPT, &notes, "/n.md", tokens);
-        assert!(told.contains("to be shortened first: Workflow.") && told.contains("/n.md"));
-        assert!(!prompt(PROMPT, TEMPLATE, "/n.md", tokens).contains("too long now"));
-        let short = for_summary(&notes, "/n.md", u64::MAX, tokens);
-        assert!(short.starts_with("# Workflow\na line") && short.ends_with("is in /n.md.]"), "{short}");
-        assert!(tokens(&short) < 2_100);
-        let all = sections(TEMPLATE).iter().fold(String::new(), |all, section| {
-            format!("{all}# {}\n{}\n{}", section.heading, section.hint, line.repeat(190))
-        });
-        assert!(tokens(&for_summary(&all, "/n.md", u64::MAX, tokens)) < 12_500);
-        assert_eq!(for_summary(TEMPLATE, "/n.md", u64::MAX, tokens), "");
     }
 }

@@ -5,7 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use transcript::window::{AutoCompact, Window};
+use transcript::Block;
+use transcript::commit::{Act, Commit, Reason};
+use transcript::view::{Stands, View};
+
+use crate::layer::{Answer, Change, Decision, Layer, Need, Situation};
+use crate::layers::Layers;
 
 /// So many files come back, unless the settings say otherwise.
 pub const FILES: usize = 5;
@@ -17,39 +22,98 @@ const ALL_TOKENS: u64 = 50_000;
 const LEAST_TOKENS: u64 = 500;
 /// In a small window, no more than this share of the threshold.
 const SHARE: u64 = 6;
+/// What a file is expected to have, in tokens, before it is looked at.
+const USUAL_TOKENS: u64 = 2_000;
 
-/// Which files come back, the newest first: `read` has what was read, the newest first, and may name a file twice.
-pub fn choose(
-    read: impl IntoIterator<Item = PathBuf>,
-    most: usize,
-    is_left_out: impl Fn(&Path) -> bool,
-) -> Vec<PathBuf> {
-    let mut chosen: Vec<PathBuf> = Vec::new();
-    for path in read {
-        if chosen.len() == most {
-            break;
+/// The files the model was working with come back.
+#[derive(Debug)]
+pub struct Restore;
+
+impl Layer for Restore {
+    fn name(&self) -> &'static str {
+        "restore"
+    }
+
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
+        if !now.has_acted("compact") || now.layers.restored_files == 0 {
+            return Decision::Nothing;
         }
-        if !chosen.contains(&path) && !is_left_out(&path) {
-            chosen.push(path);
+        let files = candidates(view, now);
+        if files.is_empty() {
+            return Decision::Nothing;
+        }
+        Decision::Need(Need::Read { files, most: now.layers.restored_files })
+    }
+
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+        let Answer::Files(files) = answer else { return Err("no file could be read".to_owned()) };
+        let mut room = Room::new(now.layers);
+        let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
+        let shown = files.iter().filter_map(|(path, text)| room.show(path, text, tokens));
+        let blocks: Vec<Block> = shown.map(Block::text).collect();
+        if blocks.is_empty() {
+            return Err("there is no room for files".to_owned());
+        }
+        let reason = Reason { why: Some("what the model was working with".into()), ..Reason::default() };
+        Ok(Change::of(Commit { act: Act::Restore { blocks }, reason }))
+    }
+
+    fn changes_sent(&self) -> bool {
+        false
+    }
+}
+
+/// Files that were read or written, the newest first, each once, without those that are in view.
+fn candidates(view: &View, now: &Situation<'_>) -> Vec<PathBuf> {
+    let replies = view.visible().filter(|entry| entry.stands() == Stands::Reply);
+    let whole = replies
+        .flat_map(|entry| entry.calls())
+        .filter(|call| call.tool == "Read" && call.result.is_some_and(|result| result.is_same(call.shown)));
+    let in_view: Vec<&str> = whole.map(|call| &**call.id).collect();
+    let seen = || now.state.seen.iter().rev();
+    let shown: Vec<&PathBuf> = seen()
+        .filter(|(call, _)| call.as_deref().is_some_and(|call| in_view.contains(&call)))
+        .map(|(_, path)| path)
+        .collect();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for (_, path) in seen() {
+        if !shown.contains(&path) && !files.contains(path) {
+            files.push(path.clone());
         }
     }
-    chosen
+    files
+}
+
+/// What files that come back after a compaction are expected to have, in tokens.
+pub(crate) fn expected(view: &View, now: &Situation<'_>) -> u64 {
+    let files = candidates(view, now).len().min(now.layers.restored_files) as u64;
+    now.layers.part(ALL_TOKENS, SHARE).min(files * USUAL_TOKENS)
+}
+
+/// Whether a file is among those that were brought back.
+pub fn shows(blocks: &[Block], path: &Path) -> bool {
+    let heading = heading(path);
+    blocks.iter().filter_map(Block::as_text).any(|text| text.contains(&heading))
+}
+
+fn heading(path: &Path) -> String {
+    format!("You worked with {} before the summary.", path.display())
 }
 
 /// How much room there is for files.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+struct Room {
     left: u64,
 }
 
 impl Room {
     /// All of it.
-    pub fn new(window: &Window) -> Self {
-        Self { left: ALL_TOKENS.min(window.threshold(AutoCompact::On) / SHARE) }
+    fn new(layers: &Layers) -> Self {
+        Self { left: layers.part(ALL_TOKENS, SHARE) }
     }
 
     /// What is shown of a file, if there is room: its text as it is now, cut at a line's end.
-    pub fn show(&mut self, path: &Path, text: &str, tokens: impl Fn(&str) -> u64) -> Option<String> {
+    fn show(&mut self, path: &Path, text: &str, tokens: impl Fn(&str) -> u64) -> Option<String> {
         let most = FILE_TOKENS.min(self.left);
         let all = tokens(text);
         if all > most && most < LEAST_TOKENS {
@@ -66,41 +130,48 @@ impl Room {
             return None;
         }
         self.left = self.left.saturating_sub(tokens(kept));
-        let path = path.display();
+        let heading = heading(path);
         let lines = kept.lines().count();
         let note = match kept.len() == text.len() {
             true => String::new(),
             false => format!(" Its first {lines} lines; Read shows the rest."),
         };
-        Some(format!(
-            "<system-reminder>\nYou worked with {path} before the summary. This is the file as it is now.{note}\n\n\
-             {kept}\n</system-reminder>"
-        ))
+        Some(format!("<system-reminder>\n{heading} This is the file as it is now.{note}\n\n{kept}\n</system-reminder>"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::{Session, Stage, layers, tokens};
 
-    fn tokens(text: &str) -> u64 {
-        text.len() as u64 / 4
-    }
-
-    /// COMPACT-4: the five files read last, each once, without those that are left out.
+    /// COMPACT-4: after a compaction the files seen last are asked for, each once, without those that are in view.
     #[test]
     fn the_newest_files_come_back_once() {
-        let read = ["a", "b", "a", "c", "plan", "d", "e", "f"].map(PathBuf::from);
-        let chosen = choose(read.clone(), FILES, |path| path == Path::new("plan"));
-        assert_eq!(chosen, ["a", "b", "c", "d", "e"].map(PathBuf::from));
-        assert!(choose(read, 0, |_| false).is_empty());
+        let mut session = Session::default();
+        session.say("go");
+        let call = session.call("Read", 500);
+        let mut stage = Stage::new(200_000);
+        let seen = [("x", "/a"), ("y", "/b"), (call.as_str(), "/shown"), ("z", "/a"), ("w", "/c")];
+        stage.state.seen = seen.map(|(call, path)| (Some(call.to_owned()), PathBuf::from(path))).into();
+        assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), Decision::Nothing, "nothing was covered");
+        stage.done = vec!["compact"];
+        let files = ["/c", "/a", "/b"].map(PathBuf::from).into();
+        let need = Decision::Need(Need::Read { files, most: FILES });
+        assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), need);
+        let read = Answer::Files(vec![("/c".into(), "text".into())]);
+        let change = stage.with(|now| Restore.answered(session.log.view(), now, &read)).unwrap();
+        let Act::Restore { blocks } = change.commit.act else { panic!("files come back") };
+        assert!(shows(&blocks, Path::new("/c")) && !shows(&blocks, Path::new("/a")));
+        stage.layers.restored_files = 0;
+        assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), Decision::Nothing);
     }
 
     /// COMPACT-4: at most 5,000 tokens a file and 50,000 together, less in a small window; cut at a line's end, with a
     /// note.
     #[test]
     fn files_are_shown_within_their_limits() {
-        let mut room = Room::new(&Window { size: 1_000_000, effective: 980_000 });
+        let mut room = Room::new(&layers(1_000_000));
         let text = "forty characters of some file or another\n".repeat(1_000);
         let shown: Vec<String> = (0..20).filter_map(|_| room.show(Path::new("/f"), &text, tokens)).collect();
         assert_eq!(shown.len(), 10);
@@ -109,7 +180,7 @@ mod tests {
             "{}",
             shown[0]
         );
-        let mut small = Room::new(&Window { size: 32_000, effective: 21_334 });
+        let mut small = Room::new(&layers(32_000));
         assert!(tokens(&small.show(Path::new("/f"), &text, tokens).unwrap()) < 2_500);
         assert_eq!(small.show(Path::new("/g"), &text, tokens), None, "there is no room left");
     }

@@ -3,7 +3,61 @@
 use jiff::Timestamp;
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Line, Source};
+use transcript::mark::Ttl;
+use transcript::window::{Window, WindowHints};
 use transcript::{Block, Id, Log, Outcome, Usage};
+
+use crate::layer::{Occasion, Situation};
+use crate::layers::Layers;
+use crate::state::State;
+
+/// About so many tokens has a text.
+pub(crate) fn tokens(text: &str) -> u64 {
+    text.len() as u64 / 4
+}
+
+/// The usual layers in a window.
+pub(crate) fn layers(size: u64) -> Layers {
+    let window = Window::of(&WindowHints { configured: Some(size), max_output: 32_000, ..WindowHints::default() });
+    Layers { window, ..Layers::default() }
+}
+
+/// What a situation is made from.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    pub(crate) layers: Layers,
+    pub(crate) state: State,
+    pub(crate) occasion: Occasion,
+    pub(crate) now: Timestamp,
+    pub(crate) done: Vec<&'static str>,
+}
+
+impl Stage {
+    pub(crate) fn new(window: u64) -> Self {
+        let mut state = State::default();
+        state.replied_at = Some(Timestamp::UNIX_EPOCH);
+        Self {
+            layers: layers(window),
+            state,
+            occasion: Occasion::Request,
+            now: Timestamp::UNIX_EPOCH,
+            done: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&Situation<'_>) -> T) -> T {
+        look(&Situation {
+            occasion: &self.occasion,
+            now: self.now,
+            layers: &self.layers,
+            ttl: Ttl::FiveMinutes,
+            state: &self.state,
+            notes: "/notes.md",
+            limit: &|_| Some(100_000),
+            done: &self.done,
+        })
+    }
+}
 
 /// A log in the making.
 #[derive(Default)]
@@ -35,11 +89,27 @@ impl Session {
 
     /// A call and its result of so many bytes; the call's id.
     pub(crate) fn call(&mut self, tool: &str, bytes: usize) -> String {
+        self.result(tool, &"x".repeat(bytes))
+    }
+
+    /// A call and its result; the call's id.
+    pub(crate) fn result(&mut self, tool: &str, text: &str) -> String {
         let id = format!("toolu_{}", self.lines);
         self.assistant(vec![Block::tool_use(&id, tool, &serde_json::json!({"command": "x"}))], None);
-        let result = Block::tool_result(&id, &[Block::text("x".repeat(bytes))], Outcome::Done);
+        let result = Block::tool_result(&id, &[Block::text(text)], Outcome::Done);
         self.append(Body::User { blocks: vec![result], source: Source::Said });
         id
+    }
+
+    /// Several calls in one reply, with their results.
+    pub(crate) fn calls(&mut self, tool: &str, count: usize, bytes: usize) {
+        let ids: Vec<String> = (0..count).map(|n| format!("toolu_{}_{n}", self.lines)).collect();
+        let calls = ids.iter().map(|id| Block::tool_use(id, tool, &serde_json::json!({"command": "x"})));
+        self.assistant(calls.collect(), None);
+        for id in ids {
+            let result = Block::tool_result(&id, &[Block::text("x".repeat(bytes))], Outcome::Done);
+            self.append(Body::User { blocks: vec![result], source: Source::Said });
+        }
     }
 
     pub(crate) fn commit(&mut self, act: Act) -> Id {

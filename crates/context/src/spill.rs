@@ -9,8 +9,12 @@
 
 use transcript::Block;
 use transcript::block::Kind;
+use transcript::commit::{Act, Commit, Reason, Replacement};
+use transcript::view::View;
 
-/// No tool's own limit counts above this many characters.
+use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
+
+/// No tool's own limit counts above this many characters; a setting's may.
 const MOST_CHARACTERS: usize = 50_000;
 /// No result counts above this many bytes, whatever its limit says.
 const MOST_BYTES: usize = 400_000;
@@ -21,6 +25,58 @@ const PREVIEW_BYTES: usize = 2_000;
 /// How much of a failed command's output stays in view, in characters, half of it from the end.
 const FAILURE_CHARACTERS: usize = 10_000;
 
+/// Oversized results go to disk.
+#[derive(Debug)]
+pub struct Spill;
+
+impl Layer for Spill {
+    fn name(&self) -> &'static str {
+        "spill"
+    }
+
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
+        let spilled = spilled(view, now);
+        if spilled.is_empty() { Decision::Nothing } else { Decision::Need(Need::Keep(spilled)) }
+    }
+
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+        let Answer::Kept(places) = answer else { return Err("nothing could be kept".to_owned()) };
+        let spilled = spilled(view, now);
+        let replacement = |(spilled, place): (&Spilled, &Result<String, String>)| Replacement {
+            call: spilled.id.as_str().into(),
+            replacement: match place {
+                Ok(path) => spilled.replacement(path),
+                Err(why) => spilled.truncated(why),
+            },
+        };
+        let replacements: Vec<Replacement> = spilled.iter().zip(places).map(replacement).collect();
+        let is_spilled = |id: &str| replacements.iter().any(|one| one.call.id == id);
+        let fresh = view.fresh_results();
+        let whole = fresh.iter().filter(|(id, _, _)| is_spilled(id)).map(|(_, _, result)| result.size()).sum();
+        let stays = replacements.iter().map(|one| Block::text(&one.replacement).size()).sum();
+        let freed = view.tally().estimate(whole).saturating_sub(view.tally().estimate(stays));
+        let reason = Reason { freed: Some(freed), changes_from: None, why: Some("over the limit of a result".into()) };
+        Ok(Change::of(Commit { act: Act::Spill { replacements }, reason }))
+    }
+
+    fn changes_sent(&self) -> bool {
+        false // it acts before they are sent
+    }
+}
+
+fn spilled(view: &View, now: &Situation<'_>) -> Vec<Spilled> {
+    if !now.layers.spill || *now.occasion != Occasion::Request {
+        return Vec::new();
+    }
+    let fresh = view.fresh_results();
+    let limit = |tool: &str| {
+        now.layers.spill_limits.get(tool).copied().or_else(|| Some((now.limit)(tool)?.min(MOST_CHARACTERS)))
+    };
+    let fresh: Vec<Fresh<'_>> =
+        fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(tool) }).collect();
+    choose(&fresh)
+}
+
 /// A result the model has not seen yet.
 #[derive(Debug, Clone)]
 pub struct Fresh<'a> {
@@ -30,13 +86,13 @@ pub struct Fresh<'a> {
     pub tool: &'a str,
     /// The result as the log has it.
     pub result: &'a Block,
-    /// How many characters the tool may return; none if it bounds itself.
+    /// How many characters of it may stay in view; none if the tool bounds itself.
     pub limit: Option<usize>,
 }
 
 /// What is to be done with a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spill {
+pub struct Spilled {
     /// The call it answers.
     pub id: String,
     /// What goes into a file; none if nothing does.
@@ -59,8 +115,8 @@ enum Stays {
     HeadAndTail,
 }
 
-/// Decides what is spilled. Results that stay as they are are not named.
-pub fn decide(results: &[Fresh<'_>]) -> Vec<Spill> {
+/// Chooses what is spilled. Results that stay as they are are not named.
+pub fn choose(results: &[Fresh<'_>]) -> Vec<Spilled> {
     let mut spills = Vec::new();
     let mut kept: Vec<(&Fresh<'_>, String, usize)> = Vec::new();
     for fresh in results {
@@ -69,14 +125,14 @@ pub fn decide(results: &[Fresh<'_>]) -> Vec<Spill> {
         let has_media = content.iter().any(|block| matches!(block.kind(), Kind::Image | Kind::Document));
         if !has_media && text.trim().is_empty() {
             let note = format!("({} finished without output)", fresh.tool);
-            spills.push(Spill { id: fresh.id.to_owned(), file: None, kind: Stays::Note, text: note });
+            spills.push(Spilled { id: fresh.id.to_owned(), file: None, kind: Stays::Note, text: note });
             continue;
         }
         if has_media {
             continue;
         }
         let characters = text.chars().count();
-        let over = fresh.limit.is_some_and(|limit| characters > limit.min(MOST_CHARACTERS) || text.len() > MOST_BYTES);
+        let over = fresh.limit.is_some_and(|limit| characters > limit || text.len() > MOST_BYTES);
         if over {
             spills.push(spill(fresh, text));
         } else if fresh.limit.is_some() {
@@ -95,15 +151,15 @@ pub fn decide(results: &[Fresh<'_>]) -> Vec<Spill> {
     spills
 }
 
-fn spill(fresh: &Fresh<'_>, text: String) -> Spill {
+fn spill(fresh: &Fresh<'_>, text: String) -> Spilled {
     let failed = matches!(fresh.result.kind(), Kind::ToolResult { failed: true, .. });
     let is_json = text.trim_start().starts_with(['{', '[']) && text.trim_end().ends_with(['}', ']']);
     let kind = if failed { Stays::HeadAndTail } else { Stays::Preview };
     let file = Some(SpillFile { extension: if is_json { "json" } else { "txt" } });
-    Spill { id: fresh.id.to_owned(), file, kind, text }
+    Spilled { id: fresh.id.to_owned(), file, kind, text }
 }
 
-impl Spill {
+impl Spilled {
     /// What goes into the file.
     pub fn content(&self) -> &str {
         &self.text
@@ -139,6 +195,20 @@ impl Spill {
                 )
             }
         }
+    }
+}
+
+/// Where the whole is, or why it was not kept, in what stays of a result.
+pub fn place_in(replacement: &str) -> Result<String, String> {
+    let between = |open: &str, close: &str| {
+        let (_, after) = replacement.rsplit_once(open)?;
+        after.split_once(close).map(|(inside, _)| inside.to_owned())
+    };
+    match between("the whole could not be kept (", ").]") {
+        Some(why) => Err(why),
+        None => Ok(between("; all of it is in ", ". Use Read")
+            .or_else(|| between(" bytes are in ", ".]"))
+            .unwrap_or_default()),
     }
 }
 
@@ -191,19 +261,21 @@ mod tests {
     }
 
     /// SPILL-1, SPILL-2: over its limit a result goes to a file, and a preview with size, path and the first lines stays;
-    /// a tool's own limit counts up to 50,000 characters, and Read bounds itself.
+    /// Read bounds itself.
     #[test]
     fn a_result_over_its_limit_leaves_a_preview() {
         let long = format!("{}\n", "line of text").repeat(5_000);
         let block = result("t1", &long, Outcome::Done);
-        assert_eq!(decide(&[fresh("t1", &block, None)]), []);
-        assert_eq!(decide(&[fresh("t1", &result("t1", "short", Outcome::Done), Some(30_000))]), []);
-        for limit in [30_000, 100_000] {
-            let spills = decide(&[fresh("t1", &block, Some(limit))]);
+        assert_eq!(choose(&[fresh("t1", &block, None)]), []);
+        assert_eq!(choose(&[fresh("t1", &result("t1", "short", Outcome::Done), Some(30_000))]), []);
+        for limit in [30_000, 50_000] {
+            let spills = choose(&[fresh("t1", &block, Some(limit))]);
             assert_eq!(spills.len(), 1);
             assert_eq!(spills[0].content(), long);
             let preview = spills[0].replacement("/s/t1.txt");
             assert!(preview.starts_with("<persisted-output>") && preview.contains("/s/t1.txt"), "{preview}");
+            assert_eq!(place_in(&preview), Ok("/s/t1.txt".to_owned()));
+            assert_eq!(place_in(&spills[0].truncated("disk full")), Err("disk full".to_owned()));
             assert!(preview.contains("65000 bytes") && preview.len() < 2_400);
             assert!(preview.contains("line of text\n</persisted-output>"), "cut at a line's end");
         }
@@ -213,8 +285,8 @@ mod tests {
     #[test]
     fn a_preview_of_one_long_line_is_cut_at_a_character() {
         let block = result("t", &"日本".repeat(20_000), Outcome::Done);
-        assert_eq!(decide(&[fresh("t", &block, Some(40_000))]), [], "40,000 characters are 120,000 bytes");
-        let spills = decide(&[fresh("t", &block, Some(39_999))]);
+        assert_eq!(choose(&[fresh("t", &block, Some(40_000))]), [], "40,000 characters are 120,000 bytes");
+        let spills = choose(&[fresh("t", &block, Some(39_999))]);
         assert!(spills[0].replacement("/x").contains("日本"));
     }
 
@@ -225,7 +297,7 @@ mod tests {
             (0..10).map(|n| result(&format!("t{n}"), &"x".repeat(20_000 + n * 1_000), Outcome::Done)).collect();
         let ids: Vec<String> = (0..10).map(|n| format!("t{n}")).collect();
         let all: Vec<Fresh<'_>> = blocks.iter().zip(&ids).map(|(block, id)| fresh(id, block, Some(50_000))).collect();
-        let spilled: Vec<String> = decide(&all).into_iter().map(|spill| spill.id).collect();
+        let spilled: Vec<String> = choose(&all).into_iter().map(|spill| spill.id).collect();
         assert_eq!(spilled, ["t9", "t8"], "245,000 characters less 29,000 and 28,000");
     }
 
@@ -233,11 +305,11 @@ mod tests {
     #[test]
     fn empty_pictures_and_failures_have_their_own_ways() {
         let empty = result("t", " \n", Outcome::Done);
-        assert_eq!(decide(&[fresh("t", &empty, Some(10))])[0].replacement(""), "(Bash finished without output)");
+        assert_eq!(choose(&[fresh("t", &empty, Some(10))])[0].replacement(""), "(Bash finished without output)");
         let picture = Block::tool_result("t", &[Block::image("image/png", &"A".repeat(900_000))], Outcome::Done);
-        assert_eq!(decide(&[fresh("t", &picture, Some(10))]), []);
+        assert_eq!(choose(&[fresh("t", &picture, Some(10))]), []);
         let failed = result("t", &format!("first{}last", "x".repeat(60_000)), Outcome::Failed);
-        let stays = decide(&[fresh("t", &failed, Some(30_000))])[0].replacement("/x.txt");
+        let stays = choose(&[fresh("t", &failed, Some(30_000))])[0].replacement("/x.txt");
         assert!(stays.starts_with("first") && stays.contains("last\n") && stays.contains("/x.txt"));
         assert!(stays.chars().count() < 10_200);
     }
@@ -246,7 +318,7 @@ mod tests {
         #[test]
         fn previews_are_bounded_and_never_break_a_character(text in "\\PC{0,50}", times in 1..2_000usize) {
             let block = result("t", &text.repeat(times), Outcome::Done);
-            for spill in decide(&[fresh("t", &block, Some(1_000))]) {
+            for spill in choose(&[fresh("t", &block, Some(1_000))]) {
                 prop_assert!(spill.replacement("/p").len() <= PREVIEW_BYTES + 400);
                 prop_assert!(spill.truncated("full").chars().count() <= FAILURE_CHARACTERS + 200);
             }

@@ -4,13 +4,14 @@
 //! writing everything behind them again. So a change pays when
 //!
 //! ```text
-//! cleared × read × rounds  >  suffix × (write − read)
+//! cleared × read × rounds  >  suffix × (write − read) + what is written down of it before
 //! ```
 //!
 //! Prices are relative to input that is not cached.
 
 use std::fmt;
 
+use transcript::Usage;
 use transcript::mark::Ttl;
 use transcript::price::Price;
 
@@ -41,6 +42,16 @@ impl Rates {
             Ttl::OneHour => price.cache_write_1h,
         };
         Self { write: write / price.input, read: price.cache_read / price.input, output: price.output / price.input }
+    }
+}
+
+impl Rates {
+    /// What requests cost, in tokens of input that is not cached.
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        usage.input_tokens as f64
+            + usage.cache_creation_input_tokens as f64 * self.write
+            + usage.cache_read_input_tokens as f64 * self.read
+            + usage.output_tokens as f64 * self.output
     }
 }
 
@@ -91,21 +102,42 @@ pub struct Sum {
     pub cleared: u64,
     /// Tokens behind the first changed byte that stay, and have to be written again.
     pub suffix: u64,
+    /// What has to be paid beside, in tokens of input that is not cached: writing down what goes.
+    pub beside: f64,
     /// Rounds to come.
     pub rounds: u32,
     /// Prices.
     pub rates: Rates,
+    /// Whether the provider still has what was sent.
+    pub cache: Cache,
+}
+
+/// Whether the provider still has what was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// It has.
+    Warm,
+    /// It has not: all that stays is written anyway, and what goes need not be.
+    Cold,
 }
 
 impl Sum {
     /// What it saves over the rounds to come.
     pub fn saves(&self) -> f64 {
-        self.cleared as f64 * self.rates.read * f64::from(self.rounds)
+        let written = match self.cache {
+            Cache::Warm => 0.0,
+            Cache::Cold => self.rates.write - self.rates.read,
+        };
+        self.cleared as f64 * (self.rates.read * f64::from(self.rounds) + written)
     }
 
     /// What it costs.
     pub fn costs(&self) -> f64 {
-        self.suffix as f64 * (self.rates.write - self.rates.read)
+        let again = match self.cache {
+            Cache::Warm => self.suffix as f64 * (self.rates.write - self.rates.read),
+            Cache::Cold => 0.0,
+        };
+        again + self.beside
     }
 
     /// Whether it pays.
@@ -116,17 +148,16 @@ impl Sum {
 
 impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} tokens × {:.2} × {} rounds saves {:.0}; writing {} again × {:.2} costs {:.0}",
-            self.cleared,
-            self.rates.read,
-            self.rounds,
-            self.saves(),
-            self.suffix,
-            self.rates.write - self.rates.read,
-            self.costs()
-        )
+        let (saves, again) = (self.saves(), self.rates.write - self.rates.read);
+        write!(f, "{} tokens × {:.2} × {} rounds saves {saves:.0}; ", self.cleared, self.rates.read, self.rounds)?;
+        match self.cache {
+            Cache::Warm => write!(f, "writing {} again × {again:.2}", self.suffix)?,
+            Cache::Cold => write!(f, "the cache is cold")?,
+        }
+        if self.beside > 0.0 {
+            write!(f, " and {:.0} for writing down what goes", self.beside)?;
+        }
+        write!(f, " costs {:.0}", self.costs())
     }
 }
 
@@ -135,7 +166,7 @@ mod tests {
     use super::*;
 
     fn sum(cleared: u64, suffix: u64, rounds: u32) -> Sum {
-        Sum { cleared, suffix, rounds, rates: Rates::of(None, Ttl::FiveMinutes) }
+        Sum { cleared, suffix, beside: 0.0, rounds, rates: Rates::of(None, Ttl::FiveMinutes), cache: Cache::Warm }
     }
 
     /// MICRO-5: worked examples of the break-even sum, at five minutes and at an hour.
@@ -145,8 +176,12 @@ mod tests {
         assert!(!sum(10_000, 10_000, 8).pays(), "8,000 against 11,500");
         assert!(!sum(30_000, 10_000, 3).pays(), "9,000 against 11,500");
         assert!(sum(1, 0, 1).pays() && !sum(0, 1, 8).pays());
+        let cold = Sum { cache: Cache::Cold, beside: 13_000.0, ..sum(10_000, 90_000, 3) };
+        assert!(cold.pays(), "14,500 against 13,000: the rest is written anyway");
         let hour = Sum { rates: Rates::of(None, Ttl::OneHour), ..sum(20_000, 10_000, 9) };
         assert!(!hour.pays(), "18,000 against 19,000");
+        let paid = Sum { beside: 13_000.0, ..sum(30_000, 10_000, 8) };
+        assert!(!paid.pays() && paid.to_string().ends_with("× 1.15 and 13000 for writing down what goes costs 24500"));
         let text = sum(30_000, 10_000, 8).to_string();
         assert_eq!(text, "30000 tokens × 0.10 × 8 rounds saves 24000; writing 10000 again × 1.15 costs 11500");
     }

@@ -1,69 +1,44 @@
-//! The driver: takes the steps the machine names, until the turn is over.
+//! The agent: a driver, and what goes on around it. It takes the steps the machine names, until the turn is over.
 
-mod calls;
-pub mod compact;
-mod media;
-mod notes;
 mod parts;
-mod reply;
-mod restore;
-mod room;
-mod shorten;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use context::{Layers, Reach};
 use memory::rank::Doing;
-use provider::Model;
 use tokio_util::sync::CancellationToken;
 use tools::{Bash, Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
-use transcript::mark::{Ttl, mark};
 use transcript::window::AutoCompact;
-use transcript::{Block, Outcome, Request, Usage};
+use transcript::{Block, Request, Usage};
 
+use crate::driver::{Asked, Driver, Replied};
 use crate::error::Error;
 use crate::event::{Event, Recalled};
 use crate::filling::Filling;
 use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
-use crate::layers::{Layers, State, rates};
-use crate::permission::{Approver, LiveMode, Policy};
-use crate::run::{Ending, Limits, Run, Step};
+use crate::permission::{LiveMode, Policy};
+use crate::run::{Ending, Run, Step};
 use crate::session::Session;
-use compact::Part;
-use notes::Updating;
-pub use parts::{MAX_OUTPUT_TOKENS, Parts};
-use reply::Replied;
+pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small};
 
 /// What a call is answered when the user stopped the turn before it ran.
-const NOT_RUN: &str = "[Not run: the turn ended before it.]";
+pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
 
 /// Where events go.
 pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// An agent: a session, a model, tools, and what it may do.
+/// An agent: a driver, what it knows, and what is said to it meanwhile.
 pub struct Agent {
-    session: Session,
-    model: Arc<dyn Model>,
-    tools: Vec<Arc<dyn Tool>>,
-    scope: Scope,
-    policy: Policy,
-    approver: Arc<dyn Approver>,
-    limits: Limits,
-    ttl: Ttl,
-    listener: Listener,
+    driver: Driver,
     inbox: Inbox,
     knowledge: Option<Knowledge>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
-    layers: Layers,
-    state: State,
-    updating: Option<Updating>,
-    /// What the system prompt is made from.
-    parts: Parts,
 }
 
 /// A turn that is over.
@@ -95,65 +70,27 @@ pub enum End {
 }
 
 impl Agent {
-    /// Puts an agent together. What stands before the messages is written to the log where it is not there yet; a
-    /// resumed session remembers the files it has seen and where it worked.
-    pub fn new(mut session: Session, mut parts: Parts) -> Result<Self, Error> {
+    /// Puts an agent together.
+    pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
         }
-        let parts = parts.without_forbidden_tools();
-        let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
-        let Parts { model, tools, mut policy, approver, limits, ttl, listener, layers, .. } = parts.clone();
-        policy.rules.allow.extend(parts::kept(&session)?);
-        // What a file says was seen, or where it says the work went on, counts inside the working directories.
-        let inside = |path: &Path| {
-            let real = files::real(path).unwrap_or_default();
-            scope.directories().iter().any(|directory| real.starts_with(directory))
-        };
-        for beside in session.beside() {
-            if let Some(seen) = beside.seen.filter(|seen| inside(&seen.path))
-                && let Ok(hash) = seen.hash.parse()
-            {
-                scope.note(&seen.path, files::Stamp { modified: None, len: seen.len, hash });
-            }
-            if let Some(directory) = beside.directory.filter(|directory| inside(directory)) {
-                scope.set_directory(directory);
-            }
-        }
-        if session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
-            session.append(Body::Prologue(prologue.clone()))?;
-        }
-        listener(Event::SessionStarted {
-            session: session.id().to_owned(),
-            file: session.path().to_owned(),
-            model: prologue.model,
-            tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
-            mode: policy.mode.get(),
+        let mut parts = parts.without_forbidden_tools();
+        parts.policy.rules.allow.extend(parts::kept(&session)?);
+        let driver = Driver::new(session, parts)?;
+        driver.tell(Event::SessionStarted {
+            session: driver.session.id().to_owned(),
+            file: driver.session.path().to_owned(),
+            model: driver.parts.name.clone(),
+            tools: driver.parts.tools.iter().map(|tool| tool.name().to_owned()).collect(),
+            mode: driver.parts.policy.mode.get(),
         });
-        let state = State::of(session.log(), rates(&layers, ttl));
-        Ok(Self {
-            session,
-            model,
-            tools,
-            scope,
-            policy,
-            approver,
-            limits,
-            ttl,
-            listener,
-            inbox: Inbox::default(),
-            knowledge: None,
-            doing: Doing::default(),
-            state,
-            layers,
-            updating: None,
-            parts,
-        })
+        Ok(Self { driver, inbox: Inbox::default(), knowledge: None, doing: Doing::default() })
     }
 
     /// The session.
     pub fn session(&self) -> &Session {
-        &self.session
+        &self.driver.session
     }
 
     /// Gives it instruction files and memory.
@@ -170,23 +107,43 @@ impl Agent {
 
     /// How it keeps within the window.
     pub fn layers(&self) -> &Layers {
-        &self.layers
+        self.driver.layers()
     }
 
     /// What fills the window.
     pub fn filling(&self) -> Filling {
-        Filling::of(self.session.log().view())
+        Filling::of(self.session().log().view())
+    }
+
+    /// Compacts because the user asks for it.
+    pub async fn compact(
+        &mut self,
+        instructions: Option<String>,
+        reach: Reach,
+        cancel: &CancellationToken,
+    ) -> Result<Result<(), String>, Error> {
+        self.driver.compact(instructions, reach, &mut self.knowledge, cancel).await
     }
 
     /// Compacts because the user asks for it, as a turn of its own.
-    pub async fn compaction(&mut self, instructions: Option<String>, part: Part, cancel: &CancellationToken) -> Turn {
-        let end = match self.compact(instructions, part, cancel).await {
+    pub async fn compaction(&mut self, instructions: Option<String>, reach: Reach, cancel: &CancellationToken) -> Turn {
+        let end = match self.compact(instructions, reach, cancel).await {
             Ok(Ok(())) => End::Ended(Ending::Answered),
             Ok(Err(_)) if cancel.is_cancelled() => End::Cancelled,
             Ok(Err(why)) => End::NoRoom(format!("not compacted: {why}")),
             Err(error) => End::NotWritten(error),
         };
         Turn { end, text: String::new(), rounds: 0, usage: Usage::default() }
+    }
+
+    /// The notes of its session.
+    pub fn notes_path(&self) -> std::path::PathBuf {
+        self.driver.notes_path()
+    }
+
+    /// Waits until no notes are being written, for those who have to know what came of them.
+    pub async fn settled(&mut self) -> Result<(), Error> {
+        self.driver.wait_for_notes().await
     }
 
     /// Where messages wait that come while a turn runs; each joins the next round.
@@ -196,37 +153,27 @@ impl Agent {
 
     /// How much it may do without asking. It can be changed while a turn runs.
     pub fn mode(&self) -> &LiveMode {
-        &self.policy.mode
+        &self.driver.parts.policy.mode
     }
 
     /// What it may do.
     pub fn policy_mut(&mut self) -> &mut Policy {
-        &mut self.policy
+        &mut self.driver.parts.policy
     }
 
     /// Where its tools run.
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        &self.driver.scope
     }
 
     /// The session, to write to.
     pub fn session_mut(&mut self) -> &mut Session {
-        &mut self.session
+        &mut self.driver.session
     }
 
     /// The request that would be sent now.
     pub fn request(&self) -> Option<Request> {
-        let view = self.session.log().view();
-        let prologue = view.prologue()?.clone();
-        let messages = view.messages();
-        let mut marks = mark(&prologue, &messages, &view.seams(), self.ttl);
-        if self.layers.cache_diagnosis {
-            marks.after = self.session.log().lines().iter().rev().find_map(|line| match &line.body {
-                Body::Assistant { id, .. } if !line.sidechain => Some(id.clone()),
-                _ => None,
-            });
-        }
-        Some(Request { prologue, messages, marks })
+        self.driver.request()
     }
 
     /// One turn for a text, which nobody stops.
@@ -244,7 +191,7 @@ impl Agent {
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.turn_ended();
         }
-        (self.listener)(Event::TurnEnded { usage: turn.usage });
+        self.driver.tell(Event::TurnEnded { usage: turn.usage });
         turn
     }
 
@@ -253,41 +200,42 @@ impl Agent {
     pub async fn shell(&mut self, command: &str, cancel: &CancellationToken) -> Turn {
         let mut turn =
             Turn { end: End::Ended(Ending::Answered), text: String::new(), rounds: 0, usage: Usage::default() };
-        let id = format!("shell-{}", self.session.world().fresh_id());
+        let id = format!("shell-{}", self.session().world().fresh_id());
         let (tool, input) = ("Bash".to_owned(), serde_json::json!({"command": command}));
-        (self.listener)(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
-        let scope = self.scope.clone().with_cancel(cancel.clone());
+        self.driver.tell(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
+        let scope = self.driver.scope.clone().with_cancel(cancel.clone());
         let call = Call::new(tool.clone(), input);
         let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash)]; // what the model may use is no limit to the user
         let output = run_all(vec![call], &bash, &scope, |_, _| {}).await.pop();
         let output = output.unwrap_or_else(|| Output::failed(NOT_RUN));
         turn.text = output.text();
-        let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{}\n</output>", turn.text);
+        let shown = self.driver.bounded_output(&id, &turn.text);
+        let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{shown}\n</output>");
         let body = Body::User { blocks: vec![Block::text(text)], source: Source::Injected };
-        if let Err(error) = self.session.append(body) {
+        if let Err(error) = self.driver.session.append(body) {
             turn.end = End::NotWritten(error);
         }
-        (self.listener)(Event::ToolEnded { id, tool, output });
+        self.driver.tell(Event::ToolEnded { id, tool, output });
         turn
     }
 
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
         self.doing = Doing::default();
         self.hear(said)?;
-        let mut run = Run::new(self.limits);
+        let mut run = Run::new(self.driver.parts.limits);
         loop {
             if cancel.is_cancelled() {
-                self.interrupt(Vec::new())?;
+                self.driver.interrupt(Vec::new())?;
                 return Ok(End::Cancelled);
             }
-            let mut step = run.next(self.session.log());
+            let mut step = run.next(self.session().log());
             if !matches!(step, Step::CallTools(_))
                 && let Some(said) = self.inbox.next()
             {
                 // What was said meanwhile joins this round; after an answer it begins a turn of its own.
                 if matches!(step, Step::Done(_)) {
-                    self.answer_open_calls(NOT_RUN)?;
-                    run = Run::new(self.limits);
+                    self.driver.answer_open_calls(NOT_RUN)?;
+                    run = Run::new(self.driver.parts.limits);
                 }
                 self.hear(said)?;
                 step = Step::CallModel;
@@ -299,7 +247,7 @@ impl Agent {
                 Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {
                     Replied::NoRoom(why) => return Ok(End::NoRoom(why)),
                     Replied::Whole(reply) => {
-                        add(&mut turn.usage, &reply.usage);
+                        turn.usage += reply.usage;
                         turn.text = text_of(&reply.blocks);
                         run.replied(&reply);
                         turn.rounds += 1;
@@ -307,47 +255,91 @@ impl Agent {
                     Replied::Cancelled => return Ok(End::Cancelled),
                     Replied::Failed(error) => return Ok(End::Failed(error)),
                 },
-                Step::CallTools(calls) => self.call_tools(calls, run.repeats(), cancel).await?,
-                Step::Done(Ending::WindowFull) if self.overflowed(cancel).await? => run.goes_on(),
+                Step::CallTools(calls) => {
+                    let calls = self.driver.call_tools(calls, run.repeats(), cancel).await?;
+                    self.touched(&calls)?;
+                }
+                Step::Done(Ending::WindowFull) if self.driver.overflowed(&mut self.knowledge, cancel).await? => {
+                    run.goes_on();
+                }
                 Step::Done(ending) => {
-                    self.answer_open_calls(NOT_RUN)?;
-                    self.take_in_notes().await?;
-                    self.keep_notes();
+                    self.driver.answer_open_calls(NOT_RUN)?;
+                    self.driver.turn_ends(&mut self.knowledge, cancel).await?;
                     return Ok(End::Ended(ending));
                 }
             }
         }
     }
 
+    /// Asks the model, with what was recalled meanwhile.
+    async fn ask(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
+        if let Some(knowledge) = &mut self.knowledge {
+            let chosen = knowledge.chosen().await;
+            self.attach(chosen)?;
+        }
+        self.driver.ask(round, &mut self.knowledge, cancel).await
+    }
+
     fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
         let text = text_of(&said);
         let said = self.bounded(said);
-        self.state.turn();
+        self.driver.turn_begins();
         if let Some(knowledge) = &mut self.knowledge {
-            knowledge.remember(&self.session);
+            knowledge.remember(&self.driver.session);
         }
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }
-        self.session.append(Body::User { blocks: said, source: Source::Said })?;
-        (self.listener)(Event::PromptSubmitted { line: self.session.log().tip().cloned(), text: text.clone() });
-        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.scope));
+        self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
+        self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
+        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
         self.attach(recalled.unwrap_or_default())
     }
 
     /// What the user said, where it would not fit the window: it goes to a file, and its beginning and end stay.
     fn bounded(&self, said: Vec<Block>) -> Vec<Block> {
-        let view = self.session.log().view();
+        let (session, layers) = (self.session(), self.layers());
+        let view = session.log().view();
         let before = view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue));
         let tokens = view.tally().estimate(said.iter().map(Block::size).sum());
-        if !self.layers.spill || before + tokens <= self.layers.window.threshold(AutoCompact::On) {
+        if !layers.spill || before + tokens <= layers.window.threshold(AutoCompact::On) {
             return said;
         }
-        let (text, id) = (text_of(&said), format!("prompt-{}", self.session.world().fresh_id()));
-        let Ok(path) = self.session.keep_result(&id, "txt", &text) else { return said };
+        let (text, id) = (text_of(&said), format!("prompt-{}", session.world().fresh_id()));
+        let Ok(path) = session.keep_result(&id, "txt", &text) else { return said };
         let kept = context::spill::long_prompt(&text, &path.display().to_string());
         let others = said.into_iter().filter(|block| *block.kind() != Kind::Text);
         std::iter::once(Block::text(kept)).chain(others).collect()
+    }
+
+    /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
+    fn touched(&mut self, calls: &[Asked]) -> Result<(), Error> {
+        for call in calls {
+            self.doing.tools.push(call.tool.clone());
+            let known = self.driver.parts.tools.iter().find(|known| known.name() == call.tool).cloned();
+            let (subject, changes) = match &known {
+                Some(tool) => (
+                    tool.subject(&call.input, &self.driver.scope),
+                    tool.changes(&call.input, &self.driver.scope).is_some(),
+                ),
+                None => continue,
+            };
+            let tools::Subject::Path { real, .. } = subject else { continue };
+            self.doing.files.push(real.display().to_string());
+            let Some(knowledge) = &mut self.knowledge else { continue };
+            if knowledge.is_memory(&real) && changes {
+                self.driver.tell(Event::MemorySaved { path: real.clone() });
+            }
+            let touched = knowledge.touched(&real);
+            for note in knowledge.left_out() {
+                self.driver.tell(Event::Warning(note));
+            }
+            if let Some((files, attached)) = touched {
+                self.driver.tell(Event::InstructionsLoaded { files });
+                self.attach(vec![attached])?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts context beside what was said.
@@ -359,20 +351,10 @@ impl Agent {
         };
         let memories: Vec<Recalled> = attached.iter().filter_map(recalled).collect();
         for one in attached {
-            self.session.append_with(Body::Attachment { blocks: vec![one.block] }, &one.beside)?;
+            self.driver.attach(vec![one.block], &one.beside)?;
         }
         if !memories.is_empty() {
-            (self.listener)(Event::Recalled { memories });
-        }
-        Ok(())
-    }
-
-    fn answer_open_calls(&mut self, text: &str) -> Result<(), Error> {
-        for call in self.session.log().view().open_calls() {
-            if let Kind::ToolUse { id, .. } = call.kind() {
-                let result = Block::tool_result(id, &[Block::text(text)], Outcome::Failed);
-                self.session.append(Body::User { blocks: vec![result], source: Source::Said })?;
-            }
+            self.driver.tell(Event::Recalled { memories });
         }
         Ok(())
     }
@@ -380,21 +362,11 @@ impl Agent {
     /// Ends what the session started: commands that run in the background, and notes that are being written. What is
     /// written by now is taken in.
     pub async fn close(mut self) {
-        let _ = self.take_in_notes().await; // there is nobody left to tell
-        self.scope.jobs().stop_all().await;
+        self.driver.close().await;
     }
 }
 
 fn text_of(blocks: &[Block]) -> String {
     let texts: Vec<String> = blocks.iter().filter_map(Block::as_text).collect();
     texts.join("\n")
-}
-
-pub(crate) fn add(sum: &mut Usage, usage: &Usage) {
-    sum.input_tokens += usage.input_tokens;
-    sum.output_tokens += usage.output_tokens;
-    sum.cache_read_input_tokens += usage.cache_read_input_tokens;
-    sum.cache_creation_input_tokens += usage.cache_creation_input_tokens;
-    sum.cache_creation.ephemeral_5m_input_tokens += usage.cache_creation.ephemeral_5m_input_tokens;
-    sum.cache_creation.ephemeral_1h_input_tokens += usage.cache_creation.ephemeral_1h_input_tokens;
 }

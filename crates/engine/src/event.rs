@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use context::breaks::Break;
-use context::compact::Made;
+use context::framing::Made;
 use memory::instructions::Loaded;
 use serde_json::Value;
 use tools::Output;

@@ -4,18 +4,26 @@
 //! more than its answer. Nothing that the cache looks at may differ: not the tools, the limits, the thinking, the
 //! breakpoints. What a fork may not do is refused when it tries, never left out of what it is offered. That it keeps to
 //! this is checked before every request.
+//!
+//! A fork that asks once adds no breakpoint, since nobody will read from there. One that works with tools for several
+//! rounds marks its own tail, behind the parent's breakpoints, so that each of its rounds reads the one before.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use provider::Model;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tools::{Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
+use transcript::mark::{MOST_MARKS, Place};
 use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopReason, Usage};
 
 /// About so many bytes are a token of output; where a stream is stopped, that is near enough.
 const BYTES_PER_TOKEN: u64 = 4;
+/// What a call is answered where no result will ever come of it.
+const STARTED: &str = "[This call is being answered beside this conversation.]";
 
 /// A question to a conversation.
 pub struct Fork {
@@ -27,14 +35,16 @@ pub struct Fork {
     pub parent: Request,
     /// The fork's own words.
     pub directive: Block,
-    /// What happens when it calls a tool. When all its calls of a round were run, it is done.
+    /// What happens when it calls a tool.
     pub tools: ToolPolicy,
     /// The most requests.
     pub rounds: u32,
     /// The most time for all of them.
     pub patience: Duration,
-    /// Where the output is cut off, in tokens.
+    /// Where the output of one is cut off, in tokens.
     pub most_output: Option<u64>,
+    /// What all of them may read and write together, in tokens; past it no further one is made.
+    pub budget: Option<u64>,
     /// Stops it; a child of the parent's.
     pub cancel: CancellationToken,
 }
@@ -43,12 +53,33 @@ pub struct Fork {
 pub enum ToolPolicy {
     /// It is told that tools do not run here.
     Deny,
-    /// This runs it, or says why not.
+    /// This runs it, or says why not. When all calls of a round were run, the fork is done.
     Run(Box<Running>),
+    /// Real tools, as far as the judge lets them run; it goes on until it calls none.
+    Tools {
+        /// The parent's tools.
+        tools: Vec<Arc<dyn Tool>>,
+        /// Where they run; the fork's own, so that what it reads is not what the parent has read.
+        scope: Scope,
+        /// What may run.
+        judge: Arc<dyn Judge>,
+    },
 }
 
 /// Runs a call, by the tool's name and its input.
-type Running = dyn FnMut(&str, &serde_json::Value) -> Result<String, String> + Send;
+type Running = dyn FnMut(&str, &Value) -> Result<String, String> + Send;
+
+/// Says which calls of a fork may run. Nobody is asked.
+pub trait Judge: Send + Sync {
+    /// Whether a call may run, or why not.
+    fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String>;
+}
+
+impl<F: Fn(&dyn Tool, &Value, &Scope) -> Result<(), String> + Send + Sync> Judge for F {
+    fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String> {
+        self(tool, input, scope)
+    }
+}
 
 /// What came of a fork.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +88,8 @@ pub struct Forked {
     pub text: String,
     /// What it used.
     pub usage: Usage,
+    /// What its first request used: it should have read the parent's cache.
+    pub first: Usage,
     /// How many requests it made.
     pub rounds: u32,
 }
@@ -70,9 +103,6 @@ pub enum ForkError {
     /// The provider refused or failed.
     #[error(transparent)]
     Provider(provider::Error),
-    /// It answered, and there is nothing in it.
-    #[error("{0}")]
-    Nothing(&'static str),
     /// It took too long.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
@@ -98,18 +128,29 @@ impl Fork {
     async fn ask(&mut self, used: &mut Usage) -> Result<Forked, ForkError> {
         let mut request = self.parent.clone();
         append(&mut request.messages, vec![self.directive.clone()]);
-        let mut rounds = 0;
+        let (mut rounds, mut first) = (0, Usage::default());
         loop {
+            if matches!(self.tools, ToolPolicy::Tools { .. }) {
+                mark_tail(&self.parent, &mut request);
+            }
             extends(&self.parent, &request)?;
             rounds += 1;
             let reply = reply(&*self.model, request.clone(), self.most_output).await?;
-            super::agent::add(used, &reply.usage);
+            *used += reply.usage;
+            if rounds == 1 {
+                first = reply.usage;
+            }
             let calls: Vec<Block> =
                 reply.blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { .. })).cloned().collect();
-            let (results, all_ran) = self.answer(&calls);
-            if all_ran || rounds >= self.rounds || reply.stop == StopReason::MaxTokens {
+            let (results, all_ran) = self.answer(&calls).await;
+            let done = match self.tools {
+                ToolPolicy::Tools { .. } => calls.is_empty(),
+                _ => all_ran,
+            };
+            let spent = self.budget.is_some_and(|budget| used.total() >= budget);
+            if done || spent || rounds >= self.rounds || reply.stop == StopReason::MaxTokens {
                 let texts: Vec<String> = reply.blocks.iter().filter_map(Block::as_text).collect();
-                return Ok(Forked { text: texts.join("\n"), usage: *used, rounds });
+                return Ok(Forked { text: texts.join("\n"), usage: *used, first, rounds });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });
@@ -117,23 +158,56 @@ impl Fork {
     }
 
     /// Answers calls as the policy says, and says whether all were run.
-    fn answer(&mut self, calls: &[Block]) -> (Vec<Block>, bool) {
+    async fn answer(&mut self, calls: &[Block]) -> (Vec<Block>, bool) {
         let (mut results, mut all_ran) = (Vec::new(), true);
         for call in calls {
             let Kind::ToolUse { id, name } = call.kind() else { continue };
-            let answer = match &mut self.tools {
-                ToolPolicy::Deny => Err("Tools do not run here. Answer with text.".to_owned()),
-                ToolPolicy::Run(run) => run(name, &call.input().unwrap_or_default()),
+            let input = call.input().unwrap_or_default();
+            let said = |text: Result<String, String>| match text {
+                Ok(text) => Output::done(text, ""),
+                Err(why) => Output::failed(why),
             };
-            let (text, outcome) = match answer {
-                Ok(text) => (text, Outcome::Done),
-                Err(why) => (why, Outcome::Failed),
+            let output = match &mut self.tools {
+                ToolPolicy::Deny => Output::failed("Tools do not run here. Answer with text."),
+                ToolPolicy::Run(run) => said(run(name, &input)),
+                ToolPolicy::Tools { tools, scope, judge } => {
+                    let known = tools.iter().find(|tool| tool.name() == &**name);
+                    match known.map(|tool| judge.judge(&**tool, &input, scope)) {
+                        Some(Err(why)) => Output::failed(why),
+                        _ => {
+                            let scope = scope.clone().with_cancel(self.cancel.clone());
+                            let call = Call::new(name.to_string(), input);
+                            let ran = run_all(vec![call], tools, &scope, |_, _| {}).await.pop();
+                            ran.unwrap_or_else(|| Output::failed("It did not run."))
+                        }
+                    }
+                }
             };
-            all_ran &= outcome == Outcome::Done;
-            results.push(Block::tool_result(id, &[Block::text(text)], outcome));
+            all_ran &= output.outcome == Outcome::Done;
+            results.push(Block::tool_result(id, &output.content, output.outcome));
         }
         (results, all_ran)
     }
+}
+
+/// What forks of one reply send before their own words: all it called is answered the same for each of them, so that they
+/// begin with the same bytes.
+pub fn branched(mut parent: Request) -> Request {
+    let called = |message: &Message| -> Vec<Block> {
+        let calls = message.blocks.iter().filter_map(|block| match block.kind() {
+            Kind::ToolUse { id, .. } => Some(Block::tool_result(id, &[Block::text(STARTED)], Outcome::Done)),
+            _ => None,
+        });
+        calls.collect()
+    };
+    let newest = parent.messages.iter().rposition(|message| message.role == Role::Assistant);
+    let Some(newest) = newest.filter(|newest| !called(&parent.messages[*newest]).is_empty()) else { return parent };
+    let results = called(&parent.messages[newest]);
+    parent.messages.truncate(newest + 1);
+    parent.messages.push(Message { role: Role::User, blocks: results });
+    let ends = newest + 1;
+    parent.marks.messages.retain(|place| place.message < ends);
+    parent
 }
 
 /// One request. Where the output passes its limit the stream is dropped, and what came so far is the reply.
@@ -183,12 +257,24 @@ pub(crate) fn append(messages: &mut Vec<Message>, blocks: Vec<Block>) {
     }
 }
 
+/// A breakpoint at the end of a request, behind those of its parent, where there is one left.
+fn mark_tail(parent: &Request, request: &mut Request) {
+    request.marks = parent.marks.clone();
+    let tail = request.messages.last().map(|last| (request.messages.len() - 1, last.blocks.len()));
+    if let Some((message, blocks @ 1..)) = tail
+        && request.marks.system.len() + request.marks.messages.len() < MOST_MARKS
+    {
+        request.marks.messages.push(Place { message, block: blocks - 1 });
+    }
+}
+
 /// Whether a request begins with all that its parent would send, breakpoints included.
 fn extends(parent: &Request, child: &Request) -> Result<(), ForkError> {
     if !Arc::ptr_eq(&parent.prologue, &child.prologue) && parent.prologue != child.prologue {
         return Err(ForkError::Differs("what stands before the messages"));
     }
-    if parent.marks != child.marks {
+    let (was, is) = (&parent.marks, &child.marks);
+    if was.system != is.system || was.ttl != is.ttl || !is.messages.starts_with(&was.messages) {
         return Err(ForkError::Differs("its breakpoints"));
     }
     let blocks = |request: &Request| -> Vec<(Role, Block)> {

@@ -33,6 +33,8 @@
 //! The engine never touches a terminal, reads no environment and listens on no port: the binary does.
 
 pub mod agent;
+pub mod background;
+pub mod driver;
 mod error;
 pub mod event;
 pub mod filling;
@@ -41,7 +43,7 @@ pub mod history;
 pub mod home;
 mod inbox;
 pub mod knowledge;
-pub mod layers;
+
 pub mod permission;
 pub mod prompt;
 pub mod record;

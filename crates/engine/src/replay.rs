@@ -1,28 +1,35 @@
 //! Replay: a recorded session, played through the layers without a model.
 //!
-//! What was said is said again, in its order and at its times; what the layers would do to it is done; what the model
-//! would have seen is checked at every round. Summaries are the record's own where it has them, else filler of a stated
-//! size. Usage figures of the record are left out: they count what was sent then, not what would be sent here.
+//! What was said is said again, in its order and at its times; the same layers decide as in a live session; what the
+//! model would have seen is checked at every round. What a layer needs is taken from the record: summaries, notes, what
+//! was written down, where results went. Where the record has none, filler of a stated size stands for it.
+//!
+//! As long as the layers decide what the record says they decided, its usage figures and facts count, so that a session
+//! played with the settings it had gives the commits it has. From the first difference on they tell of another session,
+//! and are left out.
 
-use std::collections::HashSet;
+mod check;
+mod recorded;
 
-use context::compact::{self, Made};
-use context::micro;
-use context::spill::{self, Fresh};
-use context::worth::Pace;
+use context::layer::{Answer, Change, Decision, LIST, Need};
+use context::{Fact, Layers, Occasion, Situation, State, digest, framing};
 use jiff::Timestamp;
 use serde::Serialize;
-use transcript::block::Kind;
-use transcript::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
+use transcript::commit::Act;
 use transcript::line::{Body, Line, Source};
 use transcript::mark::Ttl;
-use transcript::view::{Change, View};
-use transcript::{Block, Id, Log, Message, Role};
+use transcript::view::Change as ViewChange;
+use transcript::window::{AutoCompact, Window};
+use transcript::{Block, Id, Log};
 
-use crate::layers::{Layers, limit};
+use crate::driver::limit_of;
+use check::Checked;
+use recorded::Round as RecordedRound;
 
 /// A summary that is made up has so many tokens, unless told otherwise.
 pub const SUMMARY_TOKENS: u64 = 1_500;
+/// What is made up of a result that is cleared, in words.
+const WRITTEN_DOWN: &str = "something was found in it, and is told here in a line of some length\n";
 
 /// One request that would have been sent.
 #[derive(Debug, Clone, Serialize)]
@@ -44,226 +51,286 @@ pub struct Done {
     pub freed: u64,
     /// Why.
     pub why: String,
+    /// The calls whose results it took, where it took results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<String>,
 }
 
 /// A session, played again.
 #[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Replayed {
     /// Every request.
     pub rounds: Vec<Round>,
     /// What should never happen, and did.
     pub broken: Vec<String>,
+    /// The first round in which the layers did something else than the record says; none if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differs_from: Option<usize>,
 }
 
 /// Plays lines through the layers.
 pub fn replay(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> Replayed {
-    let mut player = Player::new(layers, summary_tokens);
     let mut live: Vec<Line> = Vec::new();
     Log::load_watching(lines, |_, line| live.push(line.clone()));
-    let mut replies: HashSet<Id> = HashSet::new();
-    for line in live {
-        let body = match line.body {
-            Body::User { blocks, source: Source::Summary } => {
-                player.recorded_summary = blocks.iter().find_map(Block::as_text);
-                continue;
-            }
-            Body::Assistant { id, model, blocks, stop, .. } => {
-                if replies.insert(id.clone()) {
-                    player.round(line.time);
-                }
-                Body::Assistant { id, model, blocks, usage: None, stop }
-            }
-            body @ (Body::User { .. } | Body::Attachment { .. } | Body::Prologue(_)) => body,
-            Body::Commit(_) | Body::Meta(_) | Body::Other => continue,
-        };
-        if matches!(body, Body::User { source: Source::Said, .. }) && !is_results(&body) {
-            player.pace.turn();
-        }
-        player.append(line.id, line.time, body);
+    let mut player = Player::new(layers, summary_tokens);
+    for at in 0..live.len() {
+        player.play(&live[at], &live[at..]);
     }
-    Replayed { rounds: player.rounds, broken: player.broken }
+    Replayed { rounds: player.rounds, broken: player.checked.broken, differs_from: player.differs_from }
 }
 
-fn is_results(body: &Body) -> bool {
-    let Body::User { blocks, .. } = body else { return false };
-    blocks.iter().any(|block| matches!(block.kind(), Kind::ToolResult { .. }))
+/// What the record says to a need.
+enum Said {
+    Answer(Answer),
+    /// What came of it, whole.
+    Change(Box<Change>),
+    Nothing,
 }
 
-struct Player<'a> {
-    layers: &'a Layers,
+struct Player {
+    layers: Layers,
     summary_tokens: u64,
-    recorded_summary: Option<String>,
     log: Log,
-    pace: Pace,
-    replied_at: Option<Timestamp>,
-    /// What the request before this one had, and from which item on it may differ by now.
-    sent: Vec<Block>,
-    changed: Option<usize>,
+    state: State,
+    /// When the newest line was written.
+    time: Timestamp,
+    /// What the layers did since the newest request; none if they were not asked yet.
+    walked: Option<Vec<Done>>,
+    occasion: Occasion,
+    /// Whether the compaction that was last written was the user's: what it brought back is, too.
+    is_by_hand: bool,
+    newest_reply: Option<Id>,
+    checked: Checked,
     rounds: Vec<Round>,
-    broken: Vec<String>,
+    differs_from: Option<usize>,
     names: u64,
 }
 
-impl<'a> Player<'a> {
-    fn new(layers: &'a Layers, summary_tokens: u64) -> Self {
+impl Player {
+    fn new(layers: &Layers, summary_tokens: u64) -> Self {
+        let mut log = Log::default();
+        log.use_estimator(layers.estimator);
         Self {
-            layers,
+            layers: layers.clone(),
             summary_tokens,
-            recorded_summary: None,
-            log: Log::default(),
-            pace: Pace::default(),
-            replied_at: None,
-            sent: Vec::new(),
-            changed: None,
+            log,
+            state: State::default(),
+            time: Timestamp::UNIX_EPOCH,
+            walked: None,
+            occasion: Occasion::Request,
+            is_by_hand: false,
+            newest_reply: None,
+            checked: Checked::default(),
             rounds: Vec::new(),
-            broken: Vec::new(),
+            differs_from: None,
             names: 0,
         }
     }
 
-    fn append(&mut self, id: Option<Id>, time: Option<Timestamp>, body: Body) {
-        let id = id.unwrap_or_else(|| {
-            self.names += 1;
-            Id::from(format!("replayed-{}", self.names))
-        });
-        let line = Line::new(id, self.log.tip().cloned(), time.unwrap_or(Timestamp::UNIX_EPOCH), body);
-        let change = match self.log.append(line) {
-            Change::Grew => return,
-            Change::Prologue => 0,
-            Change::From(item) => item,
-        };
-        self.changed = Some(self.changed.map_or(change, |changed| changed.min(change)));
+    fn is_in_step(&self) -> bool {
+        self.differs_from.is_none()
     }
 
-    fn commit(&mut self, act: Act, reason: Reason) {
-        self.append(None, None, Body::Commit(Commit { act, reason }));
+    /// Takes the next line; `rest` begins with it.
+    fn play(&mut self, line: &Line, rest: &[Line]) {
+        match &line.body {
+            Body::Commit(commit) if recorded::is_by_layers(commit, self.is_by_hand) => {
+                self.is_by_hand = false;
+                if self.walked.is_none() {
+                    self.time = line.time.unwrap_or(self.time);
+                    self.walk(rest);
+                }
+                return;
+            }
+            Body::Commit(commit) if matches!(commit.act, Act::Compact { .. }) => self.is_by_hand = true,
+            Body::User { source: Source::Summary, .. } if !self.is_by_hand => return,
+            Body::Meta(_) => return self.learn(line),
+            Body::Assistant { id, .. } if self.newest_reply.as_ref() != Some(id) => {
+                self.newest_reply = Some(id.clone());
+                self.request(rest);
+            }
+            Body::Other => return,
+            _ => {}
+        }
+        let mut body = line.body.clone();
+        if let Body::Assistant { usage, .. } = &mut body
+            && !self.is_in_step()
+        {
+            *usage = None; // it counts what was sent then, not what would be sent here
+        }
+        let is_result_or_said = matches!(body, Body::User { source: Source::Said, .. });
+        self.append(line.id.clone(), line.time, body, line);
+        if is_result_or_said {
+            self.walked = None;
+        }
+    }
+
+    fn learn(&mut self, line: &Line) {
+        let Some(fact) = Fact::of(line) else { return };
+        let is_of_compaction =
+            matches!(fact, Fact::CompactionMade { .. } | Fact::CompactionFailed { .. } | Fact::CompactionStopped);
+        match fact {
+            Fact::Refused { over, window } if self.is_in_step() => {
+                self.layers.window = Window { size: window.0, effective: window.1 };
+                (self.occasion, self.walked) = (Occasion::Refused { over }, None);
+            }
+            Fact::Refused { .. } => return,
+            _ if is_of_compaction && !self.is_in_step() => return,
+            _ => {}
+        }
+        self.append(line.id.clone(), line.time, line.body.clone(), line);
+    }
+
+    /// A request is sent.
+    fn request(&mut self, rest: &[Line]) {
+        if self.walked.is_none() {
+            self.walk(rest);
+        }
+        let (round, tokens, limit) = (self.rounds.len() + 1, self.count(), self.layers.window.effective);
+        if tokens > limit && self.layers.auto_compact == AutoCompact::On && !self.layers.reactive_only {
+            self.checked.broken.push(format!("round {round}: {tokens} tokens are more than the window's {limit}"));
+        }
+        self.checked.request(round, self.log.view());
+        self.rounds.push(Round { round, tokens, commits: self.walked.take().unwrap_or_default() });
+        self.occasion = Occasion::Request;
+    }
+
+    /// Asks each layer in turn.
+    fn walk(&mut self, rest: &[Line]) {
+        let recorded = RecordedRound::of(rest);
+        let before = self.is_in_step();
+        let (mut done, mut acted, mut acts) = (self.walked.take().unwrap_or_default(), Vec::new(), Vec::new());
+        let occasion = self.occasion.clone();
+        for layer in LIST {
+            let decision = self.look(&occasion, &acted, |view, now| layer.decide(view, now));
+            let change = match decision {
+                Decision::Nothing => continue,
+                Decision::Commit(change) => Some(change),
+                Decision::Need(need) => match self.answer(&need, &recorded) {
+                    Said::Answer(answer) => {
+                        self.look(&occasion, &acted, |view, now| layer.answered(view, now, &answer)).ok()
+                    }
+                    Said::Change(change) => Some(*change),
+                    Said::Nothing => None,
+                },
+            };
+            let Some(change) = change else { continue };
+            acts.push((change.commit.act.clone(), change.summary.clone()));
+            acted.push(layer.name());
+            done.push(self.put(layer.name(), change, &recorded));
+        }
+        if before && acts != recorded.acts {
+            self.differs_from = Some(self.rounds.len() + 1);
+        }
+        if !self.is_in_step() && acted.contains(&"compact") {
+            self.judge_compaction();
+        }
+        self.walked = Some(done);
+    }
+
+    fn look<T>(
+        &self,
+        occasion: &Occasion,
+        done: &[&'static str],
+        look: impl FnOnce(&transcript::view::View, &Situation<'_>) -> T,
+    ) -> T {
+        let tools = tools::standard();
+        let situation = Situation {
+            occasion,
+            now: self.time,
+            layers: &self.layers,
+            ttl: Ttl::default(),
+            state: &self.state,
+            notes: "session-memory/summary.md",
+            limit: &|name| limit_of(&tools, name),
+            done,
+        };
+        look(self.log.view(), &situation)
+    }
+
+    /// What the record says to a need, or else filler. A file is as it was then: what came back is taken whole.
+    fn answer(&self, need: &Need, recorded: &RecordedRound) -> Said {
+        Said::Answer(match need {
+            Need::Keep(spilled) => {
+                let usual = |id: &str| Ok(format!("tool-results/{id}.txt"));
+                let place = |id: &str| recorded.place_of(id).unwrap_or_else(|| usual(id));
+                Answer::Kept(spilled.iter().map(|one| place(&one.id)).collect())
+            }
+            Need::Write(write) if write.kind == "clear" => match &recorded.digest {
+                Some(Some(text)) => Answer::Text(digest::written(text).unwrap_or(text).to_owned()),
+                Some(None) => Answer::Failed("nothing was written down".to_owned()),
+                None => Answer::Text(WRITTEN_DOWN.repeat(write.directive.lines().count().saturating_sub(2).max(1))),
+            },
+            Need::Write(_) => match recorded.summary() {
+                Some(text) => Answer::Text(format!("<summary>{}</summary>", framing::summary_of(text))),
+                None => {
+                    Answer::Text("something was done, and is told here. ".repeat(self.summary_tokens as usize / 12 + 1))
+                }
+            },
+            Need::Notes => match recorded.notes() {
+                Some(text) if self.is_in_step() => Answer::Text(framing::summary_of(text).to_owned()),
+                _ => Answer::Failed("the record has no notes".to_owned()),
+            },
+            Need::Read { .. } => match recorded.restore.clone().filter(|_| self.is_in_step()) {
+                Some(change) => return Said::Change(Box::new(change)),
+                None => return Said::Nothing,
+            },
+            Need::Update(_) => return Said::Nothing,
+        })
+    }
+
+    /// Writes what a layer decided, under the name it has in the record.
+    fn put(&mut self, layer: &'static str, change: Change, recorded: &RecordedRound) -> Done {
+        let before = self.count();
+        let why = change.commit.reason.why.clone().unwrap_or_default();
+        let results = match &change.commit.act {
+            Act::Clear { results, .. } => results.iter().map(|call| call.id.clone()).collect(),
+            Act::Spill { replacements } => replacements.iter().map(|one| one.call.id.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let id = recorded.name_of(&change.commit.act).filter(|_| self.is_in_step());
+        self.write(id, Body::Commit(change.commit));
+        if let Some(text) = change.summary {
+            self.write(None, Body::User { blocks: vec![Block::text(text)], source: Source::Summary });
+        }
+        Done { layer, freed: before.saturating_sub(self.count()), why, results }
+    }
+
+    /// Whether a compaction did enough, where the record does not say.
+    fn judge_compaction(&mut self) {
+        let (tokens, threshold) = (self.count(), self.layers.threshold());
+        let fact = match tokens > threshold {
+            true => Fact::CompactionFailed { why: "it did not do enough".to_owned() },
+            false => Fact::CompactionMade { tokens },
+        };
+        if let Ok(raw) = serde_json::value::to_raw_value(&fact) {
+            self.write(None, Body::Meta(raw));
+        }
     }
 
     fn count(&self) -> u64 {
         self.log.view().tally().count()
     }
 
-    /// A request is about to be sent.
-    fn round(&mut self, now: Option<Timestamp>) {
-        let mut commits = Vec::new();
-        self.spill(&mut commits);
-        self.clear(now, &mut commits);
-        if compact::is_due(self.count(), &self.layers.window, self.layers.auto_compact) {
-            self.compact(&mut commits);
-        }
-        let round = self.rounds.len() + 1;
-        let limit = self.layers.window.effective;
-        let tokens = self.count();
-        if tokens > limit && self.layers.auto_compact == transcript::window::AutoCompact::On {
-            self.broken.push(format!("round {round}: {tokens} tokens are more than the window's {limit}"));
-        }
-        self.check(round);
-        self.rounds.push(Round { round, tokens, commits });
-        self.pace.round();
-        self.replied_at = now;
+    fn write(&mut self, id: Option<Id>, body: Body) {
+        let line = Line::new(Id::from(""), None, self.time, Body::Other);
+        self.append(id, Some(self.time), body, &line);
     }
 
-    fn spill(&mut self, commits: &mut Vec<Done>) {
-        if !self.layers.spill {
-            return;
-        }
-        let view = self.log.view();
-        let fresh = view.fresh_results();
-        let tools = tools::standard();
-        let fresh: Vec<Fresh<'_>> =
-            fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(&tools, tool) }).collect();
-        let replacements: Vec<Replacement> = spill::decide(&fresh)
-            .iter()
-            .map(|spill| Replacement {
-                call: spill.id.as_str().into(),
-                replacement: spill.replacement(&format!("tool-results/{}.txt", spill.id)),
-            })
-            .collect();
-        if !replacements.is_empty() {
-            let before = self.count();
-            self.commit(Act::Spill { replacements }, Reason::default());
-            self.done("spill", before, "over the limit of a result", commits);
+    fn append(&mut self, id: Option<Id>, time: Option<Timestamp>, body: Body, like: &Line) {
+        let id = id.unwrap_or_else(|| {
+            self.names += 1;
+            Id::from(format!("replayed-{}", self.names))
+        });
+        self.time = time.unwrap_or(self.time);
+        let mut line = Line::new(id, self.log.tip().cloned(), self.time, body);
+        (line.extra, line.writer) = (like.extra.clone(), like.writer);
+        self.state.fold(&line);
+        match self.log.append(line) {
+            ViewChange::Grew => {}
+            ViewChange::Prologue => self.checked.changed(0),
+            ViewChange::From(item) => self.checked.changed(item),
         }
     }
-
-    fn clear(&mut self, now: Option<Timestamp>, commits: &mut Vec<Done>) {
-        let idle = now.zip(self.replied_at).map(|(now, then)| now.duration_since(then));
-        let situation = self.layers.situation(idle, &self.pace, Ttl::default());
-        if let Some(clear) = micro::decide(self.log.view(), &situation) {
-            let (before, why) = (self.count(), clear.why.clone());
-            let reason = Reason { freed: Some(clear.freed), changes_from: Some(clear.changes_from), why: None };
-            self.commit(Act::Clear { results: clear.results, trigger: Trigger::Auto, digest: None }, reason);
-            self.done("clear", before, &why, commits);
-        }
-    }
-
-    fn compact(&mut self, commits: &mut Vec<Done>) {
-        let (view, window) = (self.log.view(), &self.layers.window);
-        let kept = compact::unanswered_from(view, window).unwrap_or(view.len());
-        if kept == 0 {
-            return;
-        }
-        let extent = view.line_of(kept).map_or(Extent::Everything, |line| Extent::Before(line.clone()));
-        let filler = || "something was done, and is told here. ".repeat(self.summary_tokens as usize / 12 + 1);
-        let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
-        let summary = self.recorded_summary.take().unwrap_or_else(filler);
-        let summary = compact::summary_in(&summary, window, tokens).unwrap_or_else(filler);
-        let text = compact::framed(Made::Summary, &summary, view, 0..kept, window);
-        let (before, changes_from) = (self.count(), view.line_of(0).cloned());
-        let reason = Reason { changes_from, ..Reason::default() };
-        self.commit(Act::Compact { extent, trigger: Trigger::Auto, pre_tokens: before }, reason);
-        self.append(None, None, Body::User { blocks: vec![Block::text(text)], source: Source::Summary });
-        self.done("compact", before, "the window was full", commits);
-    }
-
-    fn done(&self, layer: &'static str, before: u64, why: &str, commits: &mut Vec<Done>) {
-        commits.push(Done { layer, freed: before.saturating_sub(self.count()), why: why.to_owned() });
-    }
-
-    /// What must hold of every request: calls are answered, roles take turns, and nothing that was sent changed without a
-    /// commit that says so.
-    fn check(&mut self, round: usize) {
-        let view = self.log.view();
-        if let Some(wrong) = unpaired(&view.messages()) {
-            self.broken.push(format!("round {round}: {wrong}"));
-        }
-        let stable = self.changed.take().map_or(self.sent.len(), |item| blocks_before(view, item));
-        let blocks: Vec<Block> = view.blocks().map(|(_, _, block)| block.clone()).collect();
-        let same = self.sent.iter().zip(&blocks).take(stable).all(|(was, is)| was.is_same(is));
-        if !same || blocks.len() < stable.min(self.sent.len()) {
-            self.broken.push(format!("round {round}: what was sent changed, and no commit says so"));
-        }
-        self.sent = blocks;
-    }
-}
-
-fn blocks_before(view: &View, item: usize) -> usize {
-    view.blocks().take_while(|(at, _, _)| *at < item).count()
-}
-
-/// What the API would refuse in these messages.
-fn unpaired(messages: &[Message]) -> Option<String> {
-    if messages.first().is_some_and(|first| first.role != Role::User) {
-        return Some("the first message is not the user's".to_owned());
-    }
-    for (at, message) in messages.iter().enumerate() {
-        if messages.get(at + 1).is_some_and(|next| next.role == message.role) {
-            return Some(format!("messages {at} and {} are of one role", at + 1));
-        }
-        let next = messages.get(at + 1).map(|next| next.blocks.as_slice()).unwrap_or_default();
-        for block in &message.blocks {
-            if let Kind::ToolUse { id, .. } = block.kind()
-                && !next.iter().any(|one| matches!(one.kind(), Kind::ToolResult { id: of, .. } if of == id))
-            {
-                return Some(format!("call {id} has no result"));
-            }
-            if let Kind::ToolResult { id, .. } = block.kind() {
-                let before = at.checked_sub(1).map(|at| messages[at].blocks.as_slice()).unwrap_or_default();
-                if !before.iter().any(|one| matches!(one.kind(), Kind::ToolUse { id: of, .. } if of == id)) {
-                    return Some(format!("result {id} has no call"));
-                }
-            }
-        }
-    }
-    None
 }

@@ -12,12 +12,7 @@ use transcript::message::MOST_TOKENS;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
-use crate::layers::Fact;
-
-/// The layers, in their order.
-const LAYERS: [&str; 5] = ["spill", "clear", "notes", "compact", "snip"];
-/// Where compaction stands among them.
-const COMPACT: usize = 3;
+use context::{Fact, layer};
 
 /// What a layer did for a session, or for many.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -37,14 +32,22 @@ pub struct Saving {
     pub cost_usd: f64,
 }
 
+/// What the user does by hand is a row of its own.
+const BY_HAND: &str = "snip";
+
 /// Nothing yet, in the layers' order.
 fn none() -> Vec<Saving> {
-    LAYERS.iter().map(|layer| Saving { layer, ..Saving::default() }).collect()
+    let mut names = layer::names();
+    if !names.contains(&BY_HAND) {
+        names.push(BY_HAND);
+    }
+    names.into_iter().map(|layer| Saving { layer, ..Saving::default() }).collect()
 }
 
 /// A layer's part. A fork that is no layer's is compaction's.
 fn of_layer<'a>(savings: &'a mut [Saving], layer: &str) -> &'a mut Saving {
-    let at = LAYERS.iter().position(|known| *known == layer).unwrap_or(COMPACT);
+    let place = |name: &str| savings.iter().position(|known| known.layer == name);
+    let at = place(layer).or_else(|| place("compact")).unwrap_or_default();
     &mut savings[at]
 }
 
@@ -150,14 +153,12 @@ fn counts(log: &Log, line: &Line) -> bool {
 
 /// Which layer a commit is of, what it freed, and whether that had been sent.
 fn taken_by(commit: &Commit) -> Option<(&'static str, u64, bool)> {
-    let freed = commit.reason.freed.unwrap_or(0);
-    match &commit.act {
-        Act::Spill { .. } => Some(("spill", freed, false)),
-        Act::Clear { .. } => Some(("clear", freed, true)),
-        Act::Compact { pre_tokens, .. } => Some(("compact", commit.reason.freed.unwrap_or(*pre_tokens), true)),
-        Act::Snip { .. } => Some(("snip", freed, true)),
-        _ => None,
-    }
+    let freed = match &commit.act {
+        Act::Compact { pre_tokens, .. } => commit.reason.freed.unwrap_or(*pre_tokens),
+        Act::Restore { .. } | Act::Undo { .. } | Act::Rewind { .. } | Act::ServerEdit { .. } => return None,
+        _ => commit.reason.freed?,
+    };
+    Some((commit.act.name(), freed, layer::changes_sent(&commit.act)))
 }
 
 /// What a line says a layer cost.

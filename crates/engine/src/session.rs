@@ -12,9 +12,11 @@ mod copy;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use context::State;
 use serde::{Deserialize, Serialize};
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Context, Kept, Line, Source};
+use transcript::tokens::Estimator;
 use transcript::view::{Change, Entry, View};
 use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome, Prologue};
@@ -31,6 +33,8 @@ pub struct Session {
     directory: PathBuf,
     file: files::Log,
     log: Log,
+    /// What the layers remember of it.
+    state: State,
     context: Context,
     world: World,
     /// The name of the summary that has to come next.
@@ -177,11 +181,13 @@ impl Session {
         let file = files::Log::open(path, &holder)?;
         let cwd = directory.to_string_lossy().into_owned();
         let context = Context { session: id.clone(), cwd, branch: git_branch(directory) };
+        let state = State::of(log.lines());
         Ok(Self {
             id,
             directory: directory.to_owned(),
             file,
             log,
+            state,
             context,
             world,
             summary: None,
@@ -193,6 +199,7 @@ impl Session {
     /// Takes what was read from a file.
     fn take(&mut self, log: Log) {
         (self.elsewhere, self.loaded) = (elsewhere(&log), log.lines().len());
+        self.state = State::of(log.lines());
         self.log = log;
     }
 
@@ -206,6 +213,16 @@ impl Session {
         let own = self.log.lines().iter().skip(self.elsewhere);
         let any = own.into_iter().any(|line| matches!(line.body, Body::Prologue(_)));
         self.log.view().prologue().filter(|_| any).map(|known| &**known)
+    }
+
+    /// Chooses how tokens are estimated.
+    pub fn use_estimator(&mut self, estimator: Estimator) {
+        self.log.use_estimator(estimator);
+    }
+
+    /// What the layers remember of it.
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
     /// Appends what was said or decided. It is on the disk when this returns.
@@ -236,6 +253,7 @@ impl Session {
             line.extra = serde_json::value::to_raw_value(beside).ok();
         }
         self.file.append(line.render(&self.context).as_bytes())?;
+        self.state.fold(&line);
         Ok(self.log.append(line))
     }
 

@@ -20,7 +20,7 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use context::micro::When;
+use context::{Layers, When};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tools::permission::{BadRule, Mode, Places, Rule, Rules};
@@ -35,7 +35,6 @@ pub use sandbox::Sandbox;
 pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
 
-use crate::layers::Layers;
 use keys::{Key, Part};
 
 /// What the settings say.

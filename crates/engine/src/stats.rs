@@ -7,8 +7,8 @@ use transcript::line::Body;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
-use crate::layers::Fact;
 use crate::savings;
+use context::{Fact, layer};
 
 /// The figures.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -67,13 +67,16 @@ pub struct Break {
     /// The commit it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Id>,
+    /// Whose request it was, where it was a question beside the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 impl Break {
     fn of(fact: Fact) -> Option<Self> {
         match fact {
-            Fact::CacheBreak { expected, read, cause, declared, commit } => {
-                Some(Self { expected_tokens: expected, read_tokens: read, cause, declared, commit })
+            Fact::CacheBreak { expected, read, cause, declared, commit, agent } => {
+                Some(Self { expected_tokens: expected, read_tokens: read, cause, declared, commit, agent })
             }
             _ => None,
         }
@@ -132,7 +135,7 @@ impl Stats {
                 }
                 Body::Commit(commit) => {
                     stats.commits += 1;
-                    if matches!(commit.act, Act::Compact { .. } | Act::Clear { .. } | Act::Snip { .. }) {
+                    if layer::changes_sent(&commit.act) && !matches!(commit.act, Act::ServerEdit { .. }) {
                         windows.push(replies.len());
                     }
                 }

@@ -10,6 +10,8 @@ mod asking;
 mod compacting;
 #[path = "it/continuing.rs"]
 mod continuing;
+#[path = "it/cost.rs"]
+mod cost;
 #[path = "it/covering.rs"]
 mod covering;
 #[path = "it/crash.rs"]

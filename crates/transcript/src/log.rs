@@ -13,6 +13,7 @@ use crate::block::{Block, Kind};
 use crate::commit::{Act, Extent};
 use crate::id::Id;
 use crate::line::{Body, Line, Source, Writer};
+use crate::tokens::Estimator;
 use crate::view::{Change, View};
 
 /// A session's lines and the view they project to.
@@ -124,6 +125,11 @@ impl Log {
         };
         let lines = self.lines.iter().enumerate().filter(|(at, line)| !covered.contains(at) && !line.sidechain);
         lines.filter(|(_, line)| stands(line)).filter_map(|(_, line)| line.id.clone()).collect()
+    }
+
+    /// Chooses how tokens are estimated.
+    pub fn use_estimator(&mut self, estimator: Estimator) {
+        self.view.use_estimator(estimator);
     }
 
     /// All lines, live or not.

@@ -6,11 +6,15 @@
 
 use std::ops::Range;
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, Kind};
 use crate::id::Id;
 use crate::message::{Message, Prologue};
+
+/// A request has so many breakpoints at most.
+pub const MOST_MARKS: usize = 4;
 
 /// How long the provider keeps what it caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +26,16 @@ pub enum Ttl {
     /// An hour; writing costs more.
     #[serde(rename = "1h")]
     OneHour,
+}
+
+impl Ttl {
+    /// So long.
+    pub fn duration(self) -> SignedDuration {
+        match self {
+            Self::FiveMinutes => SignedDuration::from_mins(5),
+            Self::OneHour => SignedDuration::from_hours(1),
+        }
+    }
 }
 
 /// A block of a request's messages, by position.

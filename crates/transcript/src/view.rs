@@ -31,7 +31,7 @@ use crate::id::Id;
 use crate::line::{Body, Line, Source};
 use crate::message::{Prologue, Usage};
 use crate::size::Size;
-use crate::tokens::Tally;
+use crate::tokens::{Estimator, Tally};
 
 use cover::CommitState;
 pub use cover::Cover;
@@ -172,6 +172,10 @@ impl View {
     /// The token count of the conversation as it stands.
     pub fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    pub(crate) fn use_estimator(&mut self, estimator: Estimator) {
+        self.tally.use_estimator(estimator);
     }
 
     /// What stands before the messages, if the log says so.

@@ -7,10 +7,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::agent::compact::Part;
 use engine::agent::{End, Listener, Parts};
+use engine::context::{Layers, Reach};
 use engine::knowledge::Knowledge;
-use engine::layers::Layers;
 use engine::permission::Policy;
 use engine::run::Ending;
 use engine::session::Fork;
@@ -95,7 +94,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     chapter(&format!("A long piece of work, in a window of {SMALL_WINDOW} tokens."));
     let (mut agent, fourth) = stage.small_agent()?;
     let searched = fourth.play(&mut agent, "Something went wrong this month. Look through the logs.").await;
-    let compacted = agent.compaction(None, Part::Everything, &CancellationToken::new()).await;
+    let compacted = agent.compaction(None, Reach::Everything, &CancellationToken::new()).await;
     let found = fourth.play(&mut agent, "What exactly did the log of day 3 say about it?").await;
     let savings = engine::savings::of(agent.session().log(), &Prices::default());
     let largest =

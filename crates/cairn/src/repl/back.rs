@@ -1,6 +1,6 @@
 //! Other places in time: another session, an earlier message of this one, and forward again.
 
-use engine::agent::compact::Part as Covered;
+use engine::context::Reach as Covered;
 use engine::rewind::{Rewound, Scope};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};

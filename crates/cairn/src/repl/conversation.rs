@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::agent::compact::Part as Covered;
+use engine::context::Reach as Covered;
 use engine::permission::{Answer, Approver, Question};
 use engine::settings::Bypass;
 use engine::{Agent, Event, Inbox};

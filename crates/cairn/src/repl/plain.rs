@@ -4,8 +4,8 @@
 //! choice.
 
 use engine::Event;
-use engine::agent::compact::Part as Covered;
 use engine::agent::{End, Turn};
+use engine::context::Reach as Covered;
 use engine::permission::{Answer, Question};
 use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -1,6 +1,6 @@
 //! The window: what fills it, and making room in it by hand.
 
-use engine::agent::compact::Part as Covered;
+use engine::context::Reach as Covered;
 use engine::filling::Filling;
 use transcript::Id;
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use context::Layers;
 use provider::Model;
 use provider::anthropic::envelope;
 use tools::permission::{Rule, Rules, Verdict};
@@ -13,7 +14,6 @@ use transcript::{Prologue, Thinking};
 use super::Listener;
 use crate::error::Error;
 use crate::home::git_branch;
-use crate::layers::Layers;
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, prologue};
 use crate::run::Limits;
@@ -35,6 +35,8 @@ pub struct Parts {
     pub model: Arc<dyn Model>,
     /// That model's name, as the provider knows it.
     pub name: String,
+    /// A smaller one, for what it can do as well.
+    pub small: Option<Small>,
     /// The most a reply may be, in tokens.
     pub max_tokens: u64,
     /// The budget for thinking, in tokens; none or zero is no thinking.
@@ -69,12 +71,22 @@ pub struct Parts {
     pub listener: Listener,
 }
 
+/// A small model, for questions beside the conversation.
+#[derive(Clone)]
+pub struct Small {
+    /// The client.
+    pub model: Arc<dyn Model>,
+    /// Its name, as the provider knows it.
+    pub name: String,
+}
+
 impl Parts {
     /// The standard tools, nobody to ask, and nobody who listens.
     pub fn new(model: Arc<dyn Model>, name: impl Into<String>) -> Self {
         Self {
             model,
             name: name.into(),
+            small: None,
             max_tokens: MAX_OUTPUT_TOKENS,
             thinking: None,
             tools: tools::standard(),
@@ -120,12 +132,12 @@ impl Parts {
     }
 
     /// What stands before the messages; of a resumed session, as it was sent before.
-    pub(super) fn prologue(&self, session: &Session) -> Prologue {
+    pub(crate) fn prologue(&self, session: &Session) -> Prologue {
         self.prologue_like(session, session.known_prologue())
     }
 
     /// What stands before the messages, all of it computed anew.
-    pub(super) fn fresh_prologue(&self, session: &Session) -> Prologue {
+    pub(crate) fn fresh_prologue(&self, session: &Session) -> Prologue {
         self.prologue_like(session, None)
     }
 
@@ -154,17 +166,14 @@ impl Parts {
         edits.into_iter().chain(diagnosis).map(str::to_owned).collect()
     }
 
-    /// What the provider may leave out by itself: old thinking never, old results of the tools that may be cleared.
+    /// What the provider may leave out by itself.
     fn context_management(&self) -> serde_json::Value {
         let thinks = self.thinking.and_then(|budget| thinking(budget, self.max_tokens)).is_some();
-        let names = self.tools.iter().map(|tool| tool.name().to_owned());
-        let edits = context::micro::server_edits(&self.layers.window, self.layers.auto_compact, names);
-        let thinking = thinks.then(|| serde_json::json!({"type": "clear_thinking_20251015", "keep": "all"}));
-        serde_json::json!({"edits": thinking.into_iter().chain([edits]).collect::<Vec<_>>()})
+        context::server::edits(&self.layers, thinks, self.tools.iter().map(|tool| tool.name().to_owned()))
     }
 
     /// Where the tools run. What a rule keeps from being read, searches do not find.
-    pub(super) fn scope(&self, session: &Session) -> Scope {
+    pub(crate) fn scope(&self, session: &Session) -> Scope {
         let rules = self.policy.rules.clone();
         let mut scope = Scope::new(session.directory(), session.path().with_extension(""))
             .with_directories(self.directories.clone())

@@ -1,6 +1,6 @@
 //! What the user takes out of the window by hand: what stays, what it is called, and what it saved.
 
-use engine::agent::compact::Part;
+use context::Reach;
 use engine::rewind::Scope;
 use engine::stats::Stats;
 use engine::{Agent, savings};
@@ -82,7 +82,7 @@ async fn a_break_belongs_to_the_commit_the_user_made() {
 async fn a_compaction_saves_what_it_takes_out() {
     let (_stage, mut agent) = spoken().await;
     let before = agent.session().log().view().tally().count();
-    agent.compact(None, Part::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     let left = agent.session().log().view().tally().count();
     let freed = |agent: &Agent| {
         let savings = savings::of(agent.session().log(), &Prices::default());
@@ -100,7 +100,7 @@ async fn undoing_the_newest_decision_undoes_a_compaction_whole() {
     let (_stage, mut agent) = spoken().await;
     say(&mut agent, "read the stones").await;
     let before = agent.session().log().view().messages();
-    agent.compact(None, Part::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     let acts: Vec<&str> = agent
         .session()
         .log()

@@ -13,7 +13,7 @@ async fn a_session_killed_anywhere_goes_on() {
     let spilling = r#"
         [[rule]]
         name = "read"
-        when = { missing = "notes.txt" }
+        when = { missing = ["notes.txt", "about to leave"] }
         call = [{ tool = "Read", input = { file_path = "{{ project }}/notes.txt" } }, { tool = "Bash", input = { command = "seq 1 20000" } }]
     "#;
     let script = format!("[model]\nwindow = 32000\n{spilling}\n{}", worker::script(16));
@@ -51,7 +51,7 @@ async fn a_session_killed_anywhere_goes_on() {
         assert!(matches!(turn.end, engine::agent::End::Ended(_)), "after line {number}: {:?}", turn.end);
         agent.settled().await.unwrap();
         let report = stage.simulator.report();
-        let last = report.requests.last().and_then(|line| line.error.clone());
-        assert_eq!(report.totals.refused, refused, "after line {number}: {last:?}");
+        let errors: Vec<&String> = report.requests.iter().filter_map(|line| line.error.as_ref()).collect();
+        assert_eq!(report.totals.refused, refused, "after line {number}: {errors:?}");
     }
 }

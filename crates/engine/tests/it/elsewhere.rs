@@ -148,7 +148,7 @@ async fn what_foreign_lines_carry_beside_their_text_is_not_believed() {
         assert!(agent.scope().seen(&outside.join("secret.txt")).is_none());
         assert_eq!(agent.scope().seen(&project.join("seen.txt")).is_some(), in_the_sessions);
         say(&mut agent, "hello").await;
-        agent.compaction(None, engine::agent::compact::Part::Everything, &Default::default()).await;
+        agent.compaction(None, engine::context::Reach::Everything, &Default::default()).await;
         say(&mut agent, "and now").await;
         let sent = serde_json::to_string(&stage.simulator.requests()).unwrap();
         assert!(!sent.contains("CANARY"));

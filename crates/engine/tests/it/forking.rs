@@ -27,6 +27,7 @@ fn fork(stage: &Stage, parent: transcript::Request, words: &str) -> Fork {
         rounds: 1,
         patience: Duration::from_secs(30),
         most_output: None,
+        budget: None,
         cancel: CancellationToken::new(),
     }
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use context::micro::When;
-use engine::layers::Layers;
+use context::Layers;
+use context::When;
 use engine::record;
 use engine::replay::{SUMMARY_TOKENS, replay};
 

@@ -265,7 +265,7 @@ async fn instructions_are_there_wherever_one_goes_back_to() {
         say(&mut agent, text).await;
     }
     let points = agent.session().points();
-    let part = engine::agent::compact::Part::UpTo(points[1].line.clone());
+    let part = engine::context::Reach::UpTo(points[1].line.clone());
     agent.compact(None, part, &Default::default()).await.unwrap().unwrap();
     assert_eq!(agent.session().points().len(), 3, "one can go back to what is covered, too");
     for (line, there, gone) in

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use context::Layers;
 use engine::agent::{Parts, Turn};
 use engine::knowledge::{Knowledge, Selector};
-use engine::layers::Layers;
 use engine::permission::{Approver, LiveMode, Nobody};
 use engine::session::Fork;
 use engine::{Agent, Event, Home, Session, World};
@@ -26,6 +26,8 @@ pub struct Stage {
     pub mode: LiveMode,
     pub approver: Arc<dyn Approver>,
     pub layers: Layers,
+    /// Who hears of events besides.
+    pub heard: Arc<dyn Fn(&Event) + Send + Sync>,
     /// What the clock has been moved by, in seconds.
     pub moved: Arc<AtomicI64>,
 }
@@ -42,7 +44,8 @@ impl Stage {
         let simulator = Simulator::start(script, Options::default()).await.unwrap();
         let approver = Arc::new(Nobody);
         let (events, moved, layers) = (Arc::default(), Arc::default(), Layers::default());
-        Self { simulator, root, events, mode: Mode::BypassPermissions.into(), approver, layers, moved }
+        let heard: Arc<dyn Fn(&Event) + Send + Sync> = Arc::new(|_| {});
+        Self { simulator, root, events, mode: Mode::BypassPermissions.into(), approver, layers, heard, moved }
     }
 
     pub fn project(&self) -> PathBuf {
@@ -99,11 +102,15 @@ impl Stage {
         let events = self.events.clone();
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
         let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
-        parts.max_tokens = 4_000;
+        parts.max_tokens = 16_000;
         parts.policy.mode = self.mode.clone();
         parts.approver = self.approver.clone();
         parts.layers = self.layers.clone();
-        parts.listener = Arc::new(move |event| events.lock().unwrap().push(event));
+        let heard = self.heard.clone();
+        parts.listener = Arc::new(move |event| {
+            heard(&event);
+            events.lock().unwrap().push(event);
+        });
         Agent::new(session, parts).unwrap()
     }
 

@@ -21,7 +21,8 @@ pub fn equip(folder: &Path, bytes: usize) {
     }
     text.truncate(bytes);
     std::fs::write(folder.join("output.txt"), text).unwrap();
-    let tool = "#!/bin/sh\necho \"$1\" >> done.txt\necho \"work $1\"\ncat output.txt\n";
+    let tool = "#!/bin/sh\necho \"$1\" >> done.txt\n\
+                echo \"work $1: FACT step $1: v$1-$(($1 * 7919 % 100003))\"\ncat output.txt\n";
     std::fs::write(folder.join("work"), tool).unwrap();
     std::fs::set_permissions(folder.join("work"), std::fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -13,6 +13,9 @@ use crate::script::render;
 /// Compiled expressions may take this much memory, so that a script cannot take all of it.
 const EXPRESSION_BYTES: usize = 4 * 1024 * 1024;
 
+/// What a template calls all text of the messages.
+const MESSAGES: &str = "messages";
+
 /// Named captures and variables, for templates.
 pub(crate) type Names = BTreeMap<String, String>;
 
@@ -130,6 +133,9 @@ impl Chooser {
             let mut names = Names::new();
             names.insert("user".to_owned(), view.user.clone());
             names.insert("result".to_owned(), view.result.clone().unwrap_or_default());
+            if render::mentions(rule, MESSAGES) {
+                names.insert(MESSAGES.to_owned(), view.messages.clone());
+            }
             names.extend(self.vars.clone());
             names.extend(captured);
             return Some(Choice { rule: rule.clone(), names });

@@ -45,13 +45,37 @@ pub(crate) struct Frame<'a> {
     pub(crate) default_thinking: Option<&'a str>,
 }
 
-/// Refuses templates that cannot be parsed, before any request.
-pub(crate) fn check_templates(environment: &Environment<'_>, rule: &Rule) -> Result<(), Error> {
-    let wrong = |problem: minijinja::Error| Error::Rule { rule: rule.name.clone(), problem: problem.to_string() };
+/// The templates of a rule.
+fn templates(rule: &Rule) -> Vec<&str> {
     let mut texts: Vec<&str> = rule.think.iter().chain(&rule.say).map(String::as_str).collect();
     rule.json.iter().for_each(|value| strings_in(value, &mut texts));
     rule.call.iter().for_each(|call| strings_in(&call.input, &mut texts));
-    for text in texts {
+    texts
+}
+
+/// Whether a template of a rule speaks of something.
+pub(crate) fn mentions(rule: &Rule, word: &str) -> bool {
+    templates(rule).iter().any(|text| text.contains(word))
+}
+
+/// All that an expression matches in a text, each once, in order: what a model that writes things down has seen.
+fn matches(text: &str, expression: &str) -> Result<Vec<String>, minijinja::Error> {
+    let wrong =
+        |problem: regex::Error| minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, problem.to_string());
+    let mut found: Vec<String> = Vec::new();
+    let mut known = std::collections::HashSet::new();
+    for one in regex::Regex::new(expression).map_err(wrong)?.find_iter(text) {
+        if known.insert(one.as_str()) {
+            found.push(one.as_str().to_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// Refuses templates that cannot be parsed, before any request.
+pub(crate) fn check_templates(environment: &Environment<'_>, rule: &Rule) -> Result<(), Error> {
+    let wrong = |problem: minijinja::Error| Error::Rule { rule: rule.name.clone(), problem: problem.to_string() };
+    for text in templates(rule) {
         environment.template_from_str(text).map_err(wrong)?;
     }
     Ok(())
@@ -278,6 +302,7 @@ impl<'a> Template<'a> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(TEMPLATE_STEPS));
+        environment.add_filter("matches", matches);
         let mut syntax = SyntaxConfig::builder();
         syntax.keep_trailing_newline(true);
         // Only custom delimiters can be wrong, and these are the usual ones.

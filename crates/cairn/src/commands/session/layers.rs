@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::layers::Layers;
+use engine::context::Layers;
 use engine::replay::Replayed;
 use engine::session::Fork;
 use engine::{Session, World, record};

@@ -1,40 +1,38 @@
 //! Running the calls of a reply: each is judged, run, and answered in the log.
 
-use context::spill::Fresh;
 use tokio_util::sync::CancellationToken;
 use tools::{Call, Output, Scope, Subject, run_all};
 use transcript::Block;
 use transcript::block::Kind;
-use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::line::{Body, Source};
 
-use super::{Agent, NOT_RUN};
+use super::Driver;
+use crate::agent::NOT_RUN;
 use crate::error::Error;
 use crate::event::Event;
-use crate::layers::limit;
 use crate::permission::Answer;
 use crate::run::REPEATS_TOLD;
 use crate::session::{Beside, SeenFile};
 
 /// A call the model asks for.
-struct Asked {
+pub(crate) struct Asked {
     id: String,
-    tool: String,
-    input: serde_json::Value,
+    pub(crate) tool: String,
+    pub(crate) input: serde_json::Value,
     only_looks: bool,
     /// The input as it was written, where it is not JSON.
     invalid: Option<String>,
 }
 
-impl Agent {
+impl Driver {
     /// Runs the calls of a reply: neighbours that only look together, the others one by one. A call is judged when all
     /// before it have run, since they may have moved the directory its paths start from.
-    pub(super) async fn call_tools(
+    pub(crate) async fn call_tools(
         &mut self,
         calls: Vec<Block>,
         repeats: u32,
         cancel: &CancellationToken,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Asked>, Error> {
         let scope = self.scope.clone().with_cancel(cancel.clone());
         let calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
         for group in calls.chunk_by(|one, next| one.only_looks && next.only_looks) {
@@ -51,7 +49,7 @@ impl Agent {
                 input: call.input.clone(),
                 subject: Some(subject.clone()),
             });
-            let tools = self.tools.clone();
+            let tools = self.parts.tools.clone();
             let mut written = Ok(());
             run_all(running.collect(), &tools, &scope, |index, output| {
                 let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
@@ -63,56 +61,20 @@ impl Agent {
             .await;
             written?;
         }
-        self.touched(&calls, &scope)
-    }
-
-    /// Puts oversized results into files, before the model has seen them; previews stay in the view.
-    pub(super) fn spill(&mut self) -> Result<(), Error> {
-        if !self.layers.spill {
-            return Ok(());
-        }
-        let view = self.session.log().view();
-        let fresh = view.fresh_results();
-        let fresh: Vec<Fresh<'_>> = fresh
-            .iter()
-            .map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(&self.tools, tool) })
-            .collect();
-        let spills = context::spill::decide(&fresh);
-        if spills.is_empty() {
-            return Ok(());
-        }
-        let sizes = fresh.iter().filter(|one| spills.iter().any(|spill| spill.id == one.id));
-        let whole = view.tally().estimate(sizes.map(|one| one.result.size()).sum());
-        let mut replacements = Vec::new();
-        for spill in &spills {
-            let replacement = match &spill.file {
-                None => spill.replacement(""),
-                Some(file) => match self.session.keep_result(&spill.id, file.extension, spill.content()) {
-                    Ok(path) => spill.replacement(&path.display().to_string()),
-                    Err(error) => spill.truncated(&error.to_string()),
-                },
-            };
-            replacements.push(Replacement { call: spill.id.as_str().into(), replacement });
-        }
-        let stays = replacements.iter().map(|one| Block::text(&one.replacement).size()).sum();
-        let freed = whole.saturating_sub(self.session.log().view().tally().estimate(stays));
-        let reason = Reason { freed: Some(freed), changes_from: None, why: Some("over the limit of a result".into()) };
-        self.session.append(Body::Commit(Commit { act: Act::Spill { replacements }, reason }))?;
-        (self.listener)(Event::Spilled { results: spills.len(), freed });
-        Ok(())
+        Ok(calls)
     }
 
     fn asked(&self, block: &Block) -> Option<Asked> {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
         let input = block.input().unwrap_or_default();
-        let known = self.tools.iter().find(|known| known.name() == &**name);
+        let known = self.parts.tools.iter().find(|known| known.name() == &**name);
         let only_looks = known.is_none_or(|known| known.access(&input) == tools::Access::ReadOnly);
         let (id, tool) = (id.to_string(), name.to_string());
         Some(Asked { id, tool, input, only_looks, invalid: provider::invalid_input(block) })
     }
 
     fn subject(&self, call: &Asked, scope: &Scope) -> Subject {
-        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
         known.map_or(Subject::Whole, |known| known.subject(&call.input, scope))
     }
 
@@ -126,30 +88,30 @@ impl Agent {
         }
         let answer = self.judge(&call.tool, &call.input, scope, cancel).await;
         if let Answer::Always(rules) = &answer {
-            self.policy.rules.allow.extend(rules.iter().cloned());
+            self.parts.policy.rules.allow.extend(rules.iter().cloned());
         }
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
         if let Answer::Deny { why } = answer {
-            (self.listener)(Event::ToolDenied { id, tool, input, why: why.clone() });
+            self.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
             self.write_result(call, Output::failed(why), scope)?;
             return Ok(false);
         }
-        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
         if let Some(path) = known.and_then(|known| known.changes(&call.input, scope)) {
             self.session.keep(&path)?;
         }
-        (self.listener)(Event::ToolStarted { id, tool, input });
+        self.tell(Event::ToolStarted { id, tool, input });
         Ok(true)
     }
 
     async fn judge(&self, tool: &str, input: &serde_json::Value, scope: &Scope, cancel: &CancellationToken) -> Answer {
-        let Some(tool) = self.tools.iter().find(|known| known.name() == tool) else {
+        let Some(tool) = self.parts.tools.iter().find(|known| known.name() == tool) else {
             return Answer::Allow; // running it says which tools there are
         };
         tokio::select! {
             biased;
             () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
-            answer = self.policy.judge(&**tool, input, scope, &*self.approver) => answer,
+            answer = self.parts.policy.judge(&**tool, input, scope, &*self.parts.approver) => answer,
         }
     }
 
@@ -157,13 +119,13 @@ impl Agent {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
         let beside = self.beside(call, scope);
         self.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
-        (self.listener)(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
+        self.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())
     }
 
     /// What a later session has to know of this call: the file it saw, the directory it moved to.
     fn beside(&self, call: &Asked, scope: &Scope) -> Beside {
-        let known = self.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
         let seen = known.and_then(|known| match known.subject(&call.input, scope) {
             tools::Subject::Path { real, .. } => {
                 let stamp = scope.seen(&real)?;
@@ -173,31 +135,6 @@ impl Agent {
         });
         let directory = (call.tool == "Bash").then(|| scope.directory());
         Beside { seen, directory, ..Beside::default() }
-    }
-
-    /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
-    fn touched(&mut self, calls: &[Asked], scope: &Scope) -> Result<(), Error> {
-        for call in calls {
-            self.doing.tools.push(call.tool.clone());
-            let known = self.tools.iter().find(|known| known.name() == call.tool);
-            let Some(tools::Subject::Path { real, .. }) = known.map(|known| known.subject(&call.input, scope)) else {
-                continue;
-            };
-            self.doing.files.push(real.display().to_string());
-            let Some(knowledge) = &mut self.knowledge else { continue };
-            if knowledge.is_memory(&real) && known.is_some_and(|known| known.changes(&call.input, scope).is_some()) {
-                (self.listener)(Event::MemorySaved { path: real.clone() });
-            }
-            let touched = knowledge.touched(&real);
-            for note in knowledge.left_out() {
-                (self.listener)(Event::Warning(note));
-            }
-            if let Some((files, attached)) = touched {
-                (self.listener)(Event::InstructionsLoaded { files });
-                self.attach(vec![attached])?;
-            }
-        }
-        Ok(())
     }
 }
 

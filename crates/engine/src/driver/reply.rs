@@ -6,16 +6,18 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Block, Id, Reply, StopReason};
 
-use super::room::Room;
-use super::{Agent, NOT_RUN};
+use super::Driver;
+use super::walk::Room;
+use crate::agent::NOT_RUN;
 use crate::error::Error;
 use crate::event::Event;
+use crate::knowledge::Knowledge;
 
 /// What the log says where the user stopped a turn.
 const INTERRUPTED: &str = "[The user interrupted this turn.]";
 
 /// What came of a request.
-pub(super) enum Replied {
+pub(crate) enum Replied {
     Whole(Reply),
     Cancelled,
     Failed(provider::Error),
@@ -36,10 +38,15 @@ impl Heard {
     }
 }
 
-impl Agent {
+impl Driver {
     /// Makes room and asks the model; where the provider finds the request too long, makes more room and asks again.
-    pub(super) async fn ask(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
-        match self.make_room(cancel).await? {
+    pub(crate) async fn ask(
+        &mut self,
+        round: u32,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<Replied, Error> {
+        match self.make_room(knowledge, cancel).await? {
             Room::Enough => {}
             Room::None(why) => return Ok(Replied::NoRoom(why)),
             Room::Cancelled => {
@@ -49,7 +56,7 @@ impl Agent {
         }
         loop {
             match self.call_model(round, cancel).await? {
-                Replied::Failed(error) if self.react(&error, cancel).await? => {}
+                Replied::Failed(error) if self.react(&error, knowledge, cancel).await? => {}
                 Replied::Failed(_) if cancel.is_cancelled() => {
                     self.interrupt(Vec::new())?;
                     return Ok(Replied::Cancelled);
@@ -59,25 +66,15 @@ impl Agent {
         }
     }
 
-    /// The reply ended because the window is full: says whether room was made.
-    pub(super) async fn overflowed(&mut self, cancel: &CancellationToken) -> Result<bool, Error> {
-        let message = "the reply did not fit the window".to_owned();
-        self.react(&provider::Error::Overflow { tokens: None, limit: None, message }, cancel).await
-    }
-
     /// Sends the view and passes on what comes back.
     async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
-        if let Some(knowledge) = &mut self.knowledge {
-            let chosen = knowledge.chosen().await;
-            self.attach(chosen)?;
-        }
         let Some(request) = self.request() else {
             let message = "the session has no prologue".to_owned();
             return Ok(Replied::Failed(provider::Error::Settings { message }));
         };
         let tokens = self.session.log().view().tally().count();
-        (self.listener)(Event::RequestSent { round, tokens });
-        let mut events = self.model.stream(request.clone());
+        self.tell(Event::RequestSent { round, tokens });
+        let mut events = self.parts.model.stream(request.clone());
         let mut heard = Heard::default();
         loop {
             let event = tokio::select! {
@@ -97,7 +94,7 @@ impl Agent {
                 Some(provider::Event::Done(reply)) => {
                     self.write_reply(&reply)?;
                     self.account(request, &reply)?;
-                    (self.listener)(Event::Replied { reply: reply.clone() });
+                    self.tell(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));
                 }
                 Some(provider::Event::Failed(error)) => return Ok(Replied::Failed(error)),
@@ -128,7 +125,7 @@ impl Agent {
             }
             provider::Event::Started { .. } | provider::Event::Done(_) | provider::Event::Failed(_) => return,
         };
-        (self.listener)(event);
+        self.tell(event);
     }
 
     fn write_reply(&mut self, reply: &Reply) -> Result<(), Error> {
@@ -143,7 +140,7 @@ impl Agent {
     }
 
     /// The user stopped the turn: what was heard of the reply is kept, calls it did not get to make are not.
-    pub(super) fn interrupt(&mut self, heard: Vec<Block>) -> Result<(), Error> {
+    pub(crate) fn interrupt(&mut self, heard: Vec<Block>) -> Result<(), Error> {
         let heard: Vec<Block> =
             heard.into_iter().filter(|block| !matches!(block.kind(), Kind::ToolUse { .. })).collect();
         if heard.iter().any(|block| *block.kind() == Kind::Text) {

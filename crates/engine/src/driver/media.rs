@@ -6,11 +6,11 @@ use transcript::line::Body;
 use transcript::view::View;
 use transcript::{Block, Id};
 
-use super::Agent;
+use super::Driver;
 use crate::error::Error;
 use crate::event::Event;
 
-impl Agent {
+impl Driver {
     /// Leaves pictures and documents out of the view that the provider finds too large: the one at a place of the
     /// request, or all. Says whether something was left out.
     pub(super) fn leave_out_media(&mut self, place: Option<(usize, usize)>) -> Result<bool, Error> {
@@ -44,9 +44,7 @@ impl Agent {
             self.declare("media");
         }
         if any {
-            (self.listener)(Event::Warning(
-                "a picture or document was too large for the provider and is left out".into(),
-            ));
+            self.tell(Event::Warning("a picture or document was too large for the provider and is left out".into()));
         }
         Ok(any)
     }

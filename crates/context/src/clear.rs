@@ -1,0 +1,314 @@
+//! Layer 2: old tool results are cleared.
+//!
+//! What a tool said many rounds ago is seldom needed, and can be had again: by its call, by `History`, by running the
+//! tool once more. So it is the first to go. Three occasions, and nothing else:
+//!
+//! - **idle**: nobody spoke for an hour, the provider's cache is gone, and whatever is sent has to be written anyway;
+//! - **tight**: the window fills up, or saving is asked for, and the sum of [`worth`](crate::worth) says that it pays;
+//! - **due**: compaction is due, and clearing alone makes room enough.
+//!
+//! What is not in the model's own words by then is written down first ([`digest`](crate::digest)).
+//!
+//! Only results of tools that look or write (below) are cleared; never thinking, text, what the user said, or what other
+//! servers' tools returned.
+
+use jiff::SignedDuration;
+use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
+use transcript::size::Size;
+use transcript::view::{Answered, Stands, View};
+use transcript::{Block, Id};
+
+use crate::digest::{self, Digest};
+use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
+use crate::layers::When;
+use crate::worth::{Cache, Sum};
+
+/// Tools whose results are cleared.
+pub const CLEARABLE: [&str; 9] =
+    ["Read", "Bash", "PowerShell", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"];
+/// After so long without a reply the provider's cache is gone, whatever was asked for.
+const IDLE: SignedDuration = SignedDuration::from_mins(60);
+/// So many results stay when a session wakes up, unless the settings say otherwise; one always does.
+pub const KEPT_WHEN_IDLE: usize = 5;
+/// Results of so many replies stay when room is made: the model is working with them.
+pub const YOUNG_ROUNDS: usize = 3;
+
+/// Old results are cleared.
+#[derive(Debug)]
+pub struct Clear;
+
+impl Layer for Clear {
+    fn name(&self) -> &'static str {
+        "clear"
+    }
+
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
+        match plan(view, now) {
+            None => Decision::Nothing,
+            Some(Plan { digest: Some(digest), .. }) => Decision::Need(Need::Write(digest.write())),
+            Some(plan) => Decision::Commit(plan.change(view, None)),
+        }
+    }
+
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+        let plan = plan(view, now).ok_or("there is nothing to clear any more")?;
+        let written = match answer {
+            Answer::Text(text) => digest::shown(text, view, now.layers),
+            _ => None, // it goes all the same; its id stays
+        };
+        Ok(plan.change(view, written))
+    }
+}
+
+/// Results that go.
+struct Plan {
+    old: Vec<Old>,
+    freed: u64,
+    why: String,
+    /// What has to be written down of them first.
+    digest: Option<Digest>,
+}
+
+impl Plan {
+    fn change(mut self, view: &View, digest: Option<String>) -> Change {
+        self.old.sort_by_key(|one| one.item);
+        let changes_from = self.old.first().map(|one| one.line.clone());
+        let text = digest.as_ref().map_or(0, |text| view.tally().estimate(Block::text(text).size()));
+        let results = self.old.into_iter().map(|one| one.call).collect();
+        let reason = Reason { freed: Some(self.freed.saturating_sub(text)), changes_from, why: Some(self.why) };
+        Change::of(Commit { act: Act::Clear { results, trigger: Trigger::Auto, digest }, reason })
+    }
+}
+
+/// A result that may go.
+struct Old {
+    call: CallName,
+    line: Id,
+    item: usize,
+    size: Size,
+    /// How many rounds ago it stopped being young.
+    age: usize,
+}
+
+fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
+    if *now.occasion != Occasion::Request {
+        return None;
+    }
+    if now.layers.clear_when_idle && now.idle().is_some_and(|idle| idle >= IDLE) {
+        return idle(view, now);
+    }
+    let (count, layers) = (view.tally().count(), now.layers);
+    let tight = count >= layers.warning();
+    if !layers.clear || (!tight && layers.when == When::Window) {
+        return None;
+    }
+    let old = old(view, YOUNG_ROUNDS);
+    let first = old.iter().map(|one| one.item).min()?;
+    let (size, mut suffix) = (old.iter().map(|one| one.size).sum(), Size::default());
+    view.visible().rev().take_while(|entry| entry.index() >= first).for_each(|entry| suffix += entry.size());
+    suffix -= size;
+    let tally = view.tally();
+    let marks = marks(view, old.len());
+    let cleared = tally.estimate(size).saturating_sub(marks);
+    let due = count > layers.threshold() && count.saturating_sub(cleared) < layers.warning();
+    // The sum without what is written down says most of the time that nothing more need be looked at.
+    let (rounds, rates) = (now.state.pace.expected(), now.rates());
+    let cache = if now.is_cold() { Cache::Cold } else { Cache::Warm };
+    let sum = Sum { cleared, suffix: tally.estimate(suffix) + marks, beside: 0.0, rounds, rates, cache };
+    let worth = |sum: &Sum| sum.pays() && (tight || paid_for(view, &old, now) >= sum.costs());
+    if cleared == 0 || !(due || worth(&sum)) {
+        return None;
+    }
+    let digest = digest::needed(view, old.iter().map(|one| &one.call), now);
+    let sum = Sum { beside: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
+    if !(due || worth(&sum)) {
+        return None;
+    }
+    let why = if due { format!("compaction is due; {sum}") } else { sum.to_string() };
+    Some(Plan { old, freed: cleared, why, digest })
+}
+
+/// What stands where so many results stood, in tokens.
+fn marks(view: &View, results: usize) -> u64 {
+    view.tally().estimate(Block::text(CLEARED).size()) * results as u64
+}
+
+/// Tokens that could be cleared, if it paid.
+pub fn clearable(view: &View) -> u64 {
+    view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(|one| one.size).sum())
+}
+
+/// What was paid so far for carrying old results. To wait until that is as much as the price of clearing them is never
+/// more than twice as dear as to know the future.
+fn paid_for(view: &View, old: &[Old], now: &Situation<'_>) -> f64 {
+    let carried = |one: &Old| view.tally().estimate(one.size) as f64 * one.age as f64;
+    old.iter().map(carried).sum::<f64>() * now.rates().read
+}
+
+fn idle(view: &View, now: &Situation<'_>) -> Option<Plan> {
+    let mut old = old(view, 0);
+    let kept = now.layers.kept_when_idle.max(1).min(old.len());
+    old.drain(..kept);
+    let freed = view.tally().estimate(old.iter().map(|one| one.size).sum());
+    let freed = freed.saturating_sub(marks(view, old.len()));
+    if freed == 0 {
+        return None;
+    }
+    let minutes = now.idle().map_or(0, |idle| idle.as_mins());
+    let digest = digest::needed(view, old.iter().map(|one| &one.call), now);
+    Some(Plan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
+}
+
+/// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
+fn old(view: &View, young: usize) -> Vec<Old> {
+    let mut old = Vec::new();
+    let replies = view.visible().rev().filter(|entry| entry.stands() == Stands::Reply);
+    let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
+    for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
+        let clearable = entry.calls().rev().filter(is_clearable);
+        old.extend(clearable.map(|call| Old {
+            call: call.name(),
+            line: entry.line().clone(),
+            item: entry.index(),
+            size: call.shown.size(),
+            age: round - young,
+        }));
+    }
+    old
+}
+
+/// Smaller results than this are left: what stands in their place is hardly shorter.
+const LEAST_BYTES: usize = 200;
+
+/// Whether a result may be cleared, and there is something to gain. What was written down stays.
+pub fn is_clearable(call: &Answered<'_>) -> bool {
+    let size = call.shown.size();
+    let is_worth_it = size.result_bytes > LEAST_BYTES || size.media > 0;
+    call.result.is_some() && CLEARABLE.contains(&call.tool) && is_worth_it && !digest::stands_in(call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Session, Stage};
+    use jiff::Timestamp;
+    use transcript::commit::Act;
+
+    /// The results that would be cleared, and the change; without anything written down.
+    fn cleared(session: &Session, stage: &Stage) -> Option<(Vec<String>, Change)> {
+        let change = stage.with(|now| match Clear.decide(session.log.view(), now) {
+            Decision::Nothing => None,
+            Decision::Commit(change) => Some(change),
+            Decision::Need(_) => Clear.answered(session.log.view(), now, &Answer::Failed("not today".into())).ok(),
+        })?;
+        let Act::Clear { results, digest: None, .. } = &change.commit.act else { panic!("{change:?}") };
+        Some((results.iter().map(|call| call.id.clone()).collect(), change))
+    }
+
+    fn clearing(results: &[String]) -> Act {
+        let results = results.iter().map(|id| id.as_str().into()).collect();
+        Act::Clear { results, trigger: Trigger::Auto, digest: None }
+    }
+
+    fn after(minutes: i64) -> Timestamp {
+        Timestamp::from_second(minutes * 60).unwrap()
+    }
+
+    /// MICRO-2: after an hour without a reply all results but the newest five are cleared, one at least stays whatever
+    /// the settings say; a minute less, and nothing is.
+    #[test]
+    fn after_an_hour_old_results_go() {
+        let mut session = Session::default();
+        session.say("go");
+        let calls: Vec<String> = (0..8).map(|_| session.call("Bash", 3_000)).collect();
+        session.reply("done");
+        let mut stage = Stage::new(100_000);
+        stage.now = after(59);
+        assert_eq!(cleared(&session, &stage), None);
+        stage.now = after(60);
+        let (results, change) = cleared(&session, &stage).unwrap();
+        assert_eq!(results, calls[..3]);
+        assert!(change.commit.reason.why.unwrap().contains("60 minutes"));
+        stage.layers.kept_when_idle = 0;
+        assert_eq!(cleared(&session, &stage).unwrap().0, calls[..7]);
+        stage.layers.clear_when_idle = false;
+        assert_eq!(cleared(&session, &stage), None);
+    }
+
+    /// MICRO-7: a result that the model has not been sent is never cleared, however long an approval was left open.
+    #[test]
+    fn what_the_model_has_not_seen_stays() {
+        let mut session = Session::default();
+        session.say("go");
+        let seen: Vec<String> = (0..3).map(|_| session.call("Read", 3_000)).collect();
+        session.calls("Read", 8, 3_000);
+        let mut stage = Stage::new(100_000);
+        (stage.now, stage.layers.kept_when_idle) = (after(90), 1);
+        assert_eq!(cleared(&session, &stage).unwrap().0, seen[..2], "the newest eight were never sent");
+    }
+
+    /// MICRO-1: only results of tools that look or write are cleared; not what other servers' tools returned, nor what
+    /// was cleared already.
+    #[test]
+    fn only_what_can_be_had_again_is_cleared() {
+        let mut session = Session::default();
+        session.say("go");
+        let mut calls = Vec::new();
+        for tool in CLEARABLE.into_iter().chain(["mcp__db__query", "History", "Agent"]) {
+            calls.push(session.call(tool, 1_000));
+        }
+        session.call("Bash", 10);
+        session.reply("done");
+        let mut stage = Stage::new(100_000);
+        (stage.now, stage.layers.kept_when_idle) = (after(120), 1);
+        let (results, _) = cleared(&session, &stage).unwrap();
+        assert_eq!(results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
+        session.commit(clearing(&results));
+        assert_eq!(cleared(&session, &stage), None);
+    }
+
+    /// MICRO-5, MICRO-6: when it is tight, results older than three rounds go if the sum says that it pays; the commit
+    /// carries the sum and the tokens freed. With room enough nothing is touched.
+    #[test]
+    fn when_it_is_tight_old_results_go_if_that_pays() {
+        let mut session = Session::default();
+        session.say("go");
+        let calls: Vec<String> = (0..13).map(|_| session.call("Bash", 10_000)).collect();
+        let stage = Stage::new(100_000);
+        assert_eq!(cleared(&session, &stage), None, "44,000 tokens are not tight");
+        session.call("Bash", 10_000);
+        let (results, change) = cleared(&session, &stage).unwrap();
+        assert_eq!(results, calls[..11], "those of the three newest replies stay");
+        let reason = change.commit.reason;
+        assert!((35_000..38_000).contains(&reason.freed.unwrap()), "{reason:?}");
+        assert!(reason.why.unwrap().contains("× 8 rounds saves"));
+        assert_eq!(reason.changes_from.unwrap().as_str(), "line-2");
+        let before = session.log.view().tally().count();
+        session.commit(clearing(&results));
+        let freed = before - session.log.view().tally().count();
+        assert!(freed.abs_diff(reason.freed.unwrap()) < 200, "{freed}");
+        session.say(&"words ".repeat(30_000));
+        session.reply("ok");
+        assert_eq!(cleared(&session, &stage), None, "a text behind them would have to be written again");
+    }
+
+    /// COMPACT-14: in economy old results go when carrying them has cost as much as writing the rest again, and not
+    /// before.
+    #[test]
+    fn in_economy_results_go_when_they_have_been_paid_for() {
+        let mut session = Session::default();
+        session.say("go");
+        let mut stage = Stage::new(1_000_000);
+        (stage.layers.when, stage.layers.digest) = (When::Economy, false);
+        let mut rounds = 0;
+        let (results, _) = loop {
+            session.call("Bash", 10_000);
+            rounds += 1;
+            if let Some(cleared) = cleared(&session, &stage) {
+                break cleared;
+            }
+        };
+        assert!((9..14).contains(&rounds), "{rounds}");
+        assert_eq!(results.len(), rounds - 3);
+    }
+}

@@ -1,0 +1,239 @@
+//! The seam: what a layer is, and the list of them.
+//!
+//! A layer looks at the view and the situation and decides: nothing, a commit, or a need. A need is something only the
+//! engine can do: ask a model, keep or read a file. With the answer the layer decides again, so what it then decides fits
+//! the view as it is by then, or is void. Whoever drives a session, live or from a record, walks [`LIST`] in its order
+//! before each request and writes what comes of it; each layer is there to keep the next, dearer one from firing, and one
+//! that fails falls through to it. A new layer is a file and a line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use transcript::Id;
+use transcript::commit::{Act, Commit};
+use transcript::mark::Ttl;
+use transcript::view::View;
+
+use crate::clear::Clear;
+use crate::compact::Compact;
+use crate::layers::Layers;
+use crate::named::Named;
+use crate::noted::Noted;
+use crate::notes::Notes;
+use crate::restore::Restore;
+use crate::spill::{Spill, Spilled};
+use crate::state::State;
+use crate::worth::Rates;
+
+/// The layers, in the order in which they act.
+pub const LIST: &[&dyn Layer] = &[&Spill, &Clear, &Noted, &Compact, &Named, &Restore, &Notes];
+
+/// One of the layers.
+pub trait Layer: Sync {
+    /// The word for it, which its commits have too.
+    fn name(&self) -> &'static str;
+
+    /// What is to be done now.
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision;
+
+    /// What comes of the answer to its need: a change, or why there is none.
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+        let _ = (view, now, answer);
+        Err("nothing comes of it".to_owned())
+    }
+
+    /// Whether its commits change bytes that may have been sent.
+    fn changes_sent(&self) -> bool {
+        true
+    }
+}
+
+/// What a layer decides.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// There is nothing to do.
+    Nothing,
+    /// This is written.
+    Commit(Change),
+    /// This is needed first.
+    Need(Need),
+}
+
+/// A commit, with the line that has to follow it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The commit.
+    pub commit: Commit,
+    /// What stands for what a compaction covers.
+    pub summary: Option<String>,
+}
+
+impl Change {
+    /// A commit alone.
+    pub fn of(commit: Commit) -> Self {
+        Self { commit, summary: None }
+    }
+}
+
+/// What only the engine can do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Need {
+    /// Texts go into files of their own. [`Answer::Kept`].
+    Keep(Vec<Spilled>),
+    /// A model writes something, and the request waits for it. [`Answer::Text`].
+    Write(Write),
+    /// The session's notes, as they are when nobody is writing them any more. [`Answer::Text`].
+    Notes,
+    /// These files as they are now, the first so many of them that may be shown. [`Answer::Files`].
+    Read {
+        /// The files.
+        files: Vec<PathBuf>,
+        /// How many.
+        most: usize,
+    },
+    /// The notes are brought up to date in the background; nothing waits for it.
+    Update(Update),
+}
+
+/// What a model has to write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Write {
+    /// Who asks: the name its costs go under.
+    pub kind: &'static str,
+    /// What about.
+    pub about: About,
+    /// What it is told.
+    pub directive: String,
+    /// Where its output is cut off, in tokens.
+    pub most_output: u64,
+    /// The most time for it.
+    pub patience: Duration,
+}
+
+/// What a model writes about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum About {
+    /// The conversation before an item, which it reads from the cache.
+    Conversation {
+        /// The item.
+        end: usize,
+    },
+    /// This text alone; a small model will do.
+    Alone(String),
+}
+
+/// An update of the notes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Update {
+    /// The conversation before this item is what it is about.
+    pub end: usize,
+    /// The last line it covers.
+    pub covers: Id,
+    /// The conversation's tokens.
+    pub tokens: u64,
+    /// Whether only a compaction can make room by now.
+    pub ready: bool,
+}
+
+/// What came of a need.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// What was written.
+    Text(String),
+    /// Where each text is kept, or why it is not.
+    Kept(Vec<Result<String, String>>),
+    /// Files that may be shown, as they are now.
+    Files(Vec<(PathBuf, String)>),
+    /// Nothing, and why.
+    Failed(String),
+}
+
+/// Why the layers are asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Occasion {
+    /// A request is about to be sent.
+    Request,
+    /// The turn is over.
+    End,
+    /// The user wants a compaction.
+    Asked {
+        /// What the user wants of the summary.
+        instructions: Option<String>,
+        /// What is covered.
+        reach: Reach,
+    },
+    /// The provider refused a request as too long.
+    Refused {
+        /// So many tokens were too many.
+        over: u64,
+    },
+}
+
+/// How far a compaction reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// All of it.
+    Everything,
+    /// From a message on: what precedes it stays, in the cache too.
+    From(Id),
+    /// What precedes a message.
+    UpTo(Id),
+}
+
+/// What decisions depend on, besides the view.
+#[derive(Clone, Copy)]
+pub struct Situation<'a> {
+    /// Why the layers are asked.
+    pub occasion: &'a Occasion,
+    /// Now.
+    pub now: Timestamp,
+    /// How the layers work.
+    pub layers: &'a Layers,
+    /// How long the provider keeps what it caches.
+    pub ttl: Ttl,
+    /// What they remember.
+    pub state: &'a State,
+    /// Where the notes are.
+    pub notes: &'a str,
+    /// How many characters a tool may return; none if it bounds itself.
+    pub limit: &'a dyn Fn(&str) -> Option<usize>,
+    /// Which layers have acted on this occasion already.
+    pub done: &'a [&'static str],
+}
+
+impl Situation<'_> {
+    /// What tokens cost.
+    pub fn rates(&self) -> Rates {
+        Rates::of(self.layers.price, self.ttl)
+    }
+
+    /// Whether a layer has acted on this occasion.
+    pub fn has_acted(&self, layer: &str) -> bool {
+        self.done.contains(&layer)
+    }
+
+    /// How long ago the newest reply came.
+    pub fn idle(&self) -> Option<SignedDuration> {
+        self.state.replied_at.map(|at| self.now.duration_since(at))
+    }
+
+    /// Whether the provider no longer has what was sent.
+    pub fn is_cold(&self) -> bool {
+        self.idle().is_some_and(|idle| idle >= self.ttl.duration())
+    }
+}
+
+/// The layers' names in order, each once: rows of a table.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = LIST.iter().map(|layer| layer.name()).collect();
+    names.dedup();
+    names
+}
+
+/// Whether a commit changes bytes that may have been sent. Where no layer made it, the user or the provider did, and it
+/// may.
+pub fn changes_sent(act: &Act) -> bool {
+    let layer = LIST.iter().find(|layer| layer.name() == act.name());
+    layer.is_none_or(|layer| layer.changes_sent())
+}

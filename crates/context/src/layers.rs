@@ -1,0 +1,137 @@
+//! How the layers work: the window they keep a session in, and their switches.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use transcript::price::Price;
+use transcript::tokens::Estimator;
+use transcript::window::{AutoCompact, Window, WindowHints};
+
+use crate::clear::KEPT_WHEN_IDLE;
+use crate::restore;
+
+/// Notes may have this share of what a session costs.
+const NOTES_SHARE: f64 = 0.1;
+/// The most a reply may be when nobody says; for a window nobody names.
+const USUAL_OUTPUT: u64 = 32_000;
+
+/// When layers make room.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// When the window asks for it.
+    #[default]
+    Window,
+    /// As soon as it is cheaper than carrying on.
+    Economy,
+}
+
+/// How the layers work. [`Layers::default`] has all of them on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layers {
+    /// The model's window.
+    pub window: Window,
+    /// What the model costs.
+    pub price: Option<Price>,
+    /// Whether oversized results go to disk.
+    pub spill: bool,
+    /// How many characters of a tool's result stay in view, by the tool's name, where that is not the usual number.
+    pub spill_limits: BTreeMap<String, usize>,
+    /// Whether old results are cleared to make room.
+    pub clear: bool,
+    /// Whether old results are cleared when a session wakes up after an hour.
+    pub clear_when_idle: bool,
+    /// How many results then stay.
+    pub kept_when_idle: usize,
+    /// Whether what is about to be cleared is written down first.
+    pub digest: bool,
+    /// Whether compaction happens by itself.
+    pub auto_compact: AutoCompact,
+    /// When: at the threshold, or as soon as it is cheaper.
+    pub when: When,
+    /// Whether notes are kept.
+    pub notes: bool,
+    /// Whether notes take the place of a summary.
+    pub notes_compact: bool,
+    /// The share of the session's cost that notes may have; none is no limit.
+    pub notes_share: Option<f64>,
+    /// In place of our own notes file.
+    pub notes_template: Option<String>,
+    /// In place of our own words to who writes the notes.
+    pub notes_prompt: Option<String>,
+    /// Whether a request that the provider finds too long is made shorter and sent again.
+    pub reactive: bool,
+    /// Whether nothing is compacted before the provider itself says no.
+    pub reactive_only: bool,
+    /// How many files come back after a compaction.
+    pub restored_files: usize,
+    /// Whether the provider is asked to leave out old results by itself, where it can.
+    pub api_edits: bool,
+    /// Of how many turns the provider then keeps the thinking; none is all of them.
+    pub api_thinking: Option<u64>,
+    /// Whether the provider is asked why its cache did not hold, where it says so.
+    pub cache_diagnosis: bool,
+    /// How tokens are estimated.
+    pub estimator: Estimator,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Self {
+            window: Window::of(&WindowHints { max_output: USUAL_OUTPUT, ..WindowHints::default() }),
+            price: None,
+            spill: true,
+            spill_limits: BTreeMap::new(),
+            clear: true,
+            clear_when_idle: true,
+            kept_when_idle: KEPT_WHEN_IDLE,
+            digest: true,
+            auto_compact: AutoCompact::On,
+            when: When::Window,
+            notes: true,
+            notes_compact: true,
+            notes_share: Some(NOTES_SHARE),
+            notes_template: None,
+            notes_prompt: None,
+            reactive: true,
+            reactive_only: false,
+            restored_files: restore::FILES,
+            api_edits: false,
+            api_thinking: None,
+            cache_diagnosis: false,
+            estimator: Estimator::Fitted,
+        }
+    }
+}
+
+impl Layers {
+    /// All of them off: what is said is sent.
+    pub fn none(window: Window) -> Self {
+        Self {
+            window,
+            spill: false,
+            clear: false,
+            clear_when_idle: false,
+            auto_compact: AutoCompact::Off,
+            notes: false,
+            notes_compact: false,
+            reactive: false,
+            ..Self::default()
+        }
+    }
+
+    /// Where compaction is due.
+    pub fn threshold(&self) -> u64 {
+        self.window.threshold(self.auto_compact)
+    }
+
+    /// Where it becomes tight.
+    pub fn warning(&self) -> u64 {
+        self.window.warning(self.auto_compact)
+    }
+
+    /// What a part of a compaction may have: so much, and in a small window no more than a share of it.
+    pub(crate) fn part(&self, most: u64, share: u64) -> u64 {
+        most.min(self.window.threshold(AutoCompact::On) / share)
+    }
+}

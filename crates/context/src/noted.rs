@@ -1,0 +1,68 @@
+//! Layer 4, first: the session's notes take the place of what was said. No model is asked.
+//!
+//! What came after the notes stays in view beside them, and going back from there enough to go on with. Where notes will
+//! not do (there are none, they say nothing, or too much would stay), a summary is next.
+
+use transcript::Block;
+use transcript::view::View;
+
+use crate::compact::{Plan, is_due};
+use crate::economy;
+use crate::extent::{Covered, kept_beside_notes, tokens_from};
+use crate::form;
+use crate::framing::Made;
+use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Reach, Situation};
+
+/// In a small window notes have no more than this share of the threshold.
+const NOTES_SHARE: u64 = 4;
+/// Who asks for a compaction gets a summary where notes would take out less than this part of what is there.
+const ASKED_PART: u64 = 8;
+
+/// Notes take the place of what was said.
+#[derive(Debug)]
+pub struct Noted;
+
+impl Layer for Noted {
+    fn name(&self) -> &'static str {
+        "compact"
+    }
+
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
+        let wished = match now.occasion {
+            Occasion::Request => is_due(view, now) || economy::pays(view, now).is_some(),
+            Occasion::Asked { instructions, reach } => instructions.is_none() && *reach == Reach::Everything,
+            Occasion::Refused { .. } | Occasion::End => false,
+        };
+        let on = now.layers.notes && now.layers.notes_compact;
+        if wished && on { Decision::Need(Need::Notes) } else { Decision::Nothing }
+    }
+
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+        let notes = match answer {
+            Answer::Text(notes) => notes,
+            Answer::Failed(why) => return Err(why.clone()),
+            _ => return Err("there are no notes".to_owned()),
+        };
+        if form::says_nothing(notes) {
+            return Err("the notes say nothing yet".to_owned());
+        }
+        let covered = now.state.covered.as_ref().and_then(|line| view.item_of(line));
+        let covered = covered.ok_or("the notes do not say how far they reach")?;
+        let kept = kept_beside_notes(view, covered, now.layers);
+        let covered = Covered::before(view, kept).ok_or("the notes would cover nothing")?;
+        let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
+        let summary = form::for_summary(notes, now.notes, now.layers.threshold() / NOTES_SHARE, tokens);
+        let end = covered.items.end;
+        let change = Plan::new(covered, view, now).change(Made::Notes, &summary, view, now);
+        let prologue = view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue));
+        let left = prologue + change.summary.as_deref().map_or(0, tokens) + tokens_from(view, end);
+        let most = match now.occasion {
+            Occasion::Asked { .. } => view.tally().count() - view.tally().count() / ASKED_PART,
+            _ => now.layers.threshold() - 1,
+        };
+        if left > most {
+            return Err(format!("{left} tokens would stay beside the notes"));
+        }
+        Ok(change)
+    }
+}

@@ -1,0 +1,150 @@
+//! What the layers remember: one fold over the lines of a session.
+//!
+//! Whoever appends a line folds it in, and a resumed session folds in what its file has: so what the layers know does not
+//! depend on who is asked. It holds nothing that the log does not say.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use transcript::block::Kind;
+use transcript::commit::Act;
+use transcript::line::{Body, Line, Source};
+use transcript::{Block, Id, Usage};
+
+use crate::fact::Fact;
+use crate::worth::Pace;
+
+/// Forks whose work ends up in the notes.
+const NOTE_TAKERS: [&str; 2] = ["notes", "clear"];
+
+/// What the layers remember.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    /// When the newest reply came.
+    pub replied_at: Option<Timestamp>,
+    /// How long turns are.
+    pub pace: Pace,
+    /// Where the notes stand.
+    pub progress: Progress,
+    /// The last line that notes cover.
+    pub covered: Option<Id>,
+    /// What all requests used, forks included.
+    pub used: Usage,
+    /// What those who take notes used of it.
+    pub used_by_notes: Usage,
+    /// What notes have saved, in tokens of input that is not cached.
+    pub saved_by_notes: u64,
+    /// Compactions in a row that failed or did not do enough.
+    pub failures: u32,
+    /// Whether the user was told that there will be no more.
+    pub told: bool,
+    /// Replies since the newest compaction was made or tried; none if there was none.
+    pub rounds_since: Option<u32>,
+    /// Files that were read or written, the oldest first, each with the call that did it.
+    pub seen: Vec<(Option<String>, PathBuf)>,
+    newest: Option<Id>,
+}
+
+/// Where the notes stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The conversation's tokens when they were last brought up to date.
+    pub tokens: Option<u64>,
+    /// Calls since.
+    pub calls: u32,
+    /// Whether the newest reply made calls.
+    pub calling: bool,
+    /// Whether they were brought up to date since only a compaction can make room.
+    pub ready: bool,
+}
+
+/// What a line says beside what is said, as far as it matters here.
+#[derive(Deserialize)]
+struct Beside {
+    seen: Seen,
+}
+
+#[derive(Deserialize)]
+struct Seen {
+    path: PathBuf,
+}
+
+impl State {
+    /// What lines say.
+    pub fn of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Self {
+        let mut state = Self::default();
+        lines.into_iter().for_each(|line| state.fold(line));
+        state
+    }
+
+    /// Takes in the next line.
+    pub fn fold(&mut self, line: &Line) {
+        if line.sidechain {
+            return;
+        }
+        match &line.body {
+            Body::User { blocks, source } => self.said(line, blocks, *source),
+            Body::Assistant { id, usage, blocks, .. } => self.replied(line.time, id, *usage, blocks),
+            Body::Commit(commit) if matches!(commit.act, Act::Compact { .. }) => {
+                self.rounds_since = Some(0);
+                self.progress.tokens = self.progress.tokens.map(|_| 0);
+                self.progress.ready = false;
+            }
+            Body::Meta(_) => Fact::of(line).into_iter().for_each(|fact| self.learn(fact)),
+            _ => {}
+        }
+    }
+
+    fn said(&mut self, line: &Line, blocks: &[Block], source: Source) {
+        let call = blocks.iter().find_map(|block| match block.kind() {
+            Kind::ToolResult { id, .. } => Some(id.to_string()),
+            _ => None,
+        });
+        if call.is_none() && source == Source::Said {
+            self.pace.turn();
+        }
+        let beside = line.extra.as_ref().and_then(|extra| serde_json::from_str::<Beside>(extra.get()).ok());
+        self.seen.extend(beside.map(|beside| (call, beside.seen.path)));
+    }
+
+    fn replied(&mut self, at: Option<Timestamp>, id: &Id, usage: Option<Usage>, blocks: &[Block]) {
+        let calls = blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { .. })).count();
+        self.replied_at = at.or(self.replied_at);
+        self.progress.calls += calls as u32;
+        self.progress.calling = calls > 0;
+        // Several lines may be one reply.
+        if self.newest.as_ref() != Some(id) {
+            self.newest = Some(id.clone());
+            self.pace.round();
+            self.used += usage.unwrap_or_default();
+            self.rounds_since = self.rounds_since.map(|rounds| rounds + 1);
+        }
+    }
+
+    fn learn(&mut self, fact: Fact) {
+        match fact {
+            Fact::Side { agent, usage, .. } => {
+                self.used += usage;
+                if NOTE_TAKERS.contains(&agent.as_str()) {
+                    self.used_by_notes += usage;
+                }
+            }
+            Fact::Notes { covers, tokens, ready } => {
+                self.covered = covers.or(self.covered.take());
+                self.progress = Progress { tokens: Some(tokens), calls: 0, ready, ..self.progress };
+            }
+            Fact::CompactionMade { tokens } => {
+                (self.failures, self.told) = (0, false);
+                self.progress.tokens = self.progress.tokens.map(|_| tokens);
+            }
+            Fact::CompactionFailed { .. } => {
+                self.failures += 1;
+                self.rounds_since = Some(0);
+            }
+            Fact::CompactionStopped => self.told = true,
+            Fact::NotesUsed { saved } => self.saved_by_notes += saved,
+            Fact::CacheBreak { .. } | Fact::Refused { .. } => {}
+        }
+    }
+}

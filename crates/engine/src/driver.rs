@@ -1,0 +1,188 @@
+//! The driver of a conversation: a session, a model, and the layers that keep one within the window of the other.
+//!
+//! It sends the view and writes what comes back, runs the calls of a reply, and makes room before each request. What
+//! goes on around it (who may be asked, what is known beside, what is said meanwhile) is the agent's; a child agent owns
+//! a driver of its own.
+
+mod account;
+mod calls;
+mod carry;
+mod media;
+mod notes;
+mod react;
+mod reply;
+mod shorten;
+mod walk;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use context::breaks::Detector;
+use context::spill::Fresh;
+use context::{Fact, Layers, Occasion};
+use tokio_util::sync::CancellationToken;
+use tools::Scope;
+use transcript::block::Kind;
+use transcript::line::{Body, Source};
+use transcript::mark::{mark, mark_answered};
+use transcript::{Block, Outcome, Request};
+
+use crate::agent::{Listener, Parts};
+use crate::background::Background;
+use crate::error::Error;
+use crate::event::Event;
+use crate::knowledge::Knowledge;
+use crate::session::Session;
+
+pub(crate) use calls::Asked;
+pub(crate) use reply::Replied;
+pub(crate) use walk::limit_of;
+
+/// What is still under way when a session ends is waited for so long.
+const CLOSING: Duration = Duration::ZERO;
+/// So much of what a command prints that the user typed stays in view, in characters.
+const SHELL_CHARACTERS: usize = 30_000;
+
+/// A session, a model, and the layers between them.
+pub struct Driver {
+    pub(crate) session: Session,
+    pub(crate) parts: Parts,
+    pub(crate) scope: Scope,
+    detector: Detector,
+    /// Lines of the log that the detector knows of.
+    accounted: usize,
+    background: Background<notes::Updated>,
+    /// Files that were read to be shown again.
+    read: Vec<(PathBuf, files::Stamp)>,
+    /// Whether a request of this turn was made shorter because the provider refused it.
+    reacted: bool,
+}
+
+impl Driver {
+    /// Puts one together. What stands before the messages is written to the log where it is not there yet; a resumed
+    /// session remembers the files it has seen and where it worked.
+    pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
+        session.use_estimator(parts.layers.estimator);
+        let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
+        // What a file says was seen, or where it says the work went on, counts inside the working directories.
+        let inside = |path: &Path| {
+            let real = files::real(path).unwrap_or_default();
+            scope.directories().iter().any(|directory| real.starts_with(directory))
+        };
+        for beside in session.beside() {
+            if let Some(seen) = beside.seen.filter(|seen| inside(&seen.path))
+                && let Ok(hash) = seen.hash.parse()
+            {
+                scope.note(&seen.path, files::Stamp { modified: None, len: seen.len, hash });
+            }
+            if let Some(directory) = beside.directory.filter(|directory| inside(directory)) {
+                scope.set_directory(directory);
+            }
+        }
+        if session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
+            session.append(Body::Prologue(prologue))?;
+        }
+        let accounted = session.log().lines().len();
+        let (detector, background) = (Detector::default(), Background::default());
+        Ok(Self { session, parts, scope, detector, accounted, background, read: Vec::new(), reacted: false })
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// How it keeps within the window.
+    pub fn layers(&self) -> &Layers {
+        &self.parts.layers
+    }
+
+    /// Tells who listens.
+    pub(crate) fn tell(&self, event: Event) {
+        let listener: &Listener = &self.parts.listener;
+        listener(event);
+    }
+
+    /// A new turn begins.
+    pub(crate) fn turn_begins(&mut self) {
+        self.reacted = false;
+    }
+
+    /// The request that would be sent now.
+    pub fn request(&self) -> Option<Request> {
+        let view = self.session.log().view();
+        let prologue = view.prologue()?.clone();
+        let messages = view.messages();
+        let mut marks = mark(&prologue, &messages, &view.seams(), self.parts.ttl);
+        if self.parts.layers.cache_diagnosis {
+            marks.after = self.session.log().lines().iter().rev().find_map(|line| match &line.body {
+                Body::Assistant { id, .. } if !line.sidechain => Some(id.clone()),
+                _ => None,
+            });
+        }
+        Some(Request { prologue, messages, marks })
+    }
+
+    /// What a fork about the items before one sends, with breakpoints only where the cache is.
+    pub(crate) fn fork_request(&self, end: usize) -> Option<Request> {
+        let view = self.session.log().view();
+        let prologue = view.prologue()?.clone();
+        let messages = view.messages_before(end);
+        let marks = mark_answered(&prologue, &messages, view.seams().answered, self.parts.ttl);
+        Some(Request { prologue, messages, marks })
+    }
+
+    /// The notes of this session.
+    pub fn notes_path(&self) -> PathBuf {
+        self.session.path().with_extension("").join("session-memory").join("summary.md")
+    }
+
+    /// Writes a fact into the log.
+    pub(crate) fn record(&mut self, fact: Fact) -> Result<(), Error> {
+        self.session.note(&serde_json::to_value(fact).unwrap_or_default())
+    }
+
+    /// What stays in view of a command's output that the user typed; all of it is in a file where it is too long.
+    pub(crate) fn bounded_output(&self, id: &str, text: &str) -> String {
+        let result = Block::tool_result(id, &[Block::text(text)], Outcome::Done);
+        let limit = self.parts.layers.spill.then_some(SHELL_CHARACTERS);
+        let fresh = Fresh { id, tool: "Bash", result: &result, limit };
+        match context::spill::choose(&[fresh]).into_iter().find(|spilled| spilled.file.is_some()) {
+            None => text.to_owned(),
+            Some(spilled) => match self.session.keep_result(id, "txt", text) {
+                Ok(path) => spilled.replacement(&path.display().to_string()),
+                Err(error) => spilled.truncated(&error.to_string()),
+            },
+        }
+    }
+
+    /// The turn is over: what may be done now is done.
+    pub(crate) async fn turn_ends(
+        &mut self,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        self.walk(&Occasion::End, knowledge, cancel).await?;
+        Ok(())
+    }
+
+    /// Answers what was called and never ran.
+    pub(crate) fn answer_open_calls(&mut self, text: &str) -> Result<(), Error> {
+        for call in self.session.log().view().open_calls() {
+            if let Kind::ToolUse { id, .. } = call.kind() {
+                let result = Block::tool_result(id, &[Block::text(text)], Outcome::Failed);
+                self.session.append(Body::User { blocks: vec![result], source: Source::Said })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what it started: commands that run in the background, and notes that are being written. What is written by
+    /// now is taken in.
+    pub(crate) async fn close(&mut self) {
+        for updated in self.background.close(CLOSING).await {
+            let _ = self.took_in(updated); // there is nobody left to tell
+        }
+        self.scope.jobs().stop_all().await;
+    }
+}

@@ -1,0 +1,298 @@
+//! Walking the layers: what each decides is written, what it needs is done.
+
+use std::sync::Arc;
+
+use context::compact::MOST_FAILURES;
+use context::framing::{self, Made};
+use context::layer::{Change, Decision, LIST, Need};
+use context::notes::saved_by_notes;
+use context::{Fact, Occasion, Reach, Situation, digest, restore};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+use tools::{Limit, Tool};
+use transcript::Block;
+use transcript::commit::{Act, Extent};
+use transcript::line::{Body, Source};
+use transcript::view::{Stands, View};
+use transcript::window::AutoCompact;
+
+use super::Driver;
+use super::carry::Carried;
+use crate::error::Error;
+use crate::event::Event;
+use crate::knowledge::Knowledge;
+use crate::session::Beside;
+
+/// How many characters a tool may return when it does not say.
+const USUAL_LIMIT: usize = 100_000;
+
+/// Whether the next request can be sent.
+pub(crate) enum Room {
+    /// It can.
+    Enough,
+    /// It cannot, and this is why.
+    None(String),
+    /// The user stopped it.
+    Cancelled,
+}
+
+/// What came of a walk.
+#[derive(Default)]
+pub(super) struct Walked {
+    /// The layers that acted.
+    pub(super) done: Vec<&'static str>,
+    /// Why a summary came to nothing.
+    pub(super) failed: Option<String>,
+    pub(super) cancelled: bool,
+    compaction: Option<Compaction>,
+}
+
+/// How a layer came to its decision. A compaction without an answer is only names, and no success.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Itself,
+    Answer,
+}
+
+/// A compaction that was written.
+#[derive(Clone, Copy)]
+struct Compaction {
+    made: Made,
+    /// Whether what is before it is gone, and so is what was attached there.
+    from_the_start: bool,
+    by: By,
+    before: u64,
+}
+
+/// Where a walk is: why, since when, and who has acted.
+struct Place<'a> {
+    occasion: &'a Occasion,
+    now: Timestamp,
+    done: &'a [&'static str],
+}
+
+impl Driver {
+    /// Makes room for the next request.
+    pub(crate) async fn make_room(
+        &mut self,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<Room, Error> {
+        if let Some(why) = self.alone_too_large() {
+            return Ok(Room::None(why));
+        }
+        let walked = self.walk(&Occasion::Request, knowledge, cancel).await?;
+        Ok(if walked.cancelled { Room::Cancelled } else { self.blocked() })
+    }
+
+    /// Compacts because the user asks for it.
+    pub(crate) async fn compact(
+        &mut self,
+        instructions: Option<String>,
+        reach: Reach,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<Result<(), String>, Error> {
+        // A summary, and what was brought back after it, would only be summarised again.
+        let is_new = |view: &View| view.visible().any(|entry| matches!(entry.stands(), Stands::Said | Stands::Reply));
+        if !is_new(self.session.log().view()) {
+            return Ok(Err("there is nothing to compact".to_owned()));
+        }
+        let walked = self.walk(&Occasion::Asked { instructions, reach }, knowledge, cancel).await?;
+        Ok(match walked {
+            _ if walked.cancelled => Err("stopped".to_owned()),
+            _ if walked.done.contains(&"compact") => Ok(()),
+            _ => Err(walked.failed.unwrap_or_else(|| "there is nothing to summarise".to_owned())),
+        })
+    }
+
+    /// Asks each layer in turn.
+    pub(super) async fn walk(
+        &mut self,
+        occasion: &Occasion,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<Walked, Error> {
+        self.take_in_ended().await?;
+        let now = self.session.world().now();
+        let mut walked = Walked::default();
+        let mut told = false;
+        for layer in LIST {
+            let place = Place { occasion, now, done: &walked.done };
+            let mut by = By::Itself;
+            let change = match self.look(&place, |view, now| layer.decide(view, now)) {
+                Decision::Nothing => continue,
+                Decision::Commit(change) => change,
+                Decision::Need(need) => {
+                    by = By::Answer;
+                    if layer.name() == "compact" && !std::mem::replace(&mut told, true) {
+                        self.tell(Event::Compacting { tokens: self.session.log().view().tally().count() });
+                    }
+                    let answer = match self.carry_out(&need, knowledge.as_ref(), cancel).await? {
+                        Carried::Answer(answer) => answer,
+                        Carried::Started => continue,
+                        Carried::Cancelled => {
+                            walked.cancelled = true;
+                            return Ok(walked);
+                        }
+                    };
+                    match self.look(&place, |view, now| layer.answered(view, now, &answer)) {
+                        Ok(change) => change,
+                        Err(why) => {
+                            if let ("compact", Need::Write(_)) = (layer.name(), &need) {
+                                self.compaction_failed(why.clone())?;
+                                walked.failed = Some(why);
+                            }
+                            continue;
+                        }
+                    }
+                }
+            };
+            self.put(change, by, now, &mut walked)?;
+            walked.done.push(layer.name());
+        }
+        if let Some(compaction) = walked.compaction.take() {
+            self.compacted(compaction, occasion, knowledge)?;
+        }
+        Ok(walked)
+    }
+
+    fn look<T>(&self, place: &Place<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
+        let notes = self.notes_path().display().to_string();
+        let tools = &self.parts.tools;
+        let limit = |name: &str| limit_of(tools, name);
+        let situation = Situation {
+            occasion: place.occasion,
+            now: place.now,
+            layers: &self.parts.layers,
+            ttl: self.parts.ttl,
+            state: self.session.state(),
+            notes: &notes,
+            limit: &limit,
+            done: place.done,
+        };
+        look(self.session.log().view(), &situation)
+    }
+
+    /// Writes what a layer decided, and tells of it.
+    fn put(&mut self, change: Change, by: By, now: Timestamp, walked: &mut Walked) -> Result<(), Error> {
+        let before = self.session.log().view().tally().count();
+        let (act, reason) = (change.commit.act.clone(), change.commit.reason.clone());
+        self.session.append(Body::Commit(change.commit))?;
+        let (freed, why) = (reason.freed.unwrap_or_default(), reason.why.unwrap_or_default());
+        match act {
+            Act::Spill { replacements } => self.tell(Event::Spilled { results: replacements.len(), freed }),
+            Act::Clear { results, digest, .. } => {
+                if let Some(written) = digest.as_deref().and_then(digest::written) {
+                    self.add_to_notes(written);
+                }
+                self.tell(Event::Cleared { results: results.len(), freed, why });
+            }
+            Act::Compact { extent, .. } => {
+                let text = change.summary.unwrap_or_default();
+                let made = framing::made_of(&text).unwrap_or(Made::Summary);
+                self.session.append(Body::User { blocks: vec![Block::text(text)], source: Source::Summary })?;
+                if made == Made::Notes {
+                    let saved = self.look(&Place { occasion: &Occasion::Request, now, done: &[] }, |_, now| {
+                        saved_by_notes(before, now)
+                    });
+                    self.record(Fact::NotesUsed { saved: saved as u64 })?;
+                }
+                let from_the_start = !matches!(extent, Extent::Span { .. });
+                let before = walked.compaction.as_ref().map_or(before, |earlier| earlier.before);
+                walked.compaction = Some(Compaction { made, by, from_the_start, before });
+            }
+            Act::Restore { blocks } => {
+                for (path, stamp) in std::mem::take(&mut self.read) {
+                    if restore::shows(&blocks, &path) {
+                        self.scope.note(&path, stamp);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A compaction is in place: what stands before the messages is computed anew, instructions are read again, and it is
+    /// written down whether that was enough.
+    fn compacted(
+        &mut self,
+        compaction: Compaction,
+        occasion: &Occasion,
+        knowledge: &mut Option<Knowledge>,
+    ) -> Result<(), Error> {
+        if compaction.from_the_start {
+            let prologue = self.parts.fresh_prologue(&self.session);
+            if self.session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
+                self.session.append(Body::Prologue(prologue))?;
+            }
+            if let Some(knowledge) = knowledge {
+                knowledge.compacted();
+                if let Some(beginning) = knowledge.beginning() {
+                    self.attach(vec![beginning.block], &beginning.beside)?;
+                }
+            }
+        }
+        let (after, threshold) = (self.session.log().view().tally().count(), self.parts.layers.threshold());
+        self.tell(Event::Compacted { made: compaction.made, before: compaction.before, after });
+        if after > threshold && !matches!(occasion, Occasion::Asked { .. }) {
+            self.compaction_failed(format!(
+                "it helped, but {after} tokens are still more than the {threshold} that are allowed"
+            ))?;
+        } else if compaction.by == By::Answer {
+            self.record(Fact::CompactionMade { tokens: after })?;
+        }
+        Ok(())
+    }
+
+    /// Puts blocks beside what was said.
+    pub(crate) fn attach(&mut self, blocks: Vec<Block>, beside: &Beside) -> Result<(), Error> {
+        self.session.append_with(Body::Attachment { blocks }, beside)?;
+        Ok(())
+    }
+
+    fn compaction_failed(&mut self, why: String) -> Result<(), Error> {
+        self.tell(Event::CompactionFailed { why: why.clone() });
+        self.record(Fact::CompactionFailed { why })?;
+        if self.session.state().failures >= MOST_FAILURES && !self.session.state().told {
+            self.record(Fact::CompactionStopped)?;
+            self.tell(Event::Warning(format!(
+                "{MOST_FAILURES} compactions in a row failed: none will be tried by itself any more. /compact still works."
+            )));
+        }
+        Ok(())
+    }
+
+    /// What stands before the messages, where that alone is more than the window holds.
+    fn alone_too_large(&self) -> Option<String> {
+        let prologue = self.session.log().view().prologue()?;
+        let tokens = self.session.log().view().tally().of_prologue(prologue);
+        let window = self.parts.layers.window.effective;
+        (tokens >= window).then(|| {
+            format!(
+                "the system prompt and the tools alone have about {tokens} tokens, and the window holds {window}: offer \
+                 fewer tools, shorten the system prompt, or choose a model with a larger window"
+            )
+        })
+    }
+
+    /// With nothing that makes room by itself, a full window is the user's to empty.
+    fn blocked(&self) -> Room {
+        let (layers, count) = (&self.parts.layers, self.session.log().view().tally().count());
+        let by_itself = layers.reactive || layers.auto_compact == AutoCompact::On;
+        if by_itself || !layers.window.fill(count, layers.auto_compact).at_blocking_limit {
+            return Room::Enough;
+        }
+        Room::None(format!("the window is full ({count} tokens), and compaction is off: make room with /compact"))
+    }
+}
+
+/// How many characters a tool may return; none if it bounds itself. A tool nobody knows has the usual limit.
+pub(crate) fn limit_of(tools: &[Arc<dyn Tool>], name: &str) -> Option<usize> {
+    match tools.iter().find(|known| known.name() == name).map(|known| known.limit()) {
+        Some(Limit::Unlimited) => None,
+        Some(Limit::Characters(characters)) => Some(characters),
+        None => Some(USUAL_LIMIT),
+    }
+}

@@ -1,0 +1,94 @@
+//! What the record says the layers did before a request, and what they were answered.
+
+use context::framing::{self, Made};
+use context::layer::Change;
+use context::spill;
+use transcript::commit::{Act, Commit, Trigger};
+use transcript::line::{Body, Line, Source};
+use transcript::{Block, Id};
+
+/// Whether layers made a commit; else the user or the provider did. What a compaction brings back is its maker's.
+pub(super) fn is_by_layers(commit: &Commit, after_one_by_hand: bool) -> bool {
+    match &commit.act {
+        Act::Spill { .. } | Act::Clear { trigger: Trigger::Auto, .. } | Act::Compact { trigger: Trigger::Auto, .. } => {
+            true
+        }
+        Act::Restore { .. } => !after_one_by_hand,
+        _ => false,
+    }
+}
+
+/// What the layers did before one request.
+#[derive(Default)]
+pub(super) struct Round {
+    /// What they decided, in order, each with the summary that follows it.
+    pub(super) acts: Vec<(Act, Option<String>)>,
+    /// What was written down before a clearing, if there was one.
+    pub(super) digest: Option<Option<String>>,
+    /// What came back.
+    pub(super) restore: Option<Change>,
+    names: Vec<(Act, Id)>,
+}
+
+impl Round {
+    /// Reads it off the lines up to the next request, refusal, or word of the user.
+    pub(super) fn of(rest: &[Line]) -> Self {
+        let mut round = Self::default();
+        let mut by_hand = false;
+        for line in rest {
+            match &line.body {
+                Body::Assistant { .. } | Body::User { source: Source::Said, .. } => break,
+                Body::Meta(_) if matches!(context::Fact::of(line), Some(context::Fact::Refused { .. })) => break,
+                Body::User { blocks, source: Source::Summary } if !by_hand => {
+                    if let Some((Act::Compact { .. }, summary @ None)) = round.acts.last_mut() {
+                        *summary = blocks.iter().find_map(Block::as_text);
+                    }
+                }
+                Body::Commit(commit) if is_by_layers(commit, by_hand) => round.take(line, commit),
+                Body::Commit(commit) => by_hand |= matches!(commit.act, Act::Compact { .. }),
+                _ => {}
+            }
+        }
+        round
+    }
+
+    fn take(&mut self, line: &Line, commit: &Commit) {
+        match &commit.act {
+            Act::Clear { digest, .. } => self.digest = Some(digest.clone()),
+            Act::Restore { .. } => self.restore = Some(Change::of(commit.clone())),
+            _ => {}
+        }
+        self.names.extend(line.id.clone().map(|id| (commit.act.clone(), id)));
+        self.acts.push((commit.act.clone(), None));
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.acts.iter().filter_map(|(_, summary)| summary.as_deref())
+    }
+
+    /// A summary that was written.
+    pub(super) fn summary(&self) -> Option<&str> {
+        self.texts().find(|text| framing::made_of(text) != Some(Made::Notes))
+    }
+
+    /// Notes that took the place of one.
+    pub(super) fn notes(&self) -> Option<&str> {
+        self.texts().find(|text| framing::made_of(text) == Some(Made::Notes))
+    }
+
+    /// Where a result was kept.
+    pub(super) fn place_of(&self, id: &str) -> Option<Result<String, String>> {
+        self.acts.iter().find_map(|(act, _)| match act {
+            Act::Spill { replacements } => {
+                let one = replacements.iter().find(|one| one.call.id == id)?;
+                Some(spill::place_in(&one.replacement))
+            }
+            _ => None,
+        })
+    }
+
+    /// The name that a commit has in the record.
+    pub(super) fn name_of(&self, act: &Act) -> Option<Id> {
+        self.names.iter().find(|(known, _)| known == act).map(|(_, id)| id.clone())
+    }
+}
