@@ -112,9 +112,9 @@ fn harmless(program: &str) -> Result<(), &'static str> {
             },
             '#' => taken = rest.find('\n').unwrap_or(rest.len()),
             '\\' if rest.starts_with("\\\n") => taken = 2,
+            // Letters behind a number are a word of their own: `1system("x")`.
             '0'..='9' | '.' => {
-                taken =
-                    rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.').unwrap_or(rest.len());
+                taken = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
                 slash = Slash::Divides;
             }
             'a'..='z' | 'A'..='Z' | '_' => {
