@@ -46,7 +46,11 @@ pub fn judge(command: &str) -> Judgement {
     let found = walk.found;
     // The worst decides; the first of its kind gives the reason.
     let worst = found.iter().map(|one| one.finding.verdict).max();
-    let reason = found.iter().find(|one| Some(one.finding.verdict) == worst).map(|one| one.finding.reason.clone());
+    let of_worst = || found.iter().filter(|one| Some(one.finding.verdict) == worst);
+    // A variable that is looked up is no command, and says least.
+    let is_lookup = |one: &&Found| one.words.is_empty() && one.finding.private.is_some();
+    let reason = of_worst().find(|one| !is_lookup(one)).or_else(|| of_worst().next());
+    let reason = reason.map(|one| one.finding.reason.clone());
     Judgement {
         verdict: worst.unwrap_or(Verdict::ReadOnly),
         reason: reason.unwrap_or_else(|| "nothing is run".to_owned()),

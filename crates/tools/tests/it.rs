@@ -15,6 +15,7 @@ mod it {
     mod links;
     mod permission;
     mod place;
+    mod private;
     mod read;
     mod run;
     mod sandbox;

@@ -68,6 +68,9 @@ fn trouble(part: &Found, operands: &Operands, situation: &Situation<'_>) -> Opti
     if part.finding.verdict != Does::ReadOnly || part.changed && !part.words.is_empty() {
         return Some(part.finding.reason.clone());
     }
+    if let Some(what) = &part.finding.private {
+        return Some(format!("it shows {what}, which may hold keys"));
+    }
     if let Some(path) = &operands.unresolved {
         return Some(format!("where {path} leads is not known"));
     }

@@ -63,6 +63,8 @@ pub(crate) struct Finding {
     pub(crate) counts: bool,
     /// Something is run in it that cannot be named.
     pub(crate) opaque: bool,
+    /// It shows what is the user's and not the project's, and may hold keys.
+    pub(crate) private: Option<String>,
 }
 
 impl Finding {
@@ -77,11 +79,18 @@ impl Finding {
             passes: false,
             counts: false,
             opaque: false,
+            private: None,
         }
     }
 
     pub(super) fn read_only(reason: impl Into<String>) -> Self {
         Self::new(Verdict::ReadOnly, reason.into())
+    }
+
+    /// What it shows may hold keys.
+    pub(super) fn showing(mut self, what: impl Into<String>) -> Self {
+        self.private = Some(what.into());
+        self
     }
 
     pub(super) fn unknown(reason: impl Into<String>) -> Self {

@@ -292,7 +292,12 @@ fn subcommand(name: &str, arguments: &[Field]) -> Finding {
     if given.values(&["format", "pretty"]).any(signed) {
         return Finding::unknown(format!("git {name} with a format that may call gpg"));
     }
+    let everything = given.has(&["list", "l", "get-regexp", "get-urlmatch"]) || given.operands.is_empty();
+    let of_user = name == "config" && !given.has(&["local", "worktree"]) && everything;
     let mut finding = Finding::read_only(format!("git {name} only shows"));
+    if of_user {
+        finding = finding.showing("your own configuration of git");
+    }
     let summary = [
         "stat",
         "shortstat",

@@ -33,6 +33,10 @@ pub(super) fn simple(name: &str, arguments: &[Field]) -> Finding {
         "sed" | "gsed" => sed(arguments),
         "awk" | "gawk" | "mawk" | "nawk" => awk(arguments),
         "jq" => jq(arguments),
+        "printenv" => listed(name, arguments).showing("the environment"),
+        "ps" if arguments.iter().any(shows_environments) => {
+            listed(name, arguments).showing("the environment of processes")
+        }
         "test" => test(arguments),
         "[" => match arguments.split_last() {
             Some((last, arguments)) if last.text() == Some("]") => test(arguments),
@@ -66,10 +70,15 @@ pub(super) fn simple(name: &str, arguments: &[Field]) -> Finding {
         "ulimit" => no_operands(name, arguments, "aHS", ""),
         "jobs" => no_operands(name, arguments, "lp", ""),
         "set" => set(arguments),
-        _ => match known::find(name) {
-            Some(known) => table(name, known, arguments),
-            None => unlisted(name, arguments),
-        },
+        _ => listed(name, arguments),
+    }
+}
+
+/// What the table says of it.
+fn listed(name: &str, arguments: &[Field]) -> Finding {
+    match known::find(name) {
+        Some(known) => table(name, known, arguments),
+        None => unlisted(name, arguments),
     }
 }
 
@@ -249,7 +258,16 @@ fn lists_archive(name: &str, arguments: &[Field]) -> bool {
 }
 
 /// The shell's own `set`, where it only makes the shell stricter.
+/// Whether an operand of `ps`, an old-style option without a dash, asks for environments.
+fn shows_environments(argument: &Field) -> bool {
+    let text = argument.beginning();
+    !text.starts_with('-') && (text.contains('e') || argument.text().is_none())
+}
+
 fn set(arguments: &[Field]) -> Finding {
+    if arguments.is_empty() {
+        return Finding::read_only("set shows all variables").showing("all variables");
+    }
     for argument in arguments.iter().map(Field::text) {
         let harmless = match argument {
             Some("pipefail" | "errexit" | "nounset" | "xtrace") => true,
@@ -279,7 +297,16 @@ fn jq(arguments: &[Field]) -> Finding {
     };
     match OPTIONS.read(arguments) {
         Ok(given) => {
+            // `env`, `$ENV`, and programs from files, which may hold either.
+            let shows = |field: &Field| {
+                field
+                    .text()
+                    .is_none_or(|text| ["env", "ENV", "import", "include"].iter().any(|word| text.contains(word)))
+            };
             let mut finding = Finding::read_only("jq only prints");
+            if given.operands.first().is_some_and(shows) || !given.paths.is_empty() {
+                finding = finding.showing("what its program picks, perhaps the environment");
+            }
             touch(&mut finding, &given.paths, How::Contents);
             touch(&mut finding, &given.operands, How::Contents);
             finding

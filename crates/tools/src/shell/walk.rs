@@ -12,7 +12,7 @@ use super::field::{self, Field, Source, Value};
 use super::finding::{Finding, How, Touch};
 use super::scan::DEEPEST;
 use super::tree::{self, Command, Item, Join, List, Pipeline, Shell, TestWord};
-use super::variables::harmless_name;
+use super::variables::{harmless_name, ordinary_name};
 use super::word::{self, Piece};
 
 /// How many pipelines are followed, each turn of a loop counted. More is unknown. A command of the longest length has
@@ -314,6 +314,11 @@ impl Walk {
                     printed.push((text.clone(), source));
                 }
                 Piece::Variable { name, words, assigns, .. } => {
+                    if !state.variables.contains_key(name) && !ordinary_name(name) {
+                        let finding = Finding::read_only(format!("{name} is looked up"));
+                        let finding = finding.showing(format!("the variable {name} of the environment"));
+                        self.found.push(Found { changed: false, ..noted(state, finding) });
+                    }
                     for word in words {
                         self.pieces(word, state);
                     }

@@ -149,7 +149,8 @@ impl Walk {
                     finding
                 }
                 "read" => read(arguments, state, input),
-                "command" | "env" | "time" | "nice" | "nohup" | "timeout" | "stdbuf" | "builtin" => {
+                "env" => Finding::read_only("env only shows").showing("the environment"),
+                "command" | "time" | "nice" | "nohup" | "timeout" | "stdbuf" | "builtin" => {
                     Finding::read_only(format!("{name} only shows"))
                 }
                 "export" => export(arguments, state),

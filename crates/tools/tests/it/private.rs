@@ -1,0 +1,78 @@
+//! What only looks, and shows what is the user's: it is asked about, since what is shown is sent to the model.
+
+use std::path::{Path, PathBuf};
+
+use tools::permission::{Confined, Decision, Mode, Rules, Situation, decide};
+use tools::{Access, Subject};
+
+fn decided(command: &str, mode: Mode) -> Decision {
+    let place = tempfile::tempdir().unwrap();
+    let directory = std::fs::canonicalize(place.path()).unwrap();
+    std::fs::write(directory.join("a.json"), "{}").unwrap();
+    let directories: Vec<PathBuf> = vec![directory.clone()];
+    let situation = Situation {
+        mode,
+        rules: &Rules::default(),
+        directories: &directories,
+        directory: &directory,
+        home: Some(Path::new("/home/nobody")),
+        confined: Confined::No,
+    };
+    decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()))
+}
+
+/// TRUST-5: variables of the environment may hold keys, and whatever prints them is asked about, in every mode that asks.
+#[test]
+fn what_shows_the_environment_is_asked_about() {
+    for command in [
+        "env",
+        "env | grep KEY",
+        "printenv",
+        "printenv AWS_SECRET_ACCESS_KEY",
+        "set",
+        "echo $AWS_SECRET_ACCESS_KEY",
+        "echo \"${GITHUB_TOKEN}\"",
+        "echo \"${GITHUB_TOKEN:-none}\"",
+        "echo ${#GITHUB_TOKEN}",
+        "printf '%s' \"$GITHUB_TOKEN\"",
+        "cat <<< \"$SECRET\"",
+        "cat <<E\n$SECRET\nE",
+        "x=$SECRET; echo $x",
+        "for f in $SECRET; do echo $f; done",
+        "grep \"$SECRET\" a.json",
+        "bash -c 'echo $SECRET'",
+        "ps auxe",
+        "ps eww",
+        "jq -n env",
+        "jq -n '$ENV.HOME'",
+        "jq -f a.json a.json",
+        "git config --list",
+        "git config --global -l",
+    ] {
+        for mode in [Mode::Default, Mode::Plan, Mode::AcceptEdits] {
+            let decision = decided(command, mode);
+            assert!(matches!(&decision, Decision::Ask { .. }), "{command}: {decision:?}");
+        }
+    }
+}
+
+/// TRUST-5: what the command set itself, and what says where things are, is no secret.
+#[test]
+fn ordinary_variables_are_not_asked_about() {
+    for command in [
+        "echo $HOME",
+        "echo \"$PWD\"",
+        "echo $?",
+        "echo $PATH",
+        "x=1; echo $x",
+        "for f in *.json; do echo \"$f\"; done",
+        "while read -r line; do echo \"$line\"; done < a.json",
+        "ps aux",
+        "ps -ef",
+        "jq . a.json",
+        "jq -r '.name' a.json",
+        "echo $((1 + 2))",
+    ] {
+        assert_eq!(decided(command, Mode::Default), Decision::Allow, "{command}");
+    }
+}
