@@ -68,6 +68,10 @@ pub(crate) enum Command {
 /// How to run a session.
 #[derive(Debug, Clone, Default, Parser)]
 pub(crate) struct RunArgs {
+    /// Whether commands run in a sandbox, as `/sandbox` says.
+    #[arg(skip)]
+    pub(crate) sandbox: Option<bool>,
+
     /// What to ask. With a pipe on stdin, its text is added.
     pub(crate) prompt: Option<String>,
 

@@ -22,6 +22,7 @@ mod page;
 mod picker;
 pub(crate) mod plain;
 mod question;
+mod sandbox;
 mod screen;
 pub(crate) mod slash;
 mod status;

@@ -12,7 +12,8 @@ use engine::session::Fork;
 use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, keys};
 use engine::trust::{self, Claim, Trust};
 use engine::{Agent, Home, Session, World};
-use tools::permission::Mode;
+use tools::permission::{Confined, Mode};
+use tools::sandbox::Sandbox;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
@@ -157,6 +158,12 @@ pub(crate) struct Ready {
     pub(crate) bypass: Bypass,
 }
 
+/// The sandbox for the commands of an agent, as well as this system can hold it.
+pub(crate) async fn sandbox(settings: &Settings, place: &Place, agent: &Agent) -> anyhow::Result<Sandbox> {
+    let made = engine::sandbox::sandbox(&settings.sandbox, agent.scope(), place.home.path()).await;
+    Ok(made.map_err(engine::Error::from)?)
+}
+
 /// Makes an agent from flags, settings and environment.
 pub(crate) async fn agent(
     args: &RunArgs,
@@ -230,6 +237,13 @@ pub(crate) async fn agent(
         (parts.layers.notes, parts.layers.notes_compact) = (false, false);
     }
     let mut agent = Agent::new(session, parts)?;
+    if args.sandbox.or(settings.sandbox.enabled) == Some(true) {
+        let sandbox = sandbox(settings, place, &agent).await?;
+        if sandbox.standing().confined() != Confined::Wholly {
+            warnings.push(format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
+        }
+        agent.scope().set_sandbox(Some(Arc::new(sandbox)));
+    }
     if let Some(plan) = plan {
         let mut knowledge = plan.knowledge(selector, agent.session());
         warnings.append(&mut knowledge.left_out());

@@ -33,6 +33,8 @@ mod kills;
 mod policy;
 #[path = "it/recall.rs"]
 mod recall;
+#[path = "it/sandbox.rs"]
+mod sandbox;
 #[path = "it/sdk.rs"]
 mod sdk;
 #[path = "it/secrets.rs"]

@@ -204,7 +204,10 @@ impl Agent {
         let (tool, input) = ("Bash".to_owned(), serde_json::json!({"command": command}));
         self.driver.tell(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
         let scope = self.driver.scope.clone().with_cancel(cancel.clone());
-        let call = Call::new(tool.clone(), input);
+        let mut call = Call::new(tool.clone(), input);
+        if scope.sandbox().is_some() {
+            call.input["dangerouslyDisableSandbox"] = true.into(); // it is the model that is kept in there
+        }
         let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash)]; // what the model may use is no limit to the user
         let output = run_all(vec![call], &bash, &scope, |_, _| {}).await.pop();
         let output = output.unwrap_or_else(|| Output::failed(NOT_RUN));

@@ -7,6 +7,7 @@
 mod account;
 mod calls;
 mod carry;
+mod made;
 mod media;
 mod notes;
 mod react;
@@ -15,13 +16,14 @@ mod shorten;
 mod walk;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use context::breaks::Detector;
 use context::spill::Fresh;
 use context::{Fact, Layers, Occasion};
 use tokio_util::sync::CancellationToken;
-use tools::Scope;
+use tools::{Output, Scope};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{mark, mark_answered};
@@ -32,6 +34,7 @@ use crate::background::Background;
 use crate::error::Error;
 use crate::event::Event;
 use crate::knowledge::Knowledge;
+use crate::permission::Nobody;
 use crate::session::Session;
 
 pub(crate) use calls::Asked;
@@ -184,5 +187,11 @@ impl Driver {
             let _ = self.took_in(updated); // there is nobody left to tell
         }
         self.scope.jobs().stop_all().await;
+        let made = Output { made: self.scope.jobs().take_made(), ..Output::done("", "") };
+        if !made.made.is_empty() {
+            self.parts.approver = Arc::new(Nobody);
+            let scope = self.scope.clone();
+            self.settle_made(made, &scope, &CancellationToken::new()).await;
+        }
     }
 }

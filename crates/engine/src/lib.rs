@@ -50,6 +50,7 @@ pub mod record;
 pub mod replay;
 pub mod rewind;
 pub mod run;
+pub mod sandbox;
 pub mod savings;
 pub mod session;
 pub mod settings;

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tools::permission::{Confined, Decision, Mode, Rule, Rules, Situation, always, decide};
+use tools::permission::{Decision, Mode, Rule, Rules, Situation, always, decide};
+use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
 
+use crate::sandbox;
 use crate::settings::Bypass;
 
 /// The mode and the rules in force.
@@ -17,8 +19,6 @@ pub struct Policy {
     pub mode: LiveMode,
     /// What settings and flags say.
     pub rules: Rules,
-    /// How commands run.
-    pub confined: Confined,
     /// Whether the mode `bypassPermissions` counts at all.
     pub bypass: Bypass,
 }
@@ -109,13 +109,14 @@ impl Policy {
             (Mode::BypassPermissions, Bypass::Disabled) => Mode::Default,
             (mode, _) => mode,
         };
+        let confined = sandbox::confined(scope, &subject, input);
         let situation = Situation {
             mode,
             rules: &self.rules,
             directories: &directories,
             directory: &directory,
             home: scope.home(),
-            confined: self.confined,
+            confined,
         };
         match decide(&situation, access, tool.name(), &subject) {
             Decision::Allow => Answer::Allow,
@@ -125,6 +126,8 @@ impl Policy {
                 let spared = decide(&accepting, access, tool.name(), &subject) == Decision::Allow;
                 let spared_by = spared.then_some(Mode::AcceptEdits);
                 let always = always(&situation, access, tool.name(), &subject);
+                let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
+                let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
                 let (tool, input) = (tool.name().to_owned(), input.clone());
                 approver.ask(Question { tool, input, subject, directory, why, spared_by, always }).await
             }

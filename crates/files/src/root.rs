@@ -210,6 +210,16 @@ impl Root {
         self.dir.remove_file(relative).map_err(|error| Error::of(&self.path.join(relative), error))
     }
 
+    /// Removes a file, a link, or a directory with all below it.
+    pub fn remove_tree(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        let is_directory = self.dir.symlink_metadata(relative).map(|metadata| metadata.is_dir());
+        let removed = is_directory.and_then(|is_directory| {
+            if is_directory { self.dir.remove_dir_all(relative) } else { self.dir.remove_file(relative) }
+        });
+        removed.map_err(|error| Error::of(&self.path.join(relative), error))
+    }
+
     /// Everything in it, by name. Not what lies below.
     pub fn list(&self) -> Result<Vec<Entry>, Error> {
         let failed = |error| Error::of(&self.path, error);

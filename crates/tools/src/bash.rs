@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::jobs::NotStarted;
-use crate::process::{self, End, Ended, exit_code};
+use crate::process::{self, End, Ended, Ground, exit_code};
 use crate::run::CANCELLED;
 use crate::sandbox::{self, Confinement, Leaves, Strength};
 use crate::scope::Scope;
@@ -109,16 +109,16 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     let mut notes = Vec::new();
     let directory = existing_directory(scope, &mut notes);
     let prepared = confinement(input, scope).and_then(|confinement| {
-        let report = Report::new(scope, confinement.as_ref())?;
+        let report = Report::new(scope, confinement.as_ref()).map_err(|error| not_started(&error))?;
         Ok((confinement, report))
     });
     let (confinement, report) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return not_started(&error),
+        Err(why) => return Output::failed(why),
     };
     let timeout = limit(input).unwrap_or(TIMEOUT).min(LONGEST);
     let script = format!("{}\n{}", report.trap(), input.command);
-    let process = match process::start(&script, &directory, scope.environment(), scope.guard(), confinement.as_ref()) {
+    let process = match process::start(&script, ground(scope, &directory, confinement.as_ref())) {
         Ok(process) => process,
         Err(trouble) => return Output::failed(trouble.to_string()),
     };
@@ -138,10 +138,9 @@ fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
     let directory = existing_directory(scope, &mut notes);
     let confinement = match confinement(input, scope) {
         Ok(confinement) => confinement,
-        Err(error) => return not_started(&error),
+        Err(why) => return Output::failed(why),
     };
-    let (environment, guard) = (scope.environment(), scope.guard());
-    match scope.jobs().start(&input.command, &directory, limit(input), environment, guard, confinement.as_ref()) {
+    match scope.jobs().start(&input.command, limit(input), ground(scope, &directory, confinement.as_ref())) {
         Ok(id) => {
             let text = format!(
                 "Running in the background as {id}. TaskOutput shows what it prints, TaskStop stops it; it does not \
@@ -158,21 +157,25 @@ fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
     }
 }
 
-fn not_started(error: &files::Error) -> Output {
-    Output::failed(format!("The command could not be started: {error}."))
+fn not_started(error: &files::Error) -> String {
+    format!("The command could not be started: {error}.")
 }
 
 /// How the command is confined, if it is. What the session keeps can be read, and part of it is the temporary folder.
-fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, files::Error> {
+fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, String> {
     let leaves = if input.dangerously_disable_sandbox == Some(true) { Leaves::Yes } else { Leaves::No };
     let Some(sandbox) = scope.sandbox() else { return Ok(None) };
-    let Some(confinement) = sandbox.confinement(&input.command, leaves) else { return Ok(None) };
+    let Some(confinement) = sandbox.confinement(&input.command, leaves)? else { return Ok(None) };
     let mut confinement = confinement.clone();
     let temporary = scope.temporary().join(TEMPORARY);
-    files::create_directory(&temporary)?;
+    files::create_directory(&temporary).map_err(|error| not_started(&error))?;
     confinement.readable.push(scope.temporary().to_owned());
     confinement.temporary = Some(temporary);
     Ok(Some(confinement))
+}
+
+fn ground<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> Ground<'a> {
+    Ground { directory, environment: scope.environment(), guard: scope.guard(), confinement }
 }
 
 /// How long the call lets the command run, if it says so.

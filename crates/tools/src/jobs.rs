@@ -8,7 +8,7 @@
 //! same time, and how many that have ended are remembered, is limited. A job is not restarted, moved to the
 //! foreground or given input, and nobody is woken by its end.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::process::{self, End, Ended, Environment, Trouble, exit_code};
-use crate::sandbox::Confinement;
+use crate::process::{self, End, Ended, Ground, Trouble, exit_code};
 
 mod unread;
 
@@ -35,6 +34,8 @@ const REMEMBERED: usize = 32;
 #[derive(Debug, Default)]
 pub struct Jobs {
     known: Mutex<Known>,
+    /// Guarded paths that they made in a sandbox.
+    made: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 /// A job, as a status line shows it.
@@ -139,21 +140,23 @@ impl Jobs {
         join_all(handles.iter().map(Handle::stop)).await;
     }
 
+    /// The guarded paths that jobs which have ended made in a sandbox, each once.
+    pub fn take_made(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *lock(&self.made))
+    }
+
     /// Jobs of one who knows of these but does not share them. No id means one job here and another there.
     pub(crate) fn fork(&self) -> Self {
         let known = Known { started: self.known().started, entries: Vec::new() };
-        Self { known: Mutex::new(known) }
+        Self { known: Mutex::new(known), made: Arc::default() }
     }
 
     /// Starts a command and returns its id.
     pub(crate) fn start(
         &self,
         command: &str,
-        directory: &Path,
         limit: Option<Duration>,
-        environment: &Environment,
-        guard: Option<&Path>,
-        confinement: Option<&Confinement>,
+        ground: Ground<'_>,
     ) -> Result<String, NotStarted> {
         let mut known = self.known();
         known.forget();
@@ -161,11 +164,11 @@ impl Jobs {
         if running.len() >= RUNNING {
             return Err(NotStarted::TooMany { running });
         }
-        let process =
-            process::start(command, directory, environment, guard, confinement).map_err(NotStarted::Trouble)?;
+        let process = process::start(command, ground).map_err(NotStarted::Trouble)?;
         known.started += 1;
         let id = format!("bash_{}", known.started);
         let unread = Arc::new(Mutex::new(Unread::default()));
+        let made = self.made.clone();
         let (told, status) = watch::channel(Status { state: JobState::Running, stopped_others: false });
         let stop = CancellationToken::new();
         let handle =
@@ -174,9 +177,7 @@ impl Jobs {
             let limit = limit.unwrap_or(Duration::MAX);
             let ended = process.watch(limit, &stop, |bytes| lock(&unread).push(bytes)).await;
             match &ended {
-                Ok(ended) => ended.made.iter().for_each(|path| {
-                    lock(&unread).push(format!("[it made {}, which is a guarded path]\n", path.display()).as_bytes());
-                }),
+                Ok(ended) => lock(&made).extend(ended.made.iter().cloned()),
                 Err(trouble) => lock(&unread).push(trouble.to_string().as_bytes()),
             }
             told.send_replace(Status::of(ended));

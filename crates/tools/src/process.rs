@@ -116,6 +116,19 @@ pub(crate) fn exit_code(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
 
+/// Where and how a shell is started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    /// In this directory.
+    pub(crate) directory: &'a Path,
+    /// With these variables.
+    pub(crate) environment: &'a Environment,
+    /// Below this program, if there is one.
+    pub(crate) guard: Option<&'a Path>,
+    /// Confined so, if it is.
+    pub(crate) confinement: Option<&'a Confinement>,
+}
+
 /// Variables of commands, beside those of this program.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
@@ -125,63 +138,47 @@ pub struct Environment {
     pub hidden: BTreeSet<String>,
 }
 
-/// Starts a script in `directory`, below a guard if there is one, and confined if it is to be.
-pub(crate) fn start(
-    script: &str,
-    directory: &Path,
-    environment: &Environment,
-    guard: Option<&Path>,
-    confinement: Option<&Confinement>,
-) -> Result<Process, Trouble> {
+/// Starts a script.
+pub(crate) fn start(script: &str, ground: Ground<'_>) -> Result<Process, Trouble> {
     if script.contains('\0') {
         // A guard would find this out too, but a job is started before it could say so.
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
-    let started = match guard.filter(|_| cfg!(target_os = "linux")) {
-        Some(guard) => start_guarded(script, directory, environment, guard, confinement),
-        None if confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
-        None => start_alone(script, directory, environment),
+    let started = match ground.guard.filter(|_| cfg!(target_os = "linux")) {
+        Some(guard) => start_guarded(script, ground, guard),
+        None if ground.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
+        None => start_alone(script, ground),
     };
     started.map_err(Trouble::NotStarted)
 }
 
-fn start_guarded(
-    script: &str,
-    directory: &Path,
-    environment: &Environment,
-    guard: &Path,
-    confinement: Option<&Confinement>,
-) -> io::Result<Process> {
+fn start_guarded(script: &str, ground: Ground<'_>, guard: &Path) -> io::Result<Process> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
-    let (child, receiver) = spawn(command, directory, environment)?;
+    let (child, receiver) = spawn(command, ground)?;
     let order = Order {
         command: vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()],
-        confinement: confinement.cloned(),
+        confinement: ground.confinement.cloned(),
         side: Side::Outside,
     };
     Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), receiver })
 }
 
-fn start_alone(script: &str, directory: &Path, environment: &Environment) -> io::Result<Process> {
+fn start_alone(script: &str, ground: Ground<'_>) -> io::Result<Process> {
     let mut command = Command::new("bash");
     command.arg("-c").arg(script).stdin(Stdio::null());
-    let (child, receiver) = spawn(command, directory, environment)?;
+    let (child, receiver) = spawn(command, ground)?;
     let group = Group::led_by(child.id())?;
     Ok(Process { hold: Hold::Group(child, group), receiver })
 }
 
 /// Starts a program that leads a session of its own, without terminal and secrets, and the pipe it prints to.
-fn spawn(
-    mut command: Command,
-    directory: &Path,
-    environment: &Environment,
-) -> io::Result<(Box<dyn ChildWrapper>, Receiver)> {
+fn spawn(mut command: Command, ground: Ground<'_>) -> io::Result<(Box<dyn ChildWrapper>, Receiver)> {
     let (reader, writer) = io::pipe()?;
-    command.current_dir(directory).stdout(writer.try_clone()?).stderr(writer);
-    command.envs(&environment.given).envs(ENVIRONMENT);
-    for secret in SECRETS.into_iter().chain(environment.hidden.iter().map(String::as_str)) {
+    command.current_dir(ground.directory).stdout(writer.try_clone()?).stderr(writer);
+    command.envs(&ground.environment.given).envs(ENVIRONMENT);
+    for secret in SECRETS.into_iter().chain(ground.environment.hidden.iter().map(String::as_str)) {
         command.env_remove(secret);
     }
     let mut command = CommandWrap::from(command);

@@ -116,8 +116,24 @@ pub struct Sandbox {
     confinement: Confinement,
     standing: Standing,
     outside: Rules,
-    unasked: bool,
-    leaving: bool,
+    /// Why commands in it are asked about though it holds.
+    asked: Vec<String>,
+    leaving: Leaving,
+    missing: Missing,
+}
+
+/// Whether a command may run outside because it asks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    Asked,
+    Never,
+}
+
+/// What becomes of commands where there is no sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    RunWithout,
+    Refused,
 }
 
 impl Sandbox {
@@ -128,7 +144,14 @@ impl Sandbox {
         for path in confinement.writable.iter_mut().chain(&mut confinement.read_only) {
             *path = files::real(&*path).unwrap_or_else(|_| path.clone());
         }
-        Self { confinement, standing, outside: Rules::default(), unasked: true, leaving: true }
+        let (leaving, missing) = (Leaving::Asked, Missing::RunWithout);
+        Self { confinement, standing, outside: Rules::default(), asked: Vec::new(), leaving, missing }
+    }
+
+    /// For an agent that may read and write what it was given, and nothing else: there is no way out of it, and where there
+    /// is none no command runs.
+    pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, standing: Standing) -> Self {
+        Self::new(Confinement::restricted(readable, writable), standing).closed().required()
     }
 
     /// Commands that these rules cover run outside of it.
@@ -138,17 +161,24 @@ impl Sandbox {
         self
     }
 
-    /// Commands in it are asked about like others.
+    /// Commands in it are asked about like others, and why.
     #[must_use]
-    pub fn asked(mut self) -> Self {
-        self.unasked = false;
+    pub fn asked(mut self, why: impl Into<String>) -> Self {
+        self.asked.push(why.into());
         self
     }
 
     /// No command runs outside because it asks to.
     #[must_use]
     pub fn closed(mut self) -> Self {
-        self.leaving = false;
+        self.leaving = Leaving::Never;
+        self
+    }
+
+    /// Where there is none, no command runs.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.missing = Missing::Refused;
         self
     }
 
@@ -157,30 +187,39 @@ impl Sandbox {
         &self.standing
     }
 
-    /// How a command is confined, `leaves` being its own wish to run outside.
-    pub(crate) fn confinement(&self, command: &str, leaves: Leaves) -> Option<&Confinement> {
+    /// How a command is confined, `leaves` being its own wish to run outside; an error is why it may not run at all.
+    pub(crate) fn confinement(&self, command: &str, leaves: Leaves) -> Result<Option<&Confinement>, String> {
         let subject = Subject::Command(command.to_owned());
-        let outside =
-            (leaves == Leaves::Yes && self.leaving) || self.outside.decide("Bash", &subject) == Verdict::Allow;
-        (!outside && self.standing.confined() != Confined::No).then_some(&self.confinement)
+        let leaves = leaves == Leaves::Yes && self.leaving == Leaving::Asked;
+        if leaves || self.outside.decide("Bash", &subject) == Verdict::Allow {
+            return Ok(None);
+        }
+        match &self.standing {
+            Standing::No { why } if self.missing == Missing::Refused => {
+                Err(format!("Commands run in a sandbox or not at all, and there is none: {why}."))
+            }
+            Standing::No { .. } => Ok(None),
+            Standing::Wholly | Standing::Partly { .. } => Ok(Some(&self.confinement)),
+        }
     }
 
     /// How far a command is kept from doing harm, as permissions are decided by it.
     pub fn confined(&self, command: &str, leaves: Leaves) -> Confined {
         match self.confinement(command, leaves) {
-            None => Confined::No,
-            Some(confinement) if self.unasked && confinement.weakness().is_none() => self.standing.confined(),
-            Some(_) => Confined::Partly,
+            Ok(Some(_)) if self.weaknesses().next().is_some() => Confined::Partly,
+            Ok(Some(_)) => self.standing.confined(),
+            Ok(None) | Err(_) => Confined::No,
         }
     }
 
     /// What holds and what does not, for people.
     pub fn describe(&self) -> String {
-        let mut text = self.standing.describe();
-        if let Some(weakness) = self.confinement.weakness() {
-            text.push_str(&format!("Weaker here: {weakness}. Commands are asked about.\n"));
-        }
-        text
+        let weaknesses = self.weaknesses().map(|why| format!("  - commands are asked about: {why}\n"));
+        weaknesses.fold(self.standing.describe(), |text, line| text + &line)
+    }
+
+    fn weaknesses(&self) -> impl Iterator<Item = String> {
+        self.asked.iter().cloned().chain(self.confinement.weakness())
     }
 }
 

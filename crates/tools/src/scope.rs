@@ -163,7 +163,7 @@ impl Scope {
     }
 
     /// The program that is a guard.
-    pub(crate) fn guard(&self) -> Option<&Path> {
+    pub fn guard(&self) -> Option<&Path> {
         self.places.guard.as_deref()
     }
 

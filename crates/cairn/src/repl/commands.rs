@@ -51,6 +51,7 @@ impl Conversation {
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
             "jobs" => self.jobs(argument),
+            "sandbox" => self.sandbox(argument).await?,
             "compact" => self.compact(argument),
             "snip" => self.snip(),
             "context" => self.show_context(),

@@ -34,6 +34,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "jobs", argument: "[stop] [ID]", about: "the commands in the background, or what one printed" },
+    Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },
     Command { name: "export", argument: "[FILE]", about: "write the conversation to a Markdown file" },
@@ -56,6 +57,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "mode" | "permissions" => &["default", "acceptEdits", "plan", "bypassPermissions"],
         "model" => &["opus", "sonnet", "haiku"],
         "compact" => &["from", "up-to"],
+        "sandbox" => &["on", "off"],
         "jobs" => &["stop"],
         _ => &[],
     }

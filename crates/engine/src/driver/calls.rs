@@ -51,15 +51,24 @@ impl Driver {
             });
             let tools = self.parts.tools.clone();
             let mut written = Ok(());
+            let mut unsettled = Vec::new();
             run_all(running.collect(), &tools, &scope, |index, output| {
                 let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
-                if written.is_ok() {
+                let made = Output { made: [output.made.clone(), scope.jobs().take_made()].concat(), ..output };
+                if !made.made.is_empty() {
+                    unsettled.push((index, made));
+                } else if written.is_ok() {
                     let (call, subject) = &allowed[index];
-                    written = self.write_result(call, output, &scope.clone().for_call(subject));
+                    written = self.write_result(call, made, &scope.clone().for_call(subject));
                 }
             })
             .await;
             written?;
+            for (index, output) in unsettled {
+                let output = self.settle_made(output, &scope, cancel).await;
+                let (call, subject) = &allowed[index];
+                self.write_result(call, output, &scope.clone().for_call(subject))?;
+            }
         }
         Ok(calls)
     }

@@ -53,9 +53,7 @@ impl Mount {
             "nosuid" => MsFlags::MS_NOSUID,
             "nodev" => MsFlags::MS_NODEV,
             "noexec" => MsFlags::MS_NOEXEC,
-            "noatime" => MsFlags::MS_NOATIME,
-            "nodiratime" => MsFlags::MS_NODIRATIME,
-            "relatime" => MsFlags::MS_RELATIME,
+            // How times of access are kept stays as it is when nothing is said of it.
             _ => MsFlags::empty(),
         });
         Some(Self { at, flags: flags.collect() })
@@ -90,10 +88,10 @@ mod tests {
         let line = br"36 35 98:0 / /mnt/a\040b\134 rw,nosuid,noatime master:1 - ext3 /dev/root rw,errors=continue";
         let mount = Mount::parse(line).unwrap();
         assert_eq!(mount.at, Path::new(r"/mnt/a b\"));
-        assert_eq!(mount.flags, MsFlags::MS_NOSUID | MsFlags::MS_NOATIME);
+        assert_eq!(mount.flags, MsFlags::MS_NOSUID);
         let mounts = Mounts(vec![Mount { at: "/".into(), flags: MsFlags::empty() }, mount]);
         assert_eq!(mounts.limits(Path::new("/mnt/a")), MsFlags::empty());
-        assert_eq!(mounts.limits(Path::new(r"/mnt/a b\/c")), MsFlags::MS_NOSUID | MsFlags::MS_NOATIME);
+        assert_eq!(mounts.limits(Path::new(r"/mnt/a b\/c")), MsFlags::MS_NOSUID);
         assert_eq!(mounts.below(Path::new("/")).count(), 1);
     }
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Confinement, Strength};
 use crate::permission::Confined;
-use crate::process::{self, End, Environment};
+use crate::process::{self, End, Environment, Ground};
 
 /// How long a trial may take. It takes a few milliseconds.
 const TRIAL: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ impl Standing {
     /// What holds and what does not, a line each.
     pub(super) fn describe(&self) -> String {
         let (head, lines): (String, &[(&str, &str)]) = match self {
-            Self::Wholly => ("It holds: commands run in it unasked.".to_owned(), &WHOLLY),
+            Self::Wholly => ("All that the sandbox promises holds here.".to_owned(), &WHOLLY),
             Self::Partly { why } => {
                 (format!("It holds only in part, so commands are asked about. No namespaces: {why}."), &PARTLY)
             }
@@ -97,8 +97,14 @@ const PARTLY: [(&str, &str); 8] = [
 
 async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
     let confinement = Confinement { strength, ..Confinement::working_in([], None) };
-    let trial = process::start("true", Path::new("/"), &Environment::default(), Some(guard), Some(&confinement))
-        .map_err(|trouble| trouble.to_string());
+    let environment = Environment::default();
+    let ground = Ground {
+        directory: Path::new("/"),
+        environment: &environment,
+        guard: Some(guard),
+        confinement: Some(&confinement),
+    };
+    let trial = process::start("true", ground).map_err(|trouble| trouble.why());
     let ended = trial?.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
     match ended.end {
         End::Exited(status) if status.success() => Ok(()),

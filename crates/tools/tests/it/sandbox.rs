@@ -309,3 +309,36 @@ pub(crate) fn program(name: &str) -> Option<String> {
     }
     Some(path)
 }
+
+/// SANDBOX-1: where there is no sandbox, commands run without one and are not taken for confined; unless they must be.
+#[tokio::test]
+async fn without_a_sandbox_nothing_is_taken_for_confined() {
+    use tools::permission::Confined as How;
+    use tools::sandbox::Leaves;
+    let none = || Standing::No { why: "a test".into() };
+    let place = Place::new();
+    let working = || Confinement::working_in([place.root.clone()], None);
+    let sandbox = Sandbox::new(working(), none());
+    assert_eq!(sandbox.confined("ls", Leaves::No), How::No);
+    place.scope.set_sandbox(Some(Arc::new(sandbox)));
+    assert_eq!(place.done("Bash", json!({"command": "echo out"})).await, "out");
+    place.scope.set_sandbox(Some(Arc::new(Sandbox::restricted(vec![], vec![place.root.clone()], none()))));
+    let said = place.failed("Bash", json!({"command": "echo out", "dangerouslyDisableSandbox": true})).await;
+    assert_eq!(said, "Commands run in a sandbox or not at all, and there is none: a test.");
+    let said = place.failed("Bash", json!({"command": "echo out", "run_in_background": true})).await;
+    assert!(said.starts_with("Commands run in a sandbox or not at all"), "{said}");
+    // All promises, and then one fewer.
+    let whole = || Sandbox::new(working(), Standing::Wholly);
+    assert_eq!(whole().confined("ls", Leaves::No), How::Wholly);
+    assert_eq!(whole().confined("ls", Leaves::Yes), How::No);
+    assert_eq!(whole().closed().confined("ls", Leaves::Yes), How::Wholly);
+    assert_eq!(whole().asked("a test").confined("ls", Leaves::No), How::Partly);
+    let home = Confinement::working_in([PathBuf::from("/home/me")], Some(Path::new("/home/me")));
+    assert_eq!(
+        Sandbox::new(home, Standing::Wholly).confined("ls", Leaves::No),
+        How::Partly,
+        "all of the home is in it"
+    );
+    assert_eq!(Standing::find_out(None).await.confined(), How::No);
+    assert_eq!(Standing::find_out(Some(Path::new("/bin/false"))).await.confined(), How::No);
+}

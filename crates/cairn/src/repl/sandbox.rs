@@ -1,0 +1,43 @@
+//! `/sandbox`: what holds of it here, and turning it on and off.
+
+use std::sync::Arc;
+
+use engine::settings::keys;
+
+use super::conversation::Conversation;
+use crate::setup;
+use crate::span::Look;
+
+impl Conversation {
+    pub(super) async fn sandbox(&mut self, argument: &str) -> anyhow::Result<()> {
+        let Some(agent) = &self.agent else { return Ok(()) };
+        let settings = self.place.settings(self.args.settings.as_deref())?;
+        let scope = agent.scope();
+        match argument {
+            "" => {
+                let (now, sandbox) = match scope.sandbox() {
+                    Some(sandbox) => ("on: commands run in it", sandbox),
+                    None => ("off", Arc::new(setup::sandbox(&settings, &self.place, agent).await?)),
+                };
+                let text = format!("the sandbox is {now}; /sandbox on or off changes it\n{}", sandbox.describe());
+                self.page.note(&text, Look::PLAIN);
+            }
+            "on" => {
+                let sandbox = Arc::new(setup::sandbox(&settings, &self.place, agent).await?);
+                scope.set_sandbox(Some(sandbox.clone()));
+                self.args.sandbox = Some(true);
+                self.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), Look::PLAIN);
+            }
+            "off" if settings.is_managed(&keys::SANDBOX) && settings.sandbox.enabled == Some(true) => {
+                self.hint = Some("the sandbox is on by managed settings".to_owned());
+            }
+            "off" => {
+                scope.set_sandbox(None);
+                self.args.sandbox = Some(false);
+                self.page.note("commands run outside of the sandbox", Look::PLAIN);
+            }
+            _ => self.hint = Some("/sandbox, /sandbox on or /sandbox off".to_owned()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! The sandbox from outside: by setting and by command, unasked where it holds, and what it lets be made.
+
+use tools::sandbox::Standing;
+
+use crate::stage::{Ran, Stage, piped, run};
+
+/// A model that runs what it is told to, and says what came of it.
+const RUNNER: &str = r#"
+    [[rule]]
+    name = "tell"
+    when = { result = "(?s)(?P<what>.+)" }
+    say = "{{ what }}"
+    [[rule]]
+    name = "outside"
+    when = { user = "(?s)outside: (?P<what>[^\n]+)" }
+    call = [{ tool = "Bash", input = { command = "{{ what }}", dangerouslyDisableSandbox = true } }]
+    [[rule]]
+    name = "run"
+    when = { user = "(?s)run: (?P<what>[^\n]+)" }
+    call = [{ tool = "Bash", input = { command = "{{ what }}" } }]
+"#;
+
+/// A stage with a sandbox by the user's settings, or none where the system has none.
+#[expect(clippy::print_stdout, reason = "a test that cannot run here says so")]
+fn stage(sandbox: &str) -> Option<Stage> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let standing = runtime.block_on(Standing::find_out(Some(env!("CARGO_BIN_EXE_cairn").as_ref())));
+    if standing != Standing::Wholly {
+        println!("skipped: there is no sandbox here: {standing:?}");
+        return None;
+    }
+    let stage = Stage::new(RUNNER);
+    std::fs::create_dir_all(stage.config()).unwrap();
+    std::fs::write(stage.config().join("settings.json"), sandbox).unwrap();
+    Some(stage)
+}
+
+fn said(stage: &Stage, message: &str) -> Ran {
+    run(stage.cairn().args(["-p", message]))
+}
+
+/// SANDBOX-1: in a sandbox that holds, commands run unasked; without one, the same is asked about.
+#[test]
+fn a_confined_command_runs_unasked_and_sees_no_key() {
+    let Some(stage) = stage(r#"{"sandbox": {"enabled": true}}"#) else { return };
+    std::fs::write(stage.config().join("credentials"), "a key\n").unwrap();
+    let ran = said(&stage, "run: echo made > file && cat file && cat ~/config/credentials; touch /etc/x");
+    assert!(ran.stdout.contains("made\n") && !ran.stdout.contains("a key"), "{ran:?}");
+    assert!(ran.stdout.contains("this ran in a sandbox"), "{ran:?}");
+    assert!(stage.project().join("file").exists());
+    // To run outside takes a yes, and so does what settings leave out.
+    let ran = said(&stage, "outside: echo made > file2");
+    assert!(ran.stdout.contains("needs permission") && ran.stdout.contains("outside of the sandbox"), "{ran:?}");
+    let excluded = r#"{"sandbox": {"enabled": true, "excludedCommands": ["touch"]}}"#;
+    std::fs::write(stage.config().join("settings.json"), excluded).unwrap();
+    assert!(said(&stage, "run: touch file3").stdout.contains("needs permission"));
+    assert!(said(&stage, "run: mkdir here && echo made").stdout.contains("made"));
+    std::fs::write(stage.config().join("settings.json"), "{}").unwrap();
+    assert!(said(&stage, "run: mkdir there && echo made").stdout.contains("needs permission"));
+    // Where settings open more than was meant, it is asked as before.
+    for sandbox in [
+        r#"{"sandbox": {"enabled": true, "autoAllowBashIfSandboxed": false}}"#,
+        r#"{"sandbox": {"enabled": true, "network": {"allowedDomains": ["example.com"]}}}"#,
+    ] {
+        std::fs::write(stage.config().join("settings.json"), sandbox).unwrap();
+        assert!(said(&stage, "run: mkdir there && echo made").stdout.contains("needs permission"), "{sandbox}");
+    }
+}
+
+/// SANDBOX-1, TRUST-6: a guarded path that a command makes is removed again where nobody lets it stay.
+#[test]
+fn a_guarded_path_that_nobody_wants_is_removed() {
+    let Some(stage) = stage(r#"{"sandbox": {"enabled": true}}"#) else { return };
+    let ran =
+        said(&stage, "run: mkdir -p a/.husky && echo evil > a/.husky/pre-commit && ln -s /etc .vscode && echo done");
+    assert!(ran.stdout.starts_with("done\n"), "{ran:?}");
+    assert!(ran.stdout.contains("a/.husky, which was removed again"), "{ran:?}");
+    assert!(ran.stdout.contains(".vscode, which was removed again"), "{ran:?}");
+    let left = std::fs::read_dir(stage.project().join("a")).unwrap().count();
+    assert!(left == 0 && !stage.project().join(".vscode").is_symlink() && std::path::Path::new("/etc/passwd").exists());
+    let ran = run(stage.cairn().args(["-p", "run: mkdir .husky", "--permission-mode", "bypassPermissions"]));
+    assert!(ran.stdout.contains("which may stay") && stage.project().join(".husky").exists(), "{ran:?}");
+}
+
+/// SANDBOX-1: `/sandbox` says what holds, and turns it on and off.
+#[test]
+fn the_sandbox_is_shown_and_turned_on_and_off() {
+    let Some(stage) = stage("{}") else { return };
+    let text =
+        piped(&stage, &[], "/sandbox\n/sandbox on\nrun: touch here; touch /etc/x\n/clear\n/sandbox\n/sandbox off\n");
+    assert!(text.contains("the sandbox is off"), "{text}");
+    assert!(text.contains("+ network: a loopback of its own"), "{text}");
+    assert!(text.contains("commands run in the sandbox\n"), "{text}");
+    assert!(text.contains("Read-only file system"), "{text}");
+    assert!(text.contains("the sandbox is on: commands run in it"), "it is kept in a new session: {text}");
+    assert!(text.contains("commands run outside of the sandbox"), "{text}");
+}
+
+/// The key of a configured server is no command's, and the variables of the settings are.
+#[test]
+fn keys_of_servers_leave_the_environment_and_settings_add_to_it() {
+    let stage = Stage::new(RUNNER);
+    std::fs::create_dir_all(stage.config()).unwrap();
+    let settings = r#"{
+        "env": {"OURS": "from settings"},
+        "providers": {"own": {"baseUrl": "http://127.0.0.1:1/v1", "keyEnv": "OWN_SERVER", "model": "m"}}
+    }"#;
+    std::fs::write(stage.config().join("settings.json"), settings).unwrap();
+    let command = "run: echo [$OWN_SERVER] [$ANTHROPIC_API_KEY] [$OURS]";
+    let ran = run(stage.cairn().env("OWN_SERVER", "secret").args(["-p", command, "--allowedTools", "Bash"]));
+    assert_eq!(ran.stdout, "[] [] [from settings]\n", "{ran:?}");
+}
