@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test that cannot run here says so")]
 
 mod it {
+    mod always;
     mod attacks;
     mod bash;
     mod changes;
@@ -22,6 +23,7 @@ mod it {
     mod search;
     mod shell;
     mod shell_asking;
+    mod shell_running;
     mod trick;
     mod write;
 }
