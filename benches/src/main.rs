@@ -18,6 +18,7 @@ mod log;
 mod prose;
 mod recall;
 mod recording;
+mod regret;
 mod secrets;
 mod start;
 mod table;
@@ -34,7 +35,7 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 8] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 9] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
@@ -42,6 +43,7 @@ const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 8] = [
     ("secrets", secrets::measure),
     ("layers", layers::measure),
     ("cost", cost::measure),
+    ("regret", regret::measure),
     ("start", start::measure),
 ];
 

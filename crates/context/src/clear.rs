@@ -7,7 +7,8 @@
 //! - **tight**: the window fills up, or saving is asked for, and the sum of [`worth`](crate::worth) says that it pays;
 //! - **due**: compaction is due, and clearing alone makes room enough.
 //!
-//! What is not in the model's own words by then is written down first ([`digest`](crate::digest)).
+//! What will be missed least goes first ([`missed`](crate::missed)). What is not in the model's own words by then is
+//! written down before ([`digest`](crate::digest)).
 //!
 //! Only results of tools that look or write (below) are cleared; never thinking, text, what the user said, or what other
 //! servers' tools returned.
@@ -21,6 +22,7 @@ use transcript::{Block, Id};
 use crate::digest::{self, Digest};
 use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
 use crate::layers::When;
+use crate::missed::{Held, Missed, Rule};
 use crate::worth::{Cache, Sum};
 
 /// Tools whose results are cleared.
@@ -86,8 +88,8 @@ struct Old {
     line: Id,
     item: usize,
     size: Size,
-    /// How many rounds ago it stopped being young.
-    age: usize,
+    /// How many rounds ago it came.
+    round: usize,
 }
 
 fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
@@ -102,7 +104,20 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     if !layers.clear || (!tight && layers.when == When::Window) {
         return None;
     }
-    let old = old(view, YOUNG_ROUNDS);
+    // What does not pay even if all that is old goes need not be looked at any closer.
+    let by_age = worth_it(view, now, old(view, YOUNG_ROUNDS))?;
+    if layers.clear_rule == Rule::Age {
+        return Some(by_age);
+    }
+    // Where compaction is due, what would be missed goes rather than everything.
+    let held: &[Held] = if count > layers.threshold() { &[Held::All, Held::Half, Held::Nothing] } else { &[Held::All] };
+    held.iter().find_map(|&held| worth_it(view, now, chosen(view, &Missed::of(view, &layers.window, held))))
+}
+
+/// The clearing of some results, if it is worth it.
+fn worth_it(view: &View, now: &Situation<'_>, old: Vec<Old>) -> Option<Plan> {
+    let (count, layers) = (view.tally().count(), now.layers);
+    let tight = count >= layers.warning();
     let first = old.iter().map(|one| one.item).min()?;
     let (size, mut suffix) = (old.iter().map(|one| one.size).sum(), Size::default());
     view.visible().rev().take_while(|entry| entry.index() >= first).for_each(|entry| suffix += entry.size());
@@ -141,7 +156,7 @@ pub fn clearable(view: &View) -> u64 {
 /// What was paid so far for carrying old results. To wait until that is as much as the price of clearing them is never
 /// more than twice as dear as to know the future.
 fn paid_for(view: &View, old: &[Old], now: &Situation<'_>) -> f64 {
-    let carried = |one: &Old| view.tally().estimate(one.size) as f64 * one.age as f64;
+    let carried = |one: &Old| view.tally().estimate(one.size) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64;
     old.iter().map(carried).sum::<f64>() * now.rates().read
 }
 
@@ -159,6 +174,15 @@ fn idle(view: &View, now: &Situation<'_>) -> Option<Plan> {
     Some(Plan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
 }
 
+/// Results that go, by what will be missed: the old ones that are not held back, and those that a newer one supersedes.
+fn chosen(view: &View, missed: &Missed<'_>) -> Vec<Old> {
+    let goes = |one: &Old| {
+        let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, &one.call.id);
+        is_old || missed.is_superseded(one.item, &one.call.id)
+    };
+    old(view, 1).into_iter().filter(goes).collect()
+}
+
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
 fn old(view: &View, young: usize) -> Vec<Old> {
     let mut old = Vec::new();
@@ -171,7 +195,7 @@ fn old(view: &View, young: usize) -> Vec<Old> {
             line: entry.line().clone(),
             item: entry.index(),
             size: call.shown.size(),
-            age: round - young,
+            round,
         }));
     }
     old

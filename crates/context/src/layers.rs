@@ -8,6 +8,7 @@ use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::clear::KEPT_WHEN_IDLE;
+use crate::missed::Rule;
 use crate::restore;
 
 /// Notes may have this share of what a session costs.
@@ -39,6 +40,8 @@ pub struct Layers {
     pub spill_limits: BTreeMap<String, usize>,
     /// Whether old results are cleared to make room.
     pub clear: bool,
+    /// What decides which of them.
+    pub clear_rule: Rule,
     /// Whether old results are cleared when a session wakes up after an hour.
     pub clear_when_idle: bool,
     /// How many results then stay.
@@ -83,6 +86,7 @@ impl Default for Layers {
             spill: true,
             spill_limits: BTreeMap::new(),
             clear: true,
+            clear_rule: Rule::Use,
             clear_when_idle: true,
             kept_when_idle: KEPT_WHEN_IDLE,
             digest: true,

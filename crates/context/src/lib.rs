@@ -6,7 +6,7 @@
 //!
 //! 1. [`spill`]: oversized results go to disk, a frozen preview stays. Costs nothing: the model has not seen them yet.
 //! 2. [`clear`]: old results are cleared, when that is worth writing the rest again ([`worth`]), and what matters in them
-//!    is written down first ([`digest`]).
+//!    is written down first ([`digest`]); what will be missed least goes first ([`missed`]).
 //! 3. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
 //!    ([`extent`] says of what, [`framing`] how it reads, [`economy`] whether it saves); [`restore`] brings back what the
 //!    model was working with.
@@ -26,6 +26,7 @@ pub mod form;
 pub mod framing;
 pub mod layer;
 pub mod layers;
+pub mod missed;
 pub mod named;
 pub mod noted;
 pub mod notes;
