@@ -16,6 +16,8 @@ mod going_back;
 mod incremental;
 #[path = "it/pairing.rs"]
 mod pairing;
+#[path = "it/parallel.rs"]
+mod parallel;
 #[path = "it/prefix_stability.rs"]
 mod prefix_stability;
 #[path = "it/reused.rs"]
