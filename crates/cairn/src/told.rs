@@ -13,6 +13,9 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
             let results = if *results == 1 { "a result".to_owned() } else { format!("{results} results") };
             format!("{results} put on disk, {} kept out of the window", tokens(*freed))
         }
+        Event::Snipped { messages, freed } => {
+            format!("{messages} of the oldest messages are dropped, {} less", tokens(*freed))
+        }
         Event::Cleared { results, freed, .. } => format!("{} cleared, {} less", results_of(*results), tokens(*freed)),
         Event::Compacting { tokens: all } => format!("compacting {} …", tokens(*all)),
         Event::Compacted { made, before, after } => {

@@ -22,12 +22,13 @@ use crate::named::Named;
 use crate::noted::Noted;
 use crate::notes::Notes;
 use crate::restore::Restore;
+use crate::snip::Snip;
 use crate::spill::{Spill, Spilled};
 use crate::state::State;
 use crate::worth::Rates;
 
 /// The layers, in the order in which they act.
-pub const LIST: &[&dyn Layer] = &[&Spill, &Clear, &Noted, &Compact, &Named, &Restore, &Notes];
+pub const LIST: &[&dyn Layer] = &[&Spill, &Snip, &Clear, &Noted, &Compact, &Named, &Restore, &Notes];
 
 /// One of the layers.
 pub trait Layer: Sync {

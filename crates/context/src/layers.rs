@@ -27,7 +27,7 @@ pub enum When {
     Economy,
 }
 
-/// How the layers work. [`Layers::default`] has all of them on.
+/// How the layers work. [`Layers::default`] has all of them on but those that forget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layers {
     /// The model's window.
@@ -38,6 +38,8 @@ pub struct Layers {
     pub spill: bool,
     /// How many characters of a tool's result stay in view, by the tool's name, where that is not the usual number.
     pub spill_limits: BTreeMap<String, usize>,
+    /// Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them.
+    pub snip: bool,
     /// Whether old results are cleared to make room.
     pub clear: bool,
     /// What decides which of them.
@@ -85,6 +87,7 @@ impl Default for Layers {
             price: None,
             spill: true,
             spill_limits: BTreeMap::new(),
+            snip: false,
             clear: true,
             clear_rule: Rule::Use,
             clear_when_idle: true,

@@ -5,12 +5,13 @@
 //! dearer one from firing:
 //!
 //! 1. [`spill`]: oversized results go to disk, a frozen preview stays. Costs nothing: the model has not seen them yet.
-//! 2. [`clear`]: old results are cleared, when that is worth writing the rest again ([`worth`]), and what matters in them
+//! 2. [`snip`], where asked for: the oldest messages are dropped.
+//! 3. [`clear`]: old results are cleared, when that is worth writing the rest again ([`worth`]), and what matters in them
 //!    is written down first ([`digest`]); what will be missed least goes first ([`missed`]).
-//! 3. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
+//! 4. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
 //!    ([`extent`] says of what, [`framing`] how it reads, [`economy`] whether it saves); [`restore`] brings back what the
 //!    model was working with.
-//! 4. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
+//! 5. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
 //!
 //! [`layers`] are their switches, [`state`] is what they remember, [`fact`] what they write beside their commits.
 //! [`breaks`] watches what the provider's cache makes of all that; [`server`] is what the provider can do by itself.
@@ -34,6 +35,7 @@ pub mod restore;
 #[cfg(test)]
 mod sample;
 pub mod server;
+pub mod snip;
 pub mod spill;
 pub mod state;
 mod template;

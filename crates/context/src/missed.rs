@@ -187,8 +187,8 @@ fn printed(call: &str, known: &HashSet<String>) -> Option<String> {
         return None;
     }
     let is_named = |path: &&String| {
-        let named = |word: &&str| word.contains('.') && path.ends_with(word.trim_start_matches("./"));
-        words.iter().any(|word| named(&word) && at_a_name(path, word))
+        let named = |word: &str| word.contains('.') && path.ends_with(word.trim_start_matches("./"));
+        words.iter().any(|word| named(word) && at_a_name(path, word))
     };
     known.iter().filter(is_named).min().cloned()
 }

@@ -46,9 +46,8 @@ fn dropped(view: &View, tokens: u64) -> Option<Change> {
         return None;
     }
     // What was dropped before is named with it: one marker stands for all.
-    let is_snipped = |entry: &Entry<'_>| {
-        matches!(entry.stands(), Stands::Covered(Cover::Snip) | Stands::Behind(Cover::Snip))
-    };
+    let is_snipped =
+        |entry: &Entry<'_>| matches!(entry.stands(), Stands::Covered(Cover::Snip) | Stands::Behind(Cover::Snip));
     let earlier = view.entries(0..newest).filter(is_snipped).map(|entry| entry.line().clone());
     let mut uuids: Vec<_> = earlier.chain(fresh).collect();
     uuids.sort_by_key(|line| view.item_of(line));
@@ -96,9 +95,10 @@ mod tests {
         }
         let again = snipped(&session, &stage).unwrap();
         session.commit(again.commit.act);
-        let markers = session.log.view().blocks().filter(|(_, _, block)| {
-            block.as_text().is_some_and(|text| text.contains("messages were dropped here"))
-        });
+        let markers =
+            session.log.view().blocks().filter(|(_, _, block)| {
+                block.as_text().is_some_and(|text| text.contains("messages were dropped here"))
+            });
         assert_eq!(markers.count(), 1);
     }
 

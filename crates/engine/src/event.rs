@@ -102,6 +102,13 @@ pub enum Event {
         /// Tokens that stay out of the view, by estimate.
         freed: u64,
     },
+    /// The oldest messages were dropped.
+    Snipped {
+        /// How many are out of view by now.
+        messages: usize,
+        /// Tokens that left the view, by estimate.
+        freed: u64,
+    },
     /// Old results were cleared.
     Cleared {
         /// How many.

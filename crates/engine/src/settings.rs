@@ -110,6 +110,8 @@ pub struct LayerSettings {
     pub auto_compact: Option<bool>,
     /// `compactWhen`.
     pub when: Option<When>,
+    /// `snip`.
+    pub snip: Option<bool>,
     /// `microcompact`.
     pub clear: Option<bool>,
     /// `timeMicrocompact`.
@@ -137,6 +139,7 @@ impl LayerSettings {
         Self {
             auto_compact: sets.one(&keys::AUTO_COMPACT),
             when: sets.one(&keys::COMPACT_WHEN),
+            snip: sets.one(&keys::SNIP),
             clear: sets.one(&keys::MICROCOMPACT),
             clear_when_idle: sets.one(&keys::TIME_MICROCOMPACT),
             kept_when_idle: sets.one(&keys::MICROCOMPACT_KEEP),
@@ -156,6 +159,7 @@ impl LayerSettings {
         Layers {
             window,
             price,
+            snip: self.snip.unwrap_or(usual.snip),
             clear: self.clear.unwrap_or(usual.clear),
             clear_when_idle: self.clear_when_idle.unwrap_or(usual.clear_when_idle),
             kept_when_idle: self.kept_when_idle.map_or(usual.kept_when_idle, |kept| kept as usize),

@@ -42,6 +42,10 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             "type": "system", "subtype": "compact_boundary",
             "compact_metadata": {"trigger": "auto", "pre_tokens": before, "post_tokens": after},
         }),
+        Event::Snipped { messages, freed } => json!({
+            "type": "system", "subtype": "snip_boundary",
+            "snip_metadata": {"messages": messages, "tokens_saved": freed},
+        }),
         Event::Cleared { results, freed, .. } => json!({
             "type": "system", "subtype": "microcompact_boundary",
             "microcompact_metadata": {"results": results, "tokens_saved": freed},

@@ -48,7 +48,7 @@ impl Status {
         match event {
             Event::RequestSent { tokens, .. } => self.used = *tokens,
             Event::Compacted { after, .. } => self.used = *after,
-            Event::Cleared { freed, .. } => self.used = self.used.saturating_sub(*freed),
+            Event::Cleared { freed, .. } | Event::Snipped { freed, .. } => self.used = self.used.saturating_sub(*freed),
             Event::Replied { reply } => {
                 self.used = reply.usage.total();
                 let cost = self.prices.of(&reply.model).map(|price| price.cost(&reply.usage));

@@ -160,6 +160,7 @@ impl Repl {
             Event::Compacting { .. } => self.doing("compacting"),
             Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
             Event::Spilled { .. }
+            | Event::Snipped { .. }
             | Event::Cleared { .. }
             | Event::Compacted { .. }
             | Event::CompactionFailed { .. }

@@ -182,6 +182,7 @@ impl Driver {
         let (freed, why) = (reason.freed.unwrap_or_default(), reason.why.unwrap_or_default());
         match act {
             Act::Spill { replacements } => self.tell(Event::Spilled { results: replacements.len(), freed }),
+            Act::Snip { uuids, .. } => self.tell(Event::Snipped { messages: uuids.len(), freed }),
             Act::Clear { results, digest, .. } => {
                 if let Some(written) = digest.as_deref().and_then(digest::written) {
                     self.add_to_notes(written);

@@ -165,6 +165,7 @@ keys! {
     MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, Own, "Where memory lies.";
     AUTO_COMPACT = "autoCompactEnabled" or "autoCompact", Kind::Switch, Trusted, "Whether a full window is compacted by itself.";
     COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), Trusted, "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
+    SNIP = "snip", Kind::Switch, Trusted, "Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them: the model has to look them up.";
     MICROCOMPACT = "microcompact", Kind::Switch, Trusted, "Whether old tool results are cleared to make room.";
     TIME_MICROCOMPACT = "timeMicrocompact", Kind::Switch, Trusted, "Whether old tool results are cleared when a session wakes up after an hour.";
     MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, Trusted, "How many of the newest results then stay; at least one does.";

@@ -127,3 +127,24 @@ async fn undoing_the_newest_decision_undoes_a_compaction_whole() {
     agent.session_mut().undo(&undo, &window).unwrap();
     assert!(agent.session().log().view().counts(&newest), "undoing the undo does it again");
 }
+
+/// SNIP-1, SNIP-4, COMPACT-13: switched on, the oldest messages are dropped instead of summarised; the model finds the
+/// marker, the log still has everything, and `stats` shows the layer.
+#[tokio::test]
+async fn where_it_is_asked_for_the_oldest_messages_are_dropped() {
+    let mut stage = Stage::new(LISTENER).await;
+    stage.layers.window = crate::stage::window(40_000);
+    (stage.layers.snip, stage.layers.notes) = (true, false);
+    std::fs::write(stage.project().join("CLAUDE.md"), "Count in dozens.\n").unwrap();
+    let mut agent = stage.knowing_agent(None, false).await;
+    for n in 0..12 {
+        say(&mut agent, &format!("message {n}: {}", "one stone and another ".repeat(500))).await;
+    }
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(sent.contains("messages were dropped here to make room") && sent.contains("Count in dozens."), "{sent}");
+    assert!(!sent.contains("message 0: one") && sent.contains("message 11: one"));
+    assert_eq!(agent.session().points().len(), 12, "the log still has everything");
+    let savings = savings::of(agent.session().log(), &Prices::default());
+    let layers: Vec<_> = savings.iter().map(|saving| saving.layer).collect();
+    assert!(layers.contains(&"snip") && !layers.contains(&"compact"), "{layers:?}");
+}
