@@ -79,21 +79,14 @@ pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
 
 /// What the user should know of what was left out or let in.
 pub(crate) fn told(judged: &Judged) -> Option<String> {
-    let named = |claims: &[Claim]| {
-        let name = |claim: &Claim| {
-            // The end of a path says more than its beginning.
-            let most = if claim.kind == Kind::Include { LONGEST } else { 80 };
-            format!("{} {}", claim.kind.name(), crate::span::one_line(&claim.what, most))
-        };
-        let mut names: Vec<String> = claims.iter().take(MOST_NAMED).map(name).collect();
-        if claims.len() > MOST_NAMED {
-            names.push(format!("{} more", claims.len() - MOST_NAMED));
-        }
-        names.join(", ")
-    };
-    if !judged.let_in.is_empty() {
-        return Some(format!("--trust lets this directory's files have: {}", named(&judged.let_in)));
+    if judged.let_in.is_empty() {
+        return left_out(judged);
     }
+    Some(format!("--trust lets this directory's files have: {}", named(&judged.let_in)))
+}
+
+/// What the user should know of what was left out.
+pub(crate) fn left_out(judged: &Judged) -> Option<String> {
     // Includes are told one by one, with the file that asks for them.
     let left_out: Vec<Claim> = judged.left_out.iter().filter(|claim| claim.kind != Kind::Include).cloned().collect();
     if left_out.is_empty() {
@@ -104,4 +97,17 @@ pub(crate) fn told(judged: &Judged) -> Option<String> {
         None => "the home directory is never trusted",
     };
     Some(format!("left out, since this directory is not trusted with it: {} ({how})", named(&left_out)))
+}
+
+fn named(claims: &[Claim]) -> String {
+    let name = |claim: &Claim| {
+        // The end of a path says more than its beginning.
+        let most = if claim.kind == Kind::Include { LONGEST } else { 80 };
+        format!("{} {}", claim.kind.name(), crate::span::one_line(&claim.what, most))
+    };
+    let mut names: Vec<String> = claims.iter().take(MOST_NAMED).map(name).collect();
+    if claims.len() > MOST_NAMED {
+        names.push(format!("{} more", claims.len() - MOST_NAMED));
+    }
+    names.join(", ")
 }

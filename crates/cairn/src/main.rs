@@ -11,6 +11,7 @@ mod knowledge;
 mod model;
 mod out;
 mod output;
+mod reload;
 mod repl;
 mod rules;
 mod said;

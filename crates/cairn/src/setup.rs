@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::{Listener, Parts};
+use engine::context::Layers;
 use engine::permission::Approver;
 use engine::prompt::BARE;
 use engine::session::Fork;
@@ -19,7 +20,7 @@ use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
 use crate::knowledge::{self, Plan};
-use crate::{asking, env, model};
+use crate::{asking, env, model, reload};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -102,16 +103,20 @@ impl Place {
         let loaded = Loaded::read(&self.settings_files(flag)?);
         let mut trust = self.trust();
         let claims = trust::claims(&loaded, trust.site());
-        let mut left_out = trust.missing(&claims);
-        let mut let_in = Vec::new();
-        if one_run == OneRun::Trusted && trust.admit(&left_out) {
-            let_in = std::mem::take(&mut left_out);
+        let (is_new_let_in, mut let_in) = match one_run {
+            OneRun::No => (false, Vec::new()),
+            OneRun::Trusted => (true, trust.missing(&claims)),
+            OneRun::With(claims) => (false, claims),
+        };
+        if !trust.admit(&let_in) {
+            let_in.clear();
         }
+        let mut left_out = trust.missing(&claims);
         let settings = Settings::of(&loaded, &self.ground(), &|set| trust.covers_set(set));
         env::extend(&settings.own_environment);
         let includes = knowledge::includes(self, &settings, trust.site());
         let missing = trust.missing(&includes.iter().map(|(claim, _)| claim.clone()).collect::<Vec<_>>());
-        if one_run == OneRun::Trusted && trust.admit(&missing) {
+        if is_new_let_in && trust.admit(&missing) {
             let_in.extend(missing);
         } else {
             left_out.extend(missing);
@@ -122,12 +127,14 @@ impl Place {
 }
 
 /// Whether the project's files are trusted for one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OneRun {
     /// As far as the user has said before.
     No,
-    /// All of them.
+    /// With all they ask for.
     Trusted,
+    /// With what was let in when the run began.
+    With(Vec<Claim>),
 }
 
 /// Settings, and what the project's files asked for.
@@ -171,6 +178,7 @@ pub(crate) async fn agent(
     approver: Arc<dyn Approver>,
     listener: Listener,
 ) -> anyhow::Result<Ready> {
+    let watch = reload::watch(args, place)?;
     let judged = place.judged(args.settings.as_deref(), args.one_run())?;
     let settings = &judged.settings;
     let mut warnings = settings.warnings();
@@ -224,18 +232,9 @@ pub(crate) async fn agent(
         max_output: parts.max_tokens,
         ..WindowHints::default()
     });
-    parts.layers = settings.layers.layers(window, settings.prices.of(&parts.name));
-    if env::NO_COMPACT.flag() == Some(true) {
-        parts.layers.auto_compact = AutoCompact::Off;
-    }
-    let notes = place.home.path().join("session-memory/config");
-    let own = |name: &str| {
-        files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
-    };
-    (parts.layers.notes_template, parts.layers.notes_prompt) = (own("template.md"), own("prompt.md"));
-    if bare {
-        (parts.layers.notes, parts.layers.notes_compact) = (false, false);
-    }
+    let shape = Shape { window, model: parts.name.clone(), bare };
+    parts.layers = shape.layers(settings, place);
+    parts.reload = Some(reload::reload(watch, args, place, &judged, &parts, shape));
     let mut agent = Agent::new(session, parts)?;
     if args.sandbox.or(settings.sandbox.enabled) == Some(true) {
         let sandbox = sandbox(settings, place, &agent).await?;
@@ -256,6 +255,33 @@ pub(crate) async fn agent(
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
     Ok(Ready { agent, bypass: settings.bypass, prices: judged.settings.prices, warnings, window })
+}
+
+/// What the layers depend on beside the settings.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    window: Window,
+    model: String,
+    bare: bool,
+}
+
+impl Shape {
+    /// How a session keeps within its window.
+    pub(crate) fn layers(&self, settings: &Settings, place: &Place) -> Layers {
+        let mut layers = settings.layers.layers(self.window, settings.prices.of(&self.model));
+        if env::NO_COMPACT.flag() == Some(true) {
+            layers.auto_compact = AutoCompact::Off;
+        }
+        let notes = place.home.path().join("session-memory/config");
+        let own = |name: &str| {
+            files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
+        };
+        (layers.notes_template, layers.notes_prompt) = (own("template.md"), own("prompt.md"));
+        if self.bare {
+            (layers.notes, layers.notes_compact) = (false, false);
+        }
+        layers
+    }
 }
 
 /// The mode a session starts in: what is managed, what a flag says, what the settings say.

@@ -1,6 +1,7 @@
 //! The agent: a driver, and what goes on around it. It takes the steps the machine names, until the turn is over.
 
 mod parts;
+mod reload;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ use crate::knowledge::{Attached, Knowledge};
 use crate::permission::{LiveMode, Policy};
 use crate::run::{Ending, Run, Step};
 use crate::session::Session;
-pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small};
+pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
+pub use reload::{Reload, Reloaded};
 
 /// What a call is answered when the user stopped the turn before it ran.
 pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
@@ -245,6 +247,9 @@ impl Agent {
                 while let Some(said) = self.inbox.next() {
                     self.hear(said)?;
                 }
+            }
+            if matches!(step, Step::CallModel) {
+                self.reload()?;
             }
             match step {
                 Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {

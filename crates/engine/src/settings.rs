@@ -13,6 +13,7 @@ mod source;
 mod span;
 mod tracked;
 pub mod variables;
+mod watch;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -34,6 +35,7 @@ pub use load::{File, Loaded, Set, Standing};
 pub use sandbox::Sandbox;
 pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
+pub use watch::Watch;
 
 use keys::{Key, Part};
 

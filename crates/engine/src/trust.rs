@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub use claim::{Claim, Kind, claims};
-pub use record::{Trusted, list, revoke};
+pub use record::{Trusted, file, list, revoke};
 
 use crate::settings::Set;
 

@@ -31,8 +31,8 @@ pub use lines::{Ending, Line, Lines, OVERSIZED, Text};
 pub use lock::Lock;
 pub use log::Log;
 pub use named::{
-    create_directory, create_new, is_own, list, open, read, read_range, real, remove, remove_tree, replace,
-    replace_unchanged, stamp,
+    Glance, create_directory, create_new, glance, is_own, list, open, read, read_range, real, remove, remove_tree,
+    replace, replace_unchanged, stamp,
 };
 pub use root::{Entry, EntryKind, Head, Root};
 pub use stamp::{Snapshot, Stamp};

@@ -38,6 +38,22 @@ pub fn stamp(path: impl AsRef<Path>) -> Result<Stamp, Error> {
     Stamp::of_file(&mut open(path)?).map_err(|error| Error::of(path, error))
 }
 
+/// What can be seen of a file without opening it. Another value means that it may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// A glance at a file; none where there is none.
+pub fn glance(path: impl AsRef<Path>) -> Option<Glance> {
+    let seen = std::fs::metadata(path).ok()?;
+    let (modified, changed) = ((seen.mtime(), seen.mtime_nsec()), (seen.ctime(), seen.ctime_nsec()));
+    Some(Glance { inode: seen.ino(), len: seen.len(), modified, changed })
+}
+
 /// Opens a regular file for reading. Pipes, sockets, devices and directories are refused, without waiting.
 pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
     let path = path.as_ref();

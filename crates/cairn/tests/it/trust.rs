@@ -16,7 +16,7 @@ const RUNNER: &str = r#"
     say = "It ran."
     [[rule]]
     name = "denied"
-    when = { result = "permission|denied" }
+    when = { result = "permission|denied|said no" }
     say = "It was denied."
     [[rule]]
     name = "run"
@@ -222,4 +222,33 @@ fn managed_settings_are_stronger_than_flags() {
     assert_eq!(ran.stdout, "It ran.\n", "{ran:?}");
     let models = stage.simulator.report().requests.iter().map(|request| request.model.clone()).collect::<Vec<_>>();
     assert!(models[..2].iter().all(|model| model == "claude-opus-5"), "{models:?}");
+}
+
+/// CONF-2: a settings file that changes while a session runs counts from the next round on, and that is told; what a
+/// project's files newly ask for is not let in by it.
+#[test]
+fn a_changed_file_counts_from_the_next_round_on() {
+    let stage = Stage::new(RUNNER);
+    let user = |settings: &serde_json::Value| {
+        std::fs::create_dir_all(stage.config()).unwrap();
+        std::fs::write(stage.config().join("settings.json"), settings.to_string()).unwrap();
+    };
+    user(&allowing());
+    let mut terminal = Terminal::start_with(&stage, &["--trust"]);
+    terminal.say("go");
+    terminal.rests("It ran.");
+    user(&json!({}));
+    project(&stage, &allowing());
+    terminal.say("go again");
+    let screen = terminal.until("the question", |screen| screen.contains("yes, once"));
+    let all = format!("{}{}", terminal.everything(), screen.text());
+    assert!(all.contains("the settings have changed and count from now on"), "{all}");
+    assert!(all.contains("left out, since this directory is not trusted with it"), "{all}");
+    terminal.keys("n");
+    terminal.keys("\r");
+    terminal.rests("It was denied.");
+    user(&json!({"permissions": {"deny": ["Bash"]}}));
+    terminal.say("go once more");
+    terminal.rests("Bash is denied here");
+    terminal.leave();
 }

@@ -11,7 +11,7 @@ use tools::{Environment, Scope, Subject, Tool};
 use transcript::mark::Ttl;
 use transcript::{Prologue, Thinking};
 
-use super::Listener;
+use super::{Listener, Reload};
 use crate::error::Error;
 use crate::home::git_branch;
 use crate::permission::{Approver, Nobody, Policy};
@@ -69,6 +69,8 @@ pub struct Parts {
     pub layers: Layers,
     /// Who hears of what happens.
     pub listener: Listener,
+    /// Who is asked before each request whether the settings have changed.
+    pub reload: Option<Reload>,
 }
 
 /// A small model, for questions beside the conversation.
@@ -103,6 +105,7 @@ impl Parts {
             ttl: Ttl::default(),
             layers: Layers::default(),
             listener: Arc::new(|_| {}),
+            reload: None,
         }
     }
 
@@ -113,8 +116,7 @@ impl Parts {
         self.policy.rules = settings.rules.clone();
         self.policy.bypass = settings.bypass;
         self.directories.clone_from(&settings.directories);
-        let keys = settings.providers.values().filter_map(|provider| provider.key_env.clone());
-        self.environment = Environment { given: settings.environment.clone(), hidden: keys.collect() };
+        self.environment = environment(settings);
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
         self.ttl = settings.cache_ttl.unwrap_or_default();
         self
@@ -174,11 +176,10 @@ impl Parts {
 
     /// Where the tools run. What a rule keeps from being read, searches do not find.
     pub(crate) fn scope(&self, session: &Session) -> Scope {
-        let rules = self.policy.rules.clone();
         let mut scope = Scope::new(session.directory(), session.path().with_extension(""))
             .with_directories(self.directories.clone())
             .with_environment(self.environment.clone())
-            .with_readable(Arc::new(move |named, real| may_read(&rules, named, real)));
+            .with_readable(readable(&self.policy.rules));
         if let Some(home) = &self.user_home {
             scope = scope.with_home(home.clone());
         }
@@ -193,6 +194,21 @@ impl Parts {
 pub(super) fn kept(session: &Session) -> Result<Vec<Rule>, Error> {
     let inside = format!("Read(/{}/**)", session.path().with_extension("").display());
     Ok(rules(&[inside], &Ground { directory: session.directory(), home: None })?)
+}
+
+/// The variables of commands, as the settings say.
+pub fn environment(settings: &Settings) -> Environment {
+    let keys = settings.providers.values().filter_map(|provider| provider.key_env.clone());
+    Environment { given: settings.environment.clone(), hidden: keys.collect() }
+}
+
+/// Says whether a file, as it is named and where it leads, may be shown.
+type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
+
+/// Keeps files from being shown that no rule lets anybody read.
+pub(super) fn readable(rules: &Rules) -> Arc<Readable> {
+    let rules = rules.clone();
+    Arc::new(move |named, real| may_read(&rules, named, real))
 }
 
 fn may_read(rules: &Rules, named: &Path, real: &Path) -> bool {

@@ -95,6 +95,16 @@ impl Files {
         }
     }
 
+    /// Every file that is read where it exists.
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        let flag = match &self.flag {
+            Some(Flag::File(path)) => Some(path.clone()),
+            Some(Flag::Text(_)) | None => None,
+        };
+        let own = [self.user.clone(), self.project.clone(), self.local.clone()].into_iter().chain(flag);
+        own.chain(self.managed.iter().flat_map(|directory| Self::managed(directory))).collect()
+    }
+
     /// The managed files of a directory, in their order.
     pub(super) fn managed(directory: &Path) -> Vec<PathBuf> {
         let folder = directory.join("managed-settings.d");

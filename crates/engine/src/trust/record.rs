@@ -45,9 +45,14 @@ impl Record {
     }
 }
 
+/// Where the record lies.
+pub fn file(config_home: &Path) -> PathBuf {
+    config_home.join(FOLDER).join(FILE)
+}
+
 /// The record; an empty one where there is none. One that cannot be understood trusts nothing.
 pub(super) fn read(config_home: &Path) -> Result<Record, String> {
-    let path = config_home.join(FOLDER).join(FILE);
+    let path = file(config_home);
     let left = |why: String| format!("{}: {why}; nothing is trusted until it is mended or removed", path.display());
     match files::read(&path, LIMIT) {
         Ok(file) => serde_json::from_slice(&file.bytes).map_err(|error| left(error.to_string())),

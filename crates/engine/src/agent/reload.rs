@@ -1,0 +1,75 @@
+//! Settings that change while a session runs. What they say counts from the next request on; the prompt is not changed
+//! before it is made anew.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use context::Layers;
+use tools::Environment;
+use tools::permission::{Rule, Rules};
+
+use super::{Agent, parts};
+use crate::error::Error;
+use crate::event::Event;
+use crate::settings::Bypass;
+
+/// Asked before each request: what the settings say, if their files have changed. It is to be cheap.
+pub type Reload = Arc<dyn Fn() -> Option<Reloaded> + Send + Sync>;
+
+/// What changed settings say.
+pub struct Reloaded {
+    /// The files that have changed.
+    pub files: Vec<PathBuf>,
+    /// All rules, those of flags too.
+    pub rules: Rules,
+    /// Whether the mode that asks nothing counts.
+    pub bypass: Bypass,
+    /// More directories to work in.
+    pub directories: Vec<PathBuf>,
+    /// The variables of commands.
+    pub environment: Environment,
+    /// How to keep within the window; its size is not taken from here.
+    pub layers: Layers,
+    /// What else is to be said.
+    pub told: Vec<String>,
+}
+
+impl Agent {
+    /// Takes in what the settings say now.
+    pub(super) fn reload(&mut self) -> Result<(), Error> {
+        let Some(new) = self.driver.parts.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
+        let Reloaded { files, mut rules, bypass, directories, environment, layers, told } = new;
+        rules.allow.extend(parts::kept(&self.driver.session)?);
+        let now = &self.driver.parts;
+        let layers = Layers { window: now.layers.window, ..layers };
+        // A rule that was just answered "always" is in force already: nobody need hear of it again.
+        let shown = |environment: &Environment, layers: &Layers| format!("{environment:?} {layers:?}");
+        let before =
+            (texts(&now.policy.rules), now.policy.bypass, &now.directories, shown(&now.environment, &now.layers));
+        let after = (texts(&rules), bypass, &directories, shown(&environment, &layers));
+        if before != after {
+            let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            let text = format!("the settings have changed and count from now on: {}", names.join(", "));
+            self.driver.tell(Event::Warning(text));
+        }
+        for text in told {
+            self.driver.tell(Event::Warning(text));
+        }
+        let scope = self.driver.scope.clone().with_directories(directories.clone());
+        self.driver.scope = scope.with_readable(parts::readable(&rules)).with_environment(environment.clone());
+        let parts = &mut self.driver.parts;
+        (parts.directories, parts.environment, parts.layers) = (directories, environment, layers);
+        (parts.policy.rules, parts.policy.bypass) = (rules, bypass);
+        Ok(())
+    }
+}
+
+fn texts(rules: &Rules) -> Vec<Vec<String>> {
+    let sorted = |rules: &[Rule]| {
+        let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        texts.sort();
+        texts.dedup();
+        texts
+    };
+    [&rules.allow, &rules.ask, &rules.deny].iter().map(|rules| sorted(rules)).collect()
+}
