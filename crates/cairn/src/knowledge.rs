@@ -4,19 +4,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use engine::Session;
-use engine::knowledge::{Knowledge, Selector};
+use engine::knowledge::{Knowledge, Recalling, Selector};
 use engine::settings::{Settings, Source};
 use engine::trust::{Claim, Kind, Site};
 use memory::index;
-use memory::instructions::{Index, Instructions, Note, Reason, Sources, What};
+use memory::instructions::{Instructions, Note, Reason, Sources, What};
 use memory::place::{BySource, Inputs, Switch};
 use memory::taxonomy::{Rules, Variant, rules};
 
 use crate::env;
 use crate::setup::Place;
-
-/// The largest index that is read; what is loaded of it is far less.
-const INDEX_LIMIT: u64 = 10_000_000;
 
 /// What a session starts from.
 #[derive(Debug)]
@@ -27,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) sources: Sources,
     /// What the user should know.
     pub(crate) warnings: Vec<String>,
+    /// Whether memories are brought up by themselves.
+    recalling: Recalling,
 }
 
 impl Plan {
@@ -44,17 +43,10 @@ impl Plan {
                 }
             },
         };
-        let mut indexes = Vec::new();
-        if let Some(directory) = &directory {
-            // Below an opened directory: an index that is a link leads nowhere else.
-            let index = files::Root::open(directory).and_then(|root| root.read(index::FILE, INDEX_LIMIT));
-            if let Ok(file) = index {
-                let loaded = index::load(&String::from_utf8_lossy(&file.bytes));
-                indexes.push(Index { path: directory.join(index::FILE), text: loaded.text });
-            }
-        }
+        let indexes = directory.iter().map(|directory| directory.join(index::FILE)).collect();
         let sources = Sources { agreed: agreed.clone(), indexes, ..sources(place, settings) };
-        Self { directory, sources, warnings }
+        let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
+        Self { directory, sources, warnings, recalling }
     }
 
     /// What the system prompt says of memory.
@@ -87,7 +79,8 @@ impl Plan {
     /// What was planned, for a session.
     pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session) -> Knowledge {
         let agents = self.agents();
-        Knowledge::new(self.sources, self.directory.as_deref(), selector, session).with_agents(agents)
+        let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, session);
+        knowledge.with_agents(agents).with_recall(self.recalling)
     }
 
     /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.

@@ -98,6 +98,7 @@ impl Agent {
     /// Gives it instruction files and memory.
     #[must_use]
     pub fn with_knowledge(mut self, knowledge: Knowledge) -> Self {
+        self.driver.memories = knowledge.memory_directory().map(Path::to_owned);
         self.knowledge = Some(knowledge);
         self
     }
@@ -191,7 +192,7 @@ impl Agent {
             Err(error) => End::NotWritten(error),
         };
         if let Some(knowledge) = &mut self.knowledge {
-            knowledge.turn_ended();
+            knowledge.turn_ended(&self.driver.scope);
         }
         self.driver.tell(Event::TurnEnded { usage: turn.usage });
         turn
@@ -323,7 +324,7 @@ impl Agent {
     /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
     fn touched(&mut self, calls: &[Asked]) -> Result<(), Error> {
         for call in calls {
-            self.doing.tools.push(call.tool.clone());
+            self.doing.tools.push(doing(call));
             let known = self.driver.parts.tools.iter().find(|known| known.name() == call.tool).cloned();
             let (subject, changes) = match &known {
                 Some(tool) => (
@@ -337,7 +338,10 @@ impl Agent {
             let Some(knowledge) = &mut self.knowledge else { continue };
             if knowledge.is_memory(&real) && changes {
                 self.driver.tell(Event::MemorySaved { path: real.clone() });
+                let warned = knowledge.wrote(&real);
+                self.attach(warned.into_iter().collect())?;
             }
+            let Some(knowledge) = &mut self.knowledge else { continue };
             let touched = knowledge.touched(&real);
             for note in knowledge.left_out() {
                 self.driver.tell(Event::Warning(note));
@@ -347,7 +351,8 @@ impl Agent {
                 self.attach(vec![attached])?;
             }
         }
-        Ok(())
+        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.does(&self.doing, &self.driver.scope));
+        self.attach(recalled.unwrap_or_default())
     }
 
     /// Puts context beside what was said.
@@ -377,4 +382,12 @@ impl Agent {
 fn text_of(blocks: &[Block]) -> String {
     let texts: Vec<String> = blocks.iter().filter_map(Block::as_text).collect();
     texts.join("\n")
+}
+
+/// What a call does, in words: the tool's name, and the command it runs.
+fn doing(call: &Asked) -> String {
+    match call.input["command"].as_str() {
+        Some(command) => format!("{} {command:.200}", call.tool),
+        None => call.tool.clone(),
+    }
 }

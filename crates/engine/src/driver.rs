@@ -59,6 +59,8 @@ pub struct Driver {
     read: Vec<(PathBuf, files::Stamp)>,
     /// Whether a request of this turn was made shorter because the provider refused it.
     reacted: bool,
+    /// Where memories lie: nothing that holds a secret is written there.
+    pub(crate) memories: Option<PathBuf>,
 }
 
 impl Driver {
@@ -87,7 +89,17 @@ impl Driver {
         }
         let accounted = session.log().lines().len();
         let (detector, background) = (Detector::default(), Background::default());
-        Ok(Self { session, parts, scope, detector, accounted, background, read: Vec::new(), reacted: false })
+        Ok(Self {
+            session,
+            parts,
+            scope,
+            detector,
+            accounted,
+            background,
+            read: Vec::new(),
+            reacted: false,
+            memories: None,
+        })
     }
 
     /// The session.

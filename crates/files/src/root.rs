@@ -150,6 +150,14 @@ impl Root {
         Ok(Head { bytes, len, modified: metadata.modified().ok().map(cap_std::time::SystemTime::into_std) })
     }
 
+    /// Sets when a file was last written, for a copy that is to be as old as what it was made from.
+    pub fn date(&self, relative: impl AsRef<Path>, modified: std::time::SystemTime) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        let failed = |error| Error::of(&self.path.join(relative), error);
+        let file = self.dir.open_with(relative, &put::reading()).map_err(failed)?;
+        file.into_std().set_modified(modified).map_err(failed)
+    }
+
     /// Writes a new file; what exists is never overwritten.
     pub fn create_new(&self, relative: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Error> {
         let relative = relative.as_ref();

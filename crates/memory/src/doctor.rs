@@ -13,6 +13,7 @@ use crate::entry::Memory;
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index;
+use crate::remember::by_what_it_says;
 use crate::scan;
 use crate::store::{MODE, Store, home};
 use crate::taxonomy::Kind;
@@ -127,7 +128,7 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
                 findings.push(Finding::LongLine { index: index.clone(), line, target, length });
             }
             // A line may lead to something that is no memory, such as a log; it only has to be there.
-            if !memories.contains_key(&path) && root.head(&path, 0).is_err() {
+            if !memories.contains_key(&path) && is_missing(root, &path) {
                 findings.push(Finding::DeadLink { index, line: link.line, target: link.target });
             } else if !seen.insert(path) && twice.insert(link.target.clone()) {
                 findings.push(Finding::ListedTwice { index, target: link.target });
@@ -157,10 +158,17 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
     Ok(findings)
 }
 
+/// Whether nothing is there. A folder, a part of a file (`a.md#part`) and what cannot be read are something.
+fn is_missing(root: &files::Root, path: &str) -> bool {
+    let file = path.split(['#', '?']).next().unwrap_or(path);
+    let gone = |path: &str| matches!(root.head(path, 0), Err(files::Error::NotFound { .. })) && root.sub(path).is_err();
+    gone(path) && gone(file)
+}
+
 fn same_text(memories: &BTreeMap<String, Memory>) -> Vec<Finding> {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, memory) in memories {
-        let text: String = memory.body.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        let text = by_what_it_says(&memory.body);
         let text = if text.is_empty() { memory.description.clone().unwrap_or_default() } else { text };
         if !text.is_empty() {
             texts.entry(text).or_default().push(path.clone());
@@ -190,8 +198,12 @@ pub fn mend(store: &Store) -> Result<Vec<Mended>, Error> {
                 Some("the first line was kept")
             }
             Finding::LongLine { index, target, .. } => {
-                store.change_index(index, |text| shortened(text, target))?;
-                Some("the line was shortened; the detail is in the file")
+                if keep_detail(store, index, target)? {
+                    store.change_index(index, |text| shortened(text, target))?;
+                    Some("the line was shortened; the detail is in the file")
+                } else {
+                    None
+                }
             }
             Finding::WrongType { path, found: Some(found) } => {
                 retype(store, path, found)?.then_some("the type was corrected")
@@ -206,6 +218,19 @@ pub fn mend(store: &Store) -> Result<Vec<Mended>, Error> {
         }
     }
     Ok(mended)
+}
+
+/// Sees to it that a file says what its line says, before the line is cut. Whether it does.
+fn keep_detail(store: &Store, index: &str, target: &str) -> Result<bool, Error> {
+    let read = |path: &str| store.root().read(path, crate::entry::READ_LIMIT).ok().map(|file| file.bytes);
+    let text = |path: &str| String::from_utf8(read(path)?).ok();
+    let path = if index == index::FILE { target.to_owned() } else { format!("{}{target}", crate::store::TEAM) };
+    let (Some(lines), Some(memory)) = (text(index), text(&path)) else { return Ok(false) };
+    let Some(link) = index::links(&lines).into_iter().find(|link| link.target == target) else { return Ok(false) };
+    let said = by_what_it_says(&memory);
+    let lost = [link.title, link.hook].into_iter().filter(|part| !said.contains(&by_what_it_says(part)));
+    let lost: Vec<String> = lost.collect();
+    Ok(lost.is_empty() || rewrite(store, &path, |text| format!("{}\n\n{}\n", text.trim_end(), lost.join(": ")))?)
 }
 
 fn once(text: &str, target: &str) -> String {

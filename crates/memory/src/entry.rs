@@ -29,6 +29,8 @@ pub struct Memory {
     pub kind: Option<Kind>,
     /// What it applies to, if its writer said so (`applies_to`): files, languages, tools, activities.
     pub applies_to: Vec<String>,
+    /// What it names and was there when it was saved (`metadata.names`).
+    pub named: Vec<String>,
     /// The text below the frontmatter.
     pub body: String,
     /// When the file was last written.
@@ -64,7 +66,7 @@ impl Memory {
         }
         let kind = kind(&mut front);
         let applies_to = match front.list("applies_to") {
-            list if list.is_empty() => applies_below(&front),
+            list if list.is_empty() => below(&front, "applies_to"),
             list => list,
         };
         Self {
@@ -72,6 +74,7 @@ impl Memory {
             description: front.text("description").filter(|text| !text.is_empty()),
             kind,
             applies_to,
+            named: below(&front, crate::drift::KEY),
             body: text.get(front.body_start()..).unwrap_or_default().to_owned(),
             dated: written_date(&front).or(modified),
             modified,
@@ -93,10 +96,11 @@ pub(crate) fn kind(front: &mut Frontmatter) -> Option<Kind> {
     kind
 }
 
-fn applies_below(front: &Frontmatter) -> Vec<String> {
+/// A list under `metadata`.
+fn below(front: &Frontmatter, key: &str) -> Vec<String> {
     let Some(metadata) = front.fields.get("metadata").and_then(|value| value.as_object()) else { return Vec::new() };
     let below = Frontmatter { fields: metadata.clone(), ..Frontmatter::default() };
-    below.list("applies_to")
+    below.list(key)
 }
 
 /// The date its writer gave it.

@@ -36,6 +36,22 @@ pub enum Error {
         /// Where it was looked for.
         directory: PathBuf,
     },
+    /// The text holds a secret: write where it is kept instead.
+    #[error("{path} was not saved: line {line} holds what the rule {rule} knows as a secret")]
+    Secret {
+        /// The file it was for.
+        path: String,
+        /// The rule.
+        rule: &'static str,
+        /// The line.
+        line: usize,
+    },
+    /// A memory says the same already: change that one.
+    #[error("not saved: {by} says the same already")]
+    Known {
+        /// Which.
+        by: String,
+    },
     /// The file is not UTF-8, so it cannot be edited without losing bytes.
     #[error("{} is not UTF-8 text: it can be read, but not edited without losing bytes", path.display())]
     NotText {

@@ -163,7 +163,8 @@ fn bom(text: &str) -> usize {
 }
 
 /// Finds the frontmatter: a first line `---`, and a later line `---` or `...`. Without the latter it ends where lines
-/// stop looking like it; if none does, there is no frontmatter.
+/// stop looking like it; if none does, there is no frontmatter. A paragraph after an empty line is the body, whatever rule
+/// stands further down.
 pub(crate) fn fences(text: &str) -> Option<Fences> {
     let start = bom(text);
     let first = text[start..].split_inclusive('\n').next()?;
@@ -173,15 +174,21 @@ pub(crate) fn fences(text: &str) -> Option<Fences> {
     let begin = start + first.len();
     let mut at = begin;
     let mut looks_like_it = begin;
-    let mut still = true;
+    let (mut still, mut after_a_gap) = (true, false);
     for line in text[begin..].split_inclusive('\n') {
         let trimmed = line.trim_end();
         if trimmed == "---" || trimmed == "..." {
             return Some(Fences { block: begin..at, body: at + line.len(), closed: true });
         }
+        let inside = trimmed.starts_with([' ', '\t']) || trimmed.starts_with("- ");
+        let fits = lenient::key(trimmed).is_some() || inside || trimmed.starts_with('#') && !after_a_gap;
+        if after_a_gap && !fits && !trimmed.is_empty() {
+            break;
+        }
         at += line.len();
-        still &= lenient::key(trimmed).is_some() || trimmed.starts_with([' ', '\t', '#']) || trimmed.starts_with("- ");
-        if still {
+        after_a_gap = trimmed.is_empty();
+        still &= fits || after_a_gap;
+        if still && !after_a_gap {
             looks_like_it = at;
         }
     }

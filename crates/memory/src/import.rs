@@ -5,6 +5,7 @@
 //! imported file keeps its bytes; only what was never a memory (a section, a rule) is written anew.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use files::Root;
 use similar::TextDiff;
@@ -45,6 +46,8 @@ pub enum Source<'a> {
 pub struct Plan {
     /// The files, in order.
     pub items: Vec<Item>,
+    /// Files that cannot be brought in, and why.
+    pub skipped: Vec<String>,
 }
 
 /// A file that would be added, or why it would not.
@@ -56,6 +59,8 @@ pub struct Item {
     pub text: String,
     /// Where it is from.
     pub from: String,
+    /// When its source was last written.
+    pub modified: Option<SystemTime>,
     /// What would be done.
     pub action: Action,
 }
@@ -100,17 +105,17 @@ pub fn plan(store: &Store, sources: &[Source<'_>]) -> Result<Plan, Error> {
     }
     let mut plan = Plan::default();
     for source in sources {
-        for (path, text, from) in offered(source)? {
+        for Offer { path, text, from, modified } in offered(source, &mut plan.skipped)? {
             let body = same(&Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body);
             let known = there.iter().find(|(_, other)| *other == body && !body.is_empty());
             if let Some((by, _)) = known {
                 let action = Action::Known { by: by.clone() };
-                plan.items.push(Item { path, text, from, action });
+                plan.items.push(Item { path, text, from, modified, action });
                 continue;
             }
             let path = free(&path, |path| there.iter().any(|(taken, _)| taken == path));
             there.push((path.clone(), body));
-            plan.items.push(Item { path, text, from, action: Action::Add });
+            plan.items.push(Item { path, text, from, modified, action: Action::Add });
         }
     }
     Ok(plan)
@@ -122,6 +127,9 @@ pub fn apply(store: &Store, plan: &Plan) -> Result<Vec<Saved>, Error> {
     let _held = store.lock()?;
     for item in plan.items.iter().filter(|item| item.action == Action::Add) {
         store.root().create_new(store::checked(&item.path)?, item.text.as_bytes(), MODE)?;
+        if let Some(modified) = item.modified {
+            store.root().date(&item.path, modified)?; // a file that is copied is new, a memory is not
+        }
         let memory = Memory::parse(&item.path, item.text.as_bytes(), None, item.text.len() as u64);
         let hook = memory.description.clone().unwrap_or_default();
         saved.push(store.indexed(&item.path, |text, target| crate::index::put(text, &memory.name, target, &hook))?);
@@ -143,17 +151,31 @@ fn free(path: &str, taken: impl Fn(&str) -> bool) -> String {
     (2..).map(|number| format!("{stem}-{number}.md")).find(|path| !taken(path)).unwrap_or_else(|| path.to_owned())
 }
 
-/// What a source offers: path, text and origin of each file.
-fn offered(source: &Source<'_>) -> Result<Vec<(String, String, String)>, Error> {
+/// A file that could be brought in.
+struct Offer {
+    path: String,
+    text: String,
+    from: String,
+    modified: Option<SystemTime>,
+}
+
+/// What a source offers, and what of it cannot be brought in.
+fn offered(source: &Source<'_>, skipped: &mut Vec<String>) -> Result<Vec<Offer>, Error> {
     match source {
         Source::Directory(root) => {
             let mut files = Vec::new();
             for path in scan::paths(root)? {
-                // A file that cannot be edited later is not brought in: its bytes would be lost.
-                let Ok(file) = root.read(&path, READ_LIMIT) else { continue };
-                let (Ok(text), Ok(_)) = (String::from_utf8(file.bytes), store::checked(&path)) else { continue };
                 let from = root.path().join(&path).display().to_string();
-                files.push((path, text, from));
+                let modified = root.head(&path, 0).ok().and_then(|head| head.modified);
+                // A file that cannot be edited later is not brought in: its bytes would be lost.
+                match root.read(&path, READ_LIMIT).map(|file| String::from_utf8(file.bytes)) {
+                    Err(error) => skipped.push(format!("{from}: {error}")),
+                    Ok(Err(_)) => skipped.push(format!("{from}: it is not UTF-8 text")),
+                    Ok(Ok(text)) => match store::checked(&path) {
+                        Err(error) => skipped.push(format!("{from}: {error}")),
+                        Ok(_) => files.push(Offer { path, text, from, modified }),
+                    },
+                }
             }
             Ok(files)
         }
@@ -163,11 +185,11 @@ fn offered(source: &Source<'_>) -> Result<Vec<(String, String, String)>, Error> 
 }
 
 /// The sections of a document, one memory each.
-fn sections(path: &Path, text: &str) -> Result<Vec<(String, String, String)>, Error> {
+fn sections(path: &Path, text: &str) -> Result<Vec<Offer>, Error> {
     let front = frontmatter::read(text);
     let text = crate::markdown::without_comments(&text[front.body_start()..]);
     let fallback = path.file_stem().map_or("notes".into(), |stem| stem.to_string_lossy().into_owned());
-    let mut found: Vec<(String, String)> = vec![(fallback, String::new())];
+    let mut found: Vec<(String, String)> = vec![(fallback.clone(), String::new())];
     let code = crate::markdown::regions(&text).code;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -195,13 +217,20 @@ fn sections(path: &Path, text: &str) -> Result<Vec<(String, String, String)>, Er
             body: body.to_owned(),
             name: title,
         };
-        let Ok(file) = store::file_name(&new.name) else { continue };
-        memories.push((file, store::render(&new), path.display().to_string()));
+        // A section called "Memory" would be the index itself, and one may have no letters at all.
+        let file = store::file_name(&new.name).or_else(|_| store::file_name(&format!("{} notes", new.name)));
+        let file = file.or_else(|_| store::file_name(&format!("{fallback} notes")))?;
+        memories.push(Offer {
+            path: file,
+            text: store::render(&new),
+            from: path.display().to_string(),
+            modified: None,
+        });
     }
     Ok(memories)
 }
 
-fn cursor_rule(path: &Path, text: &str) -> Result<Option<(String, String, String)>, Error> {
+fn cursor_rule(path: &Path, text: &str) -> Result<Option<Offer>, Error> {
     let front = frontmatter::read(text);
     let body = text[front.body_start()..].trim();
     if body.is_empty() {
@@ -217,7 +246,7 @@ fn cursor_rule(path: &Path, text: &str) -> Result<Option<(String, String, String
         name,
     };
     let file = store::file_name(&new.name)?;
-    Ok(Some((file, store::render(&new), path.display().to_string())))
+    Ok(Some(Offer { path: file, text: store::render(&new), from: path.display().to_string(), modified: None }))
 }
 
 /// What a text starts with, as a description.
@@ -230,10 +259,5 @@ fn first_sentence(body: &str) -> String {
 
 /// Rules are feedback, the rest is about the project.
 fn kind_of(body: &str) -> Kind {
-    let lower = body.to_lowercase();
-    let rules = [
-        "always", "never", "must", "don't", "do not", "prefer", "avoid", "should", "use ", "不要", "必须", "항상",
-        "금지",
-    ];
-    if rules.iter().any(|word| lower.contains(word)) { Kind::Feedback } else { Kind::Project }
+    if crate::rank::directs(body) { Kind::Feedback } else { Kind::Project }
 }

@@ -157,7 +157,8 @@ fn decoded(target: &str) -> String {
 pub fn line(title: &str, target: &str, hook: &str) -> String {
     let clean = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = clean(title).replace('\\', "/").replace('[', "\\[").replace(']', "\\]");
-    let target = if target.contains([' ', '(', ')', '<']) { format!("<{target}>") } else { target.to_owned() };
+    let target = target.replace('%', "%25"); // what is decoded when it is read
+    let target = if target.contains([' ', '(', ')', '<']) { format!("<{target}>") } else { target };
     let hook = clean(hook);
     let head = format!("- [{title}]({target})");
     if hook.is_empty() {

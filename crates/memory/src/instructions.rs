@@ -54,18 +54,21 @@ pub struct Sources {
     pub excludes: Vec<String>,
     /// Files outside the project, links followed, that the user agreed the project's files may bring in.
     pub agreed: BTreeSet<PathBuf>,
-    /// The memory indexes as they are loaded, private before team.
-    pub indexes: Vec<Index>,
+    /// Where the memory indexes are, private before team. They are read whenever instructions are loaded.
+    pub indexes: Vec<PathBuf>,
 }
 
-/// A memory index.
-#[derive(Debug, Clone)]
-pub struct Index {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What of it is loaded.
-    pub text: String,
+/// What of an index is loaded, and the limits it passes at its end, where the model sees them.
+fn index(path: &Path) -> Option<String> {
+    // Below an opened directory: an index that is a link leads nowhere else.
+    let file = files::Root::open(path.parent()?).ok()?.read(path.file_name()?, INDEX_LIMIT).ok()?;
+    let loaded = crate::index::load(&String::from_utf8_lossy(&file.bytes));
+    let warnings = loaded.warnings.iter().map(|warning| format!("\n\n[{warning}]"));
+    Some(loaded.text + &warnings.collect::<String>()).filter(|text| !text.trim().is_empty())
 }
+
+/// The largest index that is read; what is loaded of it is far less.
+const INDEX_LIMIT: u64 = 10_000_000;
 
 /// What is loaded, and what waits to be.
 #[derive(Debug)]
@@ -125,10 +128,11 @@ impl Instructions {
         for directory in above.into_iter().rev() {
             all.directory(&directory, reason);
         }
-        for index in all.sources.indexes.clone() {
-            if all.seen.insert(index.path.clone()) && !index.text.trim().is_empty() {
-                let size = index.text.len() as u64;
-                let (path, text) = (index.path, index.text);
+        for path in all.sources.indexes.clone() {
+            if let Some(text) = index(&path)
+                && all.seen.insert(path.clone())
+            {
+                let size = text.len() as u64;
                 all.files.push(Loaded {
                     path,
                     owner: Owner::AutoMem,

@@ -1,9 +1,9 @@
 //! Memory in plain files: where it lives, how it is kept, what of it a turn needs to see.
 //!
-//! - [`place`] chooses the directory; [`store`] saves, edits, removes and renames; [`doctor`] mends; [`import`] brings
-//!   in what other tools kept.
+//! - [`place`] chooses the directory, a [`shelf`] is one that is open; [`remember`] is the one way to save; [`store`] edits,
+//!   removes and renames; [`doctor`] mends; [`import`] brings in what other tools kept.
 //! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`] the
-//!   four types and what the model is told about them, [`age`] how old one is.
+//!   four types and what the model is told about them, [`age`] how old one is, [`drift`] what it names that is gone.
 //! - [`instructions`] loads CLAUDE.md and its relatives and renders the first message.
 //! - [`scan`] lists what there is; [`rank`] orders it for a query without a model; [`recall`] decides what a turn gets to
 //!   see, up to the question to a selector model, which the engine asks.
@@ -15,6 +15,7 @@ pub mod age;
 pub mod bench;
 mod diagnostic;
 pub mod doctor;
+pub mod drift;
 pub mod entry;
 mod error;
 pub mod frontmatter;
@@ -26,8 +27,10 @@ pub mod neutral;
 pub mod place;
 pub mod rank;
 pub mod recall;
+pub mod remember;
 pub mod scan;
 pub mod secrets;
+pub mod shelf;
 pub mod store;
 pub mod taxonomy;
 

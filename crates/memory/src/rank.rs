@@ -20,6 +20,7 @@ mod twins;
 pub(crate) mod words;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use files::Root;
 use jiff::Timestamp;
@@ -33,6 +34,7 @@ use sure::Chance;
 use words::Splitter;
 
 pub use standing::Doing;
+pub(crate) use standing::directs;
 pub use sure::Figures;
 
 /// How many are surfaced at most.
@@ -87,7 +89,7 @@ pub struct Ranker {
     weights: Weights,
     splitter: Splitter,
     /// Each file's words, and the state of the file they were read from.
-    known: HashMap<String, Known>,
+    known: HashMap<String, Arc<Known>>,
     corpus: Corpus,
     chance: Chance,
 }
@@ -163,7 +165,8 @@ impl Ranker {
         let mut ranker = Self::empty(weights);
         for memory in memories {
             let words = Words::of(memory, &ranker.splitter);
-            ranker.known.insert(memory.path.clone(), Known { modified: memory.modified, len: memory.len, words });
+            let known = Known { modified: memory.modified, len: memory.len, words };
+            ranker.known.insert(memory.path.clone(), Arc::new(known));
         }
         ranker.number();
         ranker
@@ -184,7 +187,7 @@ impl Ranker {
     pub fn reload(&mut self, root: &Root) -> Result<usize, Error> {
         let paths = scan::paths(root)?;
         let known = &self.known;
-        let read: Vec<(String, Known)> = scan::each(&paths, |path| {
+        let read: Vec<(String, Arc<Known>)> = scan::each(&paths, |path| {
             // Of a known file the state is asked first: mostly it has not changed, and then none of its bytes are read.
             if let Some(known) = known.get(path) {
                 let head = root.head(path, 0).ok()?;
@@ -195,7 +198,7 @@ impl Ranker {
             }
             let memory = Memory::read(root, path).ok()?;
             let words = Words::of(&memory, &Splitter::new());
-            Some((path.to_owned(), Known { modified: memory.modified, len: memory.len, words }))
+            Some((path.to_owned(), Arc::new(Known { modified: memory.modified, len: memory.len, words })))
         });
         let before = self.known.len();
         let there: std::collections::HashSet<&str> = paths.iter().map(String::as_str).collect();
@@ -206,6 +209,12 @@ impl Ranker {
             self.number();
         }
         Ok(changed)
+    }
+
+    /// A ranker of what is there now, made beside this one; none if nothing has changed.
+    pub fn fresh(&self, root: &Root) -> Result<Option<Self>, Error> {
+        let mut fresh = Self { known: self.known.clone(), ..Self::empty(self.weights) };
+        Ok((fresh.reload(root)? > 0).then_some(fresh))
     }
 
     fn number(&mut self) {

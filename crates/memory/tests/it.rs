@@ -6,6 +6,7 @@ mod it {
     mod bad_input;
     mod concurrency;
     mod doctor;
+    mod drift;
     mod frontmatter;
     mod import;
     mod index;
@@ -13,6 +14,7 @@ mod it {
     mod place;
     mod rank;
     mod recall;
+    mod remember;
     mod scan;
     mod secrets;
     mod store;

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use memory::import::{Source, apply, plan};
+use memory::remember::Origin;
 use memory::store::{Change, Indexing, New, Saved, Store};
 use memory::{Kind, Memory, doctor, scan};
 use serde_json::json;
@@ -110,6 +111,9 @@ enum MemoryCommand {
         /// Mend what can be mended.
         #[arg(long)]
         fix: bool,
+        /// List what memories name that is gone, or not found in this project.
+        #[arg(long, conflicts_with = "fix")]
+        drift: bool,
     },
     /// Where the memory directory is.
     Path,
@@ -134,7 +138,7 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
     }
     let reads = matches!(
         args.command,
-        MemoryCommand::List { .. } | MemoryCommand::Search { .. } | MemoryCommand::Doctor { fix: false }
+        MemoryCommand::List { .. } | MemoryCommand::Search { .. } | MemoryCommand::Doctor { fix: false, .. }
     );
     if reads && !directory.is_dir() {
         talk!("There are no memories in {} yet.", directory.display());
@@ -148,15 +152,16 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
             data!("{}", String::from_utf8_lossy(&store.root().read(file, BODY_LIMIT)?.bytes).trim_end())?;
         }
         MemoryCommand::Add { name, description, kind, applies_to, body, file } => {
-            let saved = store.add(&New {
+            let new = New {
                 path: file.clone(),
                 name: name.clone(),
                 description: description.clone().unwrap_or_else(|| name.clone()),
                 kind: kind_of(kind.as_deref())?,
                 applies_to: applies_to.clone(),
                 body: text(body.as_deref())?.unwrap_or_default(),
-            })?;
-            report("saved", &saved);
+            };
+            let origin = Origin { at: Some(engine::World::real().now()), ..Origin::default() };
+            report("saved", &store.remember(&new, &origin, Some(&place.directory))?);
         }
         MemoryCommand::Edit { file, name, description, kind, body } => {
             let body = if body.as_deref() == Some("-") { text(None)? } else { body.clone() };
@@ -166,7 +171,8 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
         MemoryCommand::Rm { file } => report("removed", &store.remove(file)?),
         MemoryCommand::Mv { from, to } => report("renamed to", &store.rename(from, to)?),
         MemoryCommand::Search { words, json } => search(&store, &words.join(" "), *json)?,
-        MemoryCommand::Doctor { fix } => return examine(&store, *fix),
+        MemoryCommand::Doctor { drift: true, .. } => return drifted(&store, &place),
+        MemoryCommand::Doctor { fix, .. } => return examine(&store, *fix),
         MemoryCommand::Import { from, apply } => import(&store, &place, from, *apply)?,
         MemoryCommand::Path => {}
     }
@@ -236,6 +242,23 @@ fn examine(store: &Store, fix: bool) -> anyhow::Result<Code> {
     Ok(Code::Failure)
 }
 
+/// What memories name that is not there.
+fn drifted(store: &Store, place: &Place) -> anyhow::Result<Code> {
+    let mut drifted = 0;
+    for path in scan::paths(store.root())? {
+        let Ok(memory) = Memory::read(store.root(), &path) else { continue };
+        for gone in memory::drift::check(&memory, &place.directory) {
+            data!("{path}: {gone}")?;
+            drifted += 1;
+        }
+    }
+    if drifted == 0 {
+        talk!("Everything that memories name is there.");
+        return Ok(Code::Success);
+    }
+    Ok(Code::Failure)
+}
+
 fn import(store: &Store, place: &Place, from: &[PathBuf], do_it: bool) -> anyhow::Result<()> {
     let mut found = Vec::new();
     for path in from {
@@ -243,6 +266,9 @@ fn import(store: &Store, place: &Place, from: &[PathBuf], do_it: bool) -> anyhow
     }
     let sources: Vec<Source<'_>> = found.iter().map(Found::source).collect();
     let plan = plan(store, &sources)?;
+    for skipped in &plan.skipped {
+        talk!("not imported: {skipped}");
+    }
     if !do_it {
         data!("{}", plan.diff())?;
         talk!("{} memories would be added; --apply adds them.", plan.additions());

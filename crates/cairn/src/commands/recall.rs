@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
                 talk!("Nothing would be recalled. --explain shows what came near.");
             }
             for hit in &chosen {
-                data!("{}\n", recall::surface_over(&root, &hit.path, &hit.older, now)?.text)?;
+                data!("{}\n", recall::surface_over(&root, &hit.path, &hit.older, Some(&place.directory), now)?.text)?;
             }
         }
     }

@@ -171,3 +171,138 @@ async fn a_saved_memory_is_announced() {
     let events = stage.events.lock().unwrap();
     assert!(events.iter().any(|event| matches!(event, Event::MemorySaved { path } if path.ends_with("new.md"))));
 }
+
+/// A model that edits a Rust file, looks through a folder, and says what it then sees.
+const WORKS: &str = r#"
+    [[rule]]
+    when = { user = "longer", missing = "note text" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/sub/note.rs" } }]
+    [[rule]]
+    when = { user = "folder", missing = "note.rs" }
+    call = [{ tool = "Glob", input = { pattern = "*.rs", path = "{{ project }}/sub" } }]
+    [[rule]]
+    when = { visible = "thiserror in libraries" }
+    say = "I know the rule."
+    [[rule]]
+    when = { visible = "In sub, use spaces" }
+    say = "I know the folder."
+    [[rule]]
+    say = "I know nothing."
+"#;
+
+async fn working_stage() -> Stage {
+    let stage = Stage::new(WORKS).await;
+    std::fs::create_dir_all(stage.memories()).unwrap();
+    let rule = "---\nname: Errors in Rust\ndescription: thiserror in libraries\ntype: feedback\n---\nNever unwrap.\n";
+    std::fs::write(stage.memories().join("errors.md"), rule).unwrap();
+    std::fs::create_dir(stage.project().join("sub")).unwrap();
+    std::fs::write(stage.project().join("sub/note.rs"), "// note text\n").unwrap();
+    stage
+}
+
+/// RECALL-10: an instruction comes up when the turn touches what it is for, though nothing that was said is like it.
+#[tokio::test]
+async fn an_instruction_comes_up_when_what_it_is_for_is_touched() {
+    let stage = working_stage().await;
+    let mut agent = stage.knowing_agent(None, false).await;
+    assert_eq!(say(&mut agent, "make the interval longer").await.text, "I know the rule.");
+    assert_eq!(stage.recalled(), ["errors.md"]);
+    say(&mut agent, "make it longer once more").await;
+    assert_eq!(stage.recalled(), ["errors.md"], "once in a session");
+}
+
+/// RECALL-3: `recall: false` brings up nothing, neither by likeness nor by what is done.
+#[tokio::test]
+async fn recall_that_is_switched_off_brings_up_nothing() {
+    let stage = working_stage().await;
+    stage.remember("deploys.md", "Deploys to production need two approvals", "Two people sign off.");
+    let agent = stage.agent(None);
+    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
+    knowledge.ready().await;
+    let mut agent = agent.with_knowledge(knowledge.with_recall(engine::knowledge::Recalling::Off));
+    say(&mut agent, "what is needed to deploy to production?").await;
+    say(&mut agent, "make the interval longer").await;
+    assert_eq!(stage.recalled(), Vec::<String>::new());
+}
+
+/// INSTR-3: looking through a folder brings its instructions, as reading a file in it does.
+#[tokio::test]
+async fn looking_through_a_folder_brings_its_instructions() {
+    let stage = working_stage().await;
+    std::fs::write(stage.project().join("sub/CLAUDE.md"), "In sub, use spaces.").unwrap();
+    std::fs::remove_file(stage.memories().join("errors.md")).unwrap();
+    let mut agent = stage.knowing_agent(None, false).await;
+    assert_eq!(say(&mut agent, "what is in the folder").await.text, "I know the folder.");
+}
+
+/// RECALL-3: ranker and selector together surface at most five a turn.
+#[tokio::test]
+async fn ranker_and_selector_together_surface_at_most_five() {
+    let names: Vec<String> = (0..8).map(|number| format!("'quiet{number}.md'")).collect();
+    let script = format!(
+        "[[fault]]\nwhen = {{ model = 'sonnet', missing = 'note text' }}\ndelay_ms = 300\n\
+         [[rule]]\nwhen = {{ model = 'haiku' }}\njson = {{ selected_memories = [{}] }}\n\
+         [[rule]]\nwhen = {{ user = 'deploy', missing = 'note text' }}\n\
+         call = [{{ tool = 'Read', input = {{ file_path = '{{{{ project }}}}/note.txt' }} }}]\n\
+         [[rule]]\nsay = 'Done.'\n",
+        names.join(", ")
+    );
+    let stage = Stage::new(&script).await;
+    std::fs::write(stage.project().join("note.txt"), "note text\n").unwrap();
+    for number in 0..8 {
+        stage.remember(&format!("quiet{number}.md"), "A thing without likeness", &format!("Walrus {number}."));
+    }
+    for number in 0..3 {
+        let body = format!("Approval {number} is given by another team.");
+        stage.remember(&format!("deploys{number}.md"), "Deploys to production need approval", &body);
+    }
+    let mut agent = stage.knowing_agent(None, true).await;
+    say(&mut agent, "what is needed to deploy to production?").await;
+    let recalled = stage.recalled();
+    assert_eq!(recalled.len(), 5, "{recalled:?}");
+    assert!(
+        recalled.iter().any(|path| path.starts_with("deploys"))
+            && recalled.iter().any(|path| path.starts_with("quiet"))
+    );
+}
+
+/// SHELF-2: what the model writes into memory gets the mode of a memory and a line in the index when the turn ends; a
+/// secret is refused before it is written; an index over its limits is said to be so.
+#[tokio::test]
+async fn what_the_model_writes_into_memory_is_kept_in_order() {
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cD2fG4");
+    let root = tempfile::tempdir().unwrap();
+    let directory = std::fs::canonicalize(root.path()).unwrap();
+    let long = "- [x](x.md)\\n".repeat(230);
+    let script = format!(
+        r#"
+        [[rule]]
+        when = {{ user = "remember", missing = "new.md" }}
+        call = [{{ tool = "Write", input = {{ file_path = "{at}/new.md", content = "---\nname: New\ndescription: a new one\n---\nText.\n" }} }}]
+        [[rule]]
+        when = {{ user = "remember", missing = "github-pat" }}
+        call = [{{ tool = "Write", input = {{ file_path = "{at}/token.md", content = "{token}" }} }}]
+        [[rule]]
+        when = {{ user = "fill", missing = "MEMORY.md has" }}
+        call = [{{ tool = "Bash", input = {{ command = "true" }} }}, {{ tool = "Read", input = {{ file_path = "{at}/MEMORY.md" }} }}, {{ tool = "Write", input = {{ file_path = "{at}/MEMORY.md", content = "{long}" }} }}]
+        [[rule]]
+        say = "Done."
+        "#,
+        at = directory.display()
+    );
+    let stage = Stage::new(&script).await;
+    let agent = stage.agent(None);
+    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
+    let mut agent = agent.with_knowledge(knowledge);
+    assert_eq!(say(&mut agent, "remember this").await.text, "Done.");
+    assert!(!directory.join("token.md").exists());
+    assert_eq!(std::fs::read_to_string(directory.join("MEMORY.md")).unwrap(), "- [New](new.md) — a new one\n");
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(directory.join("new.md")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    let refused = sent.split("Not saved").nth(1).unwrap();
+    assert!(refused.contains("github-pat") && !refused.split("tool_use").next().unwrap().contains(&token), "{refused}");
+}

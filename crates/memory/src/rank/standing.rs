@@ -180,7 +180,8 @@ impl Turn {
     }
 }
 
-fn directs(text: &str) -> bool {
+/// Whether a text says what to do, always.
+pub(crate) fn directs(text: &str) -> bool {
     let text = text.to_lowercase().replace('\u{2019}', "'");
     let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
     words.any(|word| DIRECTIVES.contains(&word)) || DIRECTIVES_WITHOUT_SPACES.iter().any(|word| text.contains(word))

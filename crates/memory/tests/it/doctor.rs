@@ -83,3 +83,38 @@ fn a_crash_between_file_and_index_is_mended() {
         memory::index::links(&text(&store, "MEMORY.md")).into_iter().map(|link| link.target).collect();
     assert_eq!(targets, ["added.md", "half.md", "new-name.md"]);
 }
+
+/// MEM-3: a line is shortened only when the file says what it said.
+#[test]
+fn a_long_line_is_cut_only_when_its_file_has_the_text() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    put(&store, "a.md", "---\nname: A\ndescription: short\ntype: user\n---\nBody.\n");
+    let detail = format!("the detail that stands nowhere else, {}and its end", "word ".repeat(60));
+    put(&store, "MEMORY.md", &format!("- [A](a.md) — {detail}\n- [B](b.md) — {detail}\n"));
+    mend(&store).unwrap();
+    assert!(text(&store, "a.md").contains(&detail), "{}", text(&store, "a.md"));
+    assert!(text(&store, "MEMORY.md").lines().next().unwrap().chars().count() <= 200);
+    assert_eq!(mend(&store).unwrap(), []);
+    assert_eq!(text(&store, "a.md").matches("stands nowhere else").count(), 1);
+}
+
+/// MEM-3: a folder, a part of a file, a file that cannot be read and an encoded name are no dead links.
+#[test]
+fn what_is_there_in_another_form_is_no_dead_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let memory = |name: &str| format!("---\nname: {name}\ndescription: d\ntype: user\n---\n{name}.\n");
+    put(&store, "a.md", &memory("A"));
+    put(&store, "a b.md", &memory("AB"));
+    put(&store, "a%20b.md", &memory("Percent"));
+    put(&store, "notes/one.md", &memory("One"));
+    std::os::unix::fs::symlink("/nowhere/at/all", directory.path().join("linked.md")).unwrap();
+    let index = "- [A](a.md)\n- [Part](a.md#part)\n- [AB](a%20b.md)\n- [Notes](notes)\n- [One](notes/one.md)\n";
+    put(&store, "MEMORY.md", index);
+    let dead = |findings: &[Finding]| findings.iter().any(|finding| matches!(finding, Finding::DeadLink { .. }));
+    assert!(!dead(&examine(&store).unwrap()), "{:?}", examine(&store).unwrap());
+    mend(&store).unwrap();
+    assert!(text(&store, "MEMORY.md").starts_with(index));
+    assert_eq!(mend(&store).unwrap(), [], "it comes to an end");
+}

@@ -160,3 +160,18 @@ proptest! {
         set_under(&text, "metadata", "type", "user");
     }
 }
+
+/// MEM-1: a rule further down does not close frontmatter that was left open, and an edit does not land in the body.
+#[test]
+fn a_rule_in_the_body_does_not_close_open_frontmatter() {
+    let text = "---\nname: a\ntype: user\n\nThe first paragraph.\n\n---\n\nThe second.\n";
+    let open = memory(text);
+    assert_eq!((open.name.as_str(), open.kind), ("a", Some(Kind::User)));
+    assert_eq!(open.diagnostics[0].problem, Problem::Unclosed);
+    assert!(open.body.contains("The first paragraph.") && open.body.contains("---\n\nThe second."), "{:?}", open.body);
+    let edited = set(text, "description", "d");
+    let body = edited.find("The first").unwrap();
+    assert!(edited.find("description: d").unwrap() < body, "{edited}");
+    let gaps = memory("---\nname: b\n\ntype: project\n\n# a comment\n---\nbody");
+    assert_eq!((gaps.name.as_str(), gaps.kind), ("b", Some(Kind::Project)));
+}

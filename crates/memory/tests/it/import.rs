@@ -59,3 +59,25 @@ fn a_plan_touches_nothing_and_is_applied_on_request() {
     assert!(apply(&store, &planned).is_err(), "nothing is overwritten");
     assert_eq!(plan(&store, &sources).unwrap().additions(), 0);
 }
+
+/// An imported memory is as old as what it was made from; a section called "Memory" comes along; what cannot come is named.
+#[test]
+fn what_is_imported_keeps_its_age_and_nothing_is_dropped_silently() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path().join("memory"), Indexing::Kept).unwrap();
+    let other = directory.path().join("other");
+    write(&other, "old.md", "---\nname: old\ntype: user\n---\nAn old one.\n", 1_700_000_000);
+    write(&other, "latin.md", "x", 1_700_000_000);
+    std::fs::write(other.join("latin.md"), b"caf\xe9 au lait").unwrap();
+    write(&other, "large.md", &"word ".repeat(300_000), 1_700_000_000);
+    let root = Root::open(&other).unwrap();
+    let claude = "## Memory\n\nThe cache lives in Redis and is emptied at night.\n";
+    let sources = [Source::Directory(&root), Source::Document { path: Path::new("CLAUDE.md"), text: claude }];
+    let planned = plan(&store, &sources).unwrap();
+    assert_eq!(planned.skipped.len(), 2, "{:?}", planned.skipped);
+    assert!(planned.skipped.iter().any(|one| one.contains("latin.md") && one.contains("UTF-8")));
+    apply(&store, &planned).unwrap();
+    let old = Memory::read(store.root(), "old.md").unwrap();
+    assert_eq!(old.modified.unwrap().as_second(), 1_700_000_000);
+    assert!(Memory::read(store.root(), "memory-notes.md").unwrap().body.contains("Redis"));
+}

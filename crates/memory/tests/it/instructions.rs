@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use memory::instructions::include::paths;
 use memory::instructions::{
-    DEEPEST_INCLUDE, Index, Instructions, Loaded, Owner, Reason, Sources, What, first_message, nested,
+    DEEPEST_INCLUDE, Instructions, Loaded, Owner, Reason, Sources, What, first_message, nested,
 };
 use proptest::prelude::*;
 
@@ -66,12 +66,11 @@ fn files_load_in_order() {
         ("repo/work/AGENTS.md", "agents"),
         ("repo/work/CLAUDE.local.md", "work local"),
         ("repo/work/sub/CLAUDE.md", "not yet"),
+        ("m/MEMORY.md", "- [A](a.md)"),
+        ("m/team/MEMORY.md", "- [T](t.md)"),
     ]);
     let mut sources = place.sources();
-    sources.indexes = vec![
-        Index { path: place.base.join("m/MEMORY.md"), text: "- [A](a.md)".to_owned() },
-        Index { path: place.base.join("m/team/MEMORY.md"), text: "- [T](t.md)".to_owned() },
-    ];
+    sources.indexes = vec![place.base.join("m/MEMORY.md"), place.base.join("m/team/MEMORY.md")];
     let loaded = Instructions::load(sources, Reason::SessionStart);
     assert_eq!(
         place.names(&loaded.files),
@@ -374,4 +373,18 @@ fn a_file_of_another_user_above_the_project_is_not_read() {
     let expected: &[&str] = if given { &["ours"] } else { &["theirs", "ours"] };
     assert_eq!(loaded.files.iter().map(|file| file.text.as_str()).collect::<Vec<_>>(), expected);
     assert_eq!(loaded.notes.iter().filter(|note| note.what == What::OfAnother).count(), usize::from(given));
+}
+
+/// MEM-2: an index over its limits says so at its end; after a compaction it is read again.
+#[test]
+fn an_index_is_read_when_instructions_are_and_says_what_was_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = std::fs::canonicalize(directory.path()).unwrap().join("MEMORY.md");
+    std::fs::write(&path, "- [A](a.md)\n".repeat(230)).unwrap();
+    let sources = Sources { indexes: vec![path.clone()], ..Sources::default() };
+    let mut all = Instructions::load(sources, Reason::SessionStart);
+    assert!(all.files[0].text.ends_with("merge or remove entries]"), "{}", all.files[0].text);
+    std::fs::write(&path, "- [B](b.md)\n").unwrap();
+    all.reload(Reason::Compact);
+    assert_eq!(all.files[0].text.trim(), "- [B](b.md)");
 }

@@ -123,7 +123,7 @@ fn a_surfaced_memory_has_its_age_and_its_limits() {
         "as it lies on the disk: {}",
         shown[0].text
     );
-    let over = surface_over(&root, "new.md", &["old.md".to_owned()], now()).unwrap();
+    let over = surface_over(&root, "new.md", &["old.md".to_owned()], None, now()).unwrap();
     assert!(over.text.contains("old.md"));
 }
 

@@ -1,0 +1,170 @@
+//! What a memory names, and whether it is still there.
+//!
+//! A memory that says "run `deploy.sh --fast`" is believed long after the script is gone. So what it names in code marks
+//! (files, functions, flags, commands) is recorded when it is saved, if it was there then; and whenever the memory is
+//! surfaced it is looked for again in the working tree: files by their paths, the rest by reading sources, no process
+//! started, within a time that nobody notices. What was there and is gone is said; of what was never recorded only that it
+//! was not found.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Component, Path};
+
+use files::Root;
+
+use crate::entry::Memory;
+
+/// Where the record stands, under `metadata`.
+pub const KEY: &str = "names";
+
+/// How many things of one memory are looked for.
+const MOST: usize = 12;
+
+/// How many source files and folders are looked at for one memory, and how much of each file: a few milliseconds.
+const FILES: usize = 400;
+const FOLDERS: usize = 300;
+const BYTES: u64 = 64 * 1024;
+const ALL_BYTES: u64 = 12 * 1024 * 1024;
+
+/// Folders that hold no sources.
+const PASSED: [&str; 8] = ["target", "node_modules", "dist", "build", "vendor", "__pycache__", "venv", "coverage"];
+
+/// Something a memory names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Named {
+    /// A file or a folder, relative to the working tree.
+    File(String),
+    /// A function, a type, a flag, a variable: a word of the sources.
+    Word(String),
+}
+
+/// Something named that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// What.
+    pub named: Named,
+    /// Whether it was there when the memory was saved.
+    pub was_there: bool,
+}
+
+impl Named {
+    fn text(&self) -> &str {
+        match self {
+            Self::File(text) | Self::Word(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.named.text();
+        if self.was_there {
+            write!(f, "`{name}`, there when this was written, is gone")
+        } else {
+            write!(f, "`{name}` was not found here")
+        }
+    }
+}
+
+/// What a text names in code marks.
+pub fn named(text: &str) -> Vec<Named> {
+    let mut found = BTreeSet::new();
+    for code in text.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n') && code.len() <= 120) {
+        for word in code.split_whitespace() {
+            let word = word.trim_matches(|c: char| matches!(c, ',' | ';' | '"' | '\'' | '$' | '(' | ')'));
+            found.extend(what(word));
+        }
+    }
+    found.into_iter().take(MOST).collect()
+}
+
+/// What a word in code marks is: a path, an identifier that can only be one, or neither.
+fn what(word: &str) -> Option<Named> {
+    let path = word.trim_start_matches("./").trim_end_matches('/').split(':').next().unwrap_or_default();
+    let letters = |text: &str| text.chars().any(char::is_alphabetic);
+    let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let plain = path.chars().all(|c| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_'));
+    let ending = path.rsplit_once('.').is_some_and(|(stem, ending)| {
+        !stem.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.chars().all(char::is_alphanumeric)
+            && letters(ending)
+    });
+    if inside && plain && letters(path) && !word.contains("://") && (ending || path.contains('/')) {
+        return Some(Named::File(path.to_owned()));
+    }
+    if let Some(flag) = word.strip_prefix("--") {
+        let flag = flag.split('=').next().unwrap_or_default();
+        let is_flag = flag.len() > 2 && flag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        return is_flag.then(|| Named::Word(format!("--{flag}")));
+    }
+    let name = word.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
+    let name = name.rsplit('.').next().unwrap_or_default();
+    let joined =
+        name.contains('_') || name.chars().skip(1).any(char::is_uppercase) && name.chars().any(char::is_lowercase);
+    let is_name = name.len() > 3 && letters(name) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_name && (joined || word.ends_with("()"))).then(|| Named::Word(name.to_owned()))
+}
+
+/// What a text names that is there now, to be kept with it.
+pub fn record(text: &str, tree: &Path) -> Vec<String> {
+    let named = named(text);
+    let Some(looked) = look(&named, tree) else { return Vec::new() };
+    let is_there = |one: &&Named| !looked.missing.contains(one) && !looked.unknown.contains(one);
+    named.iter().filter(is_there).map(|one| one.text().to_owned()).collect()
+}
+
+/// What a memory names that is not there now.
+pub fn check(memory: &Memory, tree: &Path) -> Vec<Gone> {
+    let recorded: Vec<Named> = memory.named.iter().filter_map(|word| what(word)).collect();
+    let mut named = named(&memory.body);
+    named.extend(recorded.iter().filter(|one| !named.contains(one)).cloned().collect::<Vec<_>>());
+    let missing = look(&named, tree).map(|looked| looked.missing).unwrap_or_default();
+    let gone = |one: &Named| Gone { named: one.clone(), was_there: recorded.contains(one) };
+    missing.into_iter().map(gone).collect()
+}
+
+/// What was looked for and not found.
+struct Looked<'n> {
+    /// It is not there.
+    missing: Vec<&'n Named>,
+    /// There was more to read than may be read, and it was not in what was.
+    unknown: Vec<&'n Named>,
+}
+
+/// Looks for things below the tree; nothing is known of a tree that cannot be opened.
+fn look<'n>(named: &'n [Named], tree: &Path) -> Option<Looked<'n>> {
+    let root = Root::open(tree).ok()?;
+    let is_there = |path: &str| root.head(path, 0).is_ok() || root.sub(path).is_ok();
+    let mut missing: Vec<&Named> =
+        named.iter().filter(|one| matches!(one, Named::File(path) if !is_there(path))).collect();
+    let mut words: Vec<&Named> = named.iter().filter(|one| matches!(one, Named::Word(_))).collect();
+    if words.is_empty() && missing.is_empty() {
+        return Some(Looked { missing, unknown: words });
+    }
+    let mut folders = 0;
+    let enter = |folder: &Path| {
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_source = !name.starts_with('.') && !PASSED.contains(&name.as_str());
+        folders += usize::from(is_source);
+        is_source && folders <= FOLDERS
+    };
+    let files = root.walk(enter).unwrap_or_default();
+    // A path may be given from a folder inside: `deploy.sh` for `scripts/deploy.sh`.
+    let elsewhere = |one: &Named| files.iter().any(|file| file.path.ends_with(one.text()));
+    missing.retain(|one| !elsewhere(one) && (folders <= FOLDERS || one.text().contains('/')));
+    let (mut read, mut whole) = (0, files.len() <= FILES && folders <= FOLDERS);
+    for file in files.iter().take(FILES) {
+        if words.is_empty() || read > ALL_BYTES {
+            break;
+        }
+        let Ok(head) = root.head(&file.path, BYTES) else { continue };
+        read += head.bytes.len() as u64;
+        whole &= head.len <= BYTES;
+        words.retain(|word| memchr::memmem::find(&head.bytes, word.text().as_bytes()).is_none());
+    }
+    if whole && read <= ALL_BYTES {
+        missing.append(&mut words);
+    }
+    Some(Looked { missing, unknown: words })
+}

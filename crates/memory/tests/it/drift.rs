@@ -1,0 +1,86 @@
+//! What memories name that is gone.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use memory::Memory;
+use memory::drift::{Named, check, named, record};
+use memory::recall::surface_over;
+use memory::remember::Origin;
+use memory::store::{Indexing, New, Store};
+
+use super::store::new;
+
+fn tree() -> tempfile::TempDir {
+    let tree = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(tree.path().join("scripts")).unwrap();
+    std::fs::create_dir_all(tree.path().join("src")).unwrap();
+    std::fs::write(tree.path().join("scripts/deploy.sh"), "#!/bin/sh\nrun --fast-lane\n").unwrap();
+    std::fs::write(tree.path().join("src/main.rs"), "fn load_orders() {}\nstruct OrderBook;\n").unwrap();
+    tree
+}
+
+fn memory(body: &str) -> Memory {
+    Memory::parse("a.md", body.as_bytes(), None, body.len() as u64)
+}
+
+/// DRIFT-1: files, functions, flags and types in code marks are what a memory names; prose and plain words are not.
+#[test]
+fn what_is_named_stands_in_code_marks() {
+    let text = "Run `scripts/deploy.sh --fast-lane`, it calls `load_orders()` and `OrderBook`. See `main.rs`, not `cargo test` \
+                or https://example.org/a.html, `true`, `3.5` or src/other.rs.";
+    let files = |path: &str| Named::File(path.to_owned());
+    let word = |name: &str| Named::Word(name.to_owned());
+    let expected =
+        [files("main.rs"), files("scripts/deploy.sh"), word("--fast-lane"), word("OrderBook"), word("load_orders")];
+    assert_eq!(named(text), expected);
+}
+
+/// DRIFT-1: what is there is recorded when it is saved; what is gone since is said so, what never was only not found.
+#[test]
+fn what_was_there_and_is_gone_is_told_from_what_was_never_found() {
+    let tree = tree();
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let body = "Deploy with `deploy.sh --fast-lane`; it uses `load_orders()` and `missing_one()`.".to_owned();
+    let saved = store.remember(&New { body, ..new("deploys") }, &Origin::default(), Some(tree.path())).unwrap();
+    let read = || Memory::read(store.root(), &saved.path).unwrap();
+    assert_eq!(read().named, ["deploy.sh", "--fast-lane", "load_orders"]);
+    let said = || check(&read(), tree.path()).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(said(), ["`missing_one` was not found here"]);
+    std::fs::remove_file(tree.path().join("scripts/deploy.sh")).unwrap();
+    std::fs::write(tree.path().join("src/main.rs"), "fn load_all_orders() {}\n").unwrap();
+    let gone = |name: &str| format!("`{name}`, there when this was written, is gone");
+    assert_eq!(
+        said(),
+        [gone("deploy.sh"), gone("--fast-lane"), gone("load_orders"), "`missing_one` was not found here".into()]
+    );
+    let now = Timestamp::from_second(1_772_800_000).unwrap();
+    let shown = surface_over(store.root(), &saved.path, &[], Some(tree.path()), now).unwrap();
+    assert!(shown.text.contains(&gone("deploy.sh")), "{}", shown.text);
+}
+
+/// DRIFT-1: nothing is said where not all could be read, and it takes no time anybody notices.
+#[test]
+fn a_large_tree_is_checked_quickly_and_nothing_is_claimed() {
+    let tree = tempfile::tempdir().unwrap();
+    for folder in 0..20 {
+        let folder = tree.path().join(format!("f{folder}"));
+        std::fs::create_dir(&folder).unwrap();
+        for file in 0..50 {
+            std::fs::write(folder.join(format!("{file}.rs")), "fn something_else() {}\n".repeat(100)).unwrap();
+        }
+    }
+    let memory = memory("Call `never_written()`.");
+    let quickest = (0..5).map(|_| timed(&memory, tree.path())).min().unwrap();
+    assert!(quickest < Duration::from_millis(200), "{quickest:?}"); // twenty when it is built for speed
+    assert!(check(&memory, tree.path()).is_empty());
+    assert!(record("`never_written()`", Path::new("/nowhere")).is_empty());
+}
+
+fn timed(memory: &Memory, tree: &Path) -> Duration {
+    let start = Instant::now();
+    check(memory, tree);
+    start.elapsed()
+}
