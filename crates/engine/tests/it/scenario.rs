@@ -133,12 +133,24 @@ async fn play(name: &str) {
         assert!(last.text.contains(words.as_str()), "{name}: {}", last.text);
     }
     holds(&stage, expect, scenario.steps);
+    plays_again(&stage, &agent, name, scenario.say.iter().all(|said| said.resumed_in.is_none()));
     if stage.simulator.report().requests.is_empty() {
         return;
     }
     insta::with_settings!({ description => scenario.sentence, omit_expression => true, snapshot_path => "../scenarios" }, {
         insta::assert_snapshot!(name, shape(&stage));
     });
+}
+
+/// REACT-3: a session played again with the settings it had does what it did.
+fn plays_again(stage: &Stage, agent: &engine::Agent, name: &str, had_one_window: bool) {
+    if !had_one_window {
+        return; // the settings changed in the middle of it
+    }
+    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
+    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    assert_eq!(replayed.differs_from, None, "{name}: {:?}", replayed.rounds.last());
+    assert_eq!(replayed.broken, [""; 0], "{name}");
 }
 
 /// What must hold on every scenario.
