@@ -12,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use engine::context::missed::Rule;
 use engine::context::Layers;
+use engine::context::missed::Rule;
 use engine::record;
 use engine::replay::{SUMMARY_TOKENS, replay};
 use serde_json::Value;
@@ -70,7 +70,12 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
         rows.push(Row::at_most("edits, against age", Unit::Times, of(share(&by_use), share(&by_age)), HALF));
         let reread = of(by_use.reread as f64, by_age.reread as f64);
         rows.push(Row::at_most("read again, against age", Unit::Times, reread, HALF));
-        rows.push(Row::at_least("freed, against age", Unit::Times, of(by_use.freed as f64, by_age.freed as f64), FREED));
+        rows.push(Row::at_least(
+            "freed, against age",
+            Unit::Times,
+            of(by_use.freed as f64, by_age.freed as f64),
+            FREED,
+        ));
     }
     Ok(rows)
 }

@@ -141,6 +141,7 @@ fn what_only_looks_like_a_secret_is_passed_over() {
         "primary_key = customer_account_identifier".to_owned(),
         "ghp_ is how tokens of GitHub begin".to_owned(),
         "const accessTokenExpirationMinutes = 30".to_owned(),
+        "let private_key: EcPrivateKeyRfc5915Der = mine.as_der();".to_owned(),
     ];
     for text in silent {
         assert_eq!(found(&text), Vec::<&str>::new(), "{text}");
