@@ -1,0 +1,62 @@
+//! What can go wrong, by what the caller can do about it.
+
+use crate::key::{BadKey, Key};
+use crate::repository::BadRepository;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that is none.
+    #[error(transparent)]
+    Key(#[from] BadKey),
+    /// A repository that is none.
+    #[error(transparent)]
+    Repository(#[from] BadRepository),
+    /// The database failed, or cannot be reached: try again later.
+    #[error("the database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// What the database holds is not what this program writes.
+    #[error("the database holds something this version does not know: {0}")]
+    Schema(String),
+    /// Somebody was first: read again, and decide again.
+    #[error("somebody else wrote first")]
+    Conflict {
+        /// The checksum of the whole, now.
+        checksum: String,
+    },
+    /// There is no such thing.
+    #[error("there is no {0}")]
+    Missing(String),
+    /// It cannot be done so.
+    #[error("{0}")]
+    Invalid(String),
+    /// It is there already.
+    #[error("{0} is there already")]
+    Exists(String),
+    /// An entry would be the same file as another on some systems.
+    #[error("{key} and {other} would be one file on some systems")]
+    Twin {
+        /// The new one.
+        key: Key,
+        /// The one that is there.
+        other: Key,
+    },
+    /// More entries than a repository may have.
+    #[error("a repository holds at most {most} entries, and this would make {received}")]
+    TooMany {
+        /// The most.
+        most: u64,
+        /// How many there would be.
+        received: u64,
+    },
+    /// An entry that is too long.
+    #[error("{key} has {bytes} bytes; an entry may have {most}")]
+    TooLong {
+        /// The entry.
+        key: Key,
+        /// Its length.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
+}

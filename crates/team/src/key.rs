@@ -1,0 +1,228 @@
+//! The name of an entry: a path below the team's folder that can mean nothing else.
+//!
+//! Other people choose these names, and they become paths. So a key is what is surely harmless on every file system, in
+//! every encoding, rather than what is not known to be harmful: parts of letters, digits and a few marks, in their
+//! composed form. Whatever a decoder could turn into something else (`%2e`, full-width dots, backslashes) is no key.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::{UnicodeNormalization, is_nfkc};
+
+/// The longest key, in bytes.
+const LONGEST: usize = 256;
+/// The most folders a key may be in.
+const DEEPEST: usize = 8;
+/// What may stand in a name beside letters and digits.
+const MARKS: &str = "-_.+ ()',@#";
+/// Names that some systems keep for devices, whatever follows the first dot.
+const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "com", "lpt"];
+
+/// The name of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Key(String);
+
+/// Why a text is no key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key:?} cannot be the name of an entry: {why}")]
+pub struct BadKey {
+    /// The text.
+    pub key: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+impl Key {
+    /// The key, as a relative path with slashes.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What it is called where case and accents' encoding do not count. Two keys of one repository never share it, since
+    /// they would be one file there.
+    pub fn folded(&self) -> String {
+        self.0.to_lowercase().nfkc().collect()
+    }
+
+    fn check(key: &str) -> Result<(), &'static str> {
+        if key.is_empty() {
+            return Err("it is empty");
+        }
+        if key.len() > LONGEST {
+            return Err("it is longer than 256 bytes");
+        }
+        if key.starts_with('/') {
+            return Err("it is absolute");
+        }
+        if key.contains('\\') {
+            return Err("it contains a backslash");
+        }
+        if key.contains('%') {
+            return Err("it contains a percent sign, which some programs decode");
+        }
+        if key.chars().any(char::is_control) {
+            return Err("it contains a control character");
+        }
+        if !is_nfkc(key) {
+            return Err("it contains characters that are another form of others");
+        }
+        let parts: Vec<&str> = key.split('/').collect();
+        if parts.len() > DEEPEST {
+            return Err("it lies too deep");
+        }
+        parts.iter().try_for_each(|part| Self::check_part(part))
+    }
+
+    fn check_part(part: &str) -> Result<(), &'static str> {
+        if part.is_empty() {
+            return Err("a part of it is empty");
+        }
+        if part.starts_with('.') {
+            return Err("a part of it starts with a dot");
+        }
+        if part.ends_with(['.', ' ']) || part.starts_with(' ') {
+            return Err("a part of it begins with a blank or ends with a dot or blank");
+        }
+        if part.starts_with('-') {
+            return Err("a part of it starts with a dash");
+        }
+        if !part.chars().all(|letter| letter.is_alphanumeric() || MARKS.contains(letter)) {
+            return Err("it contains something other than letters, digits and -_.+ ()',@#");
+        }
+        let stem = part.split('.').next().unwrap_or_default().to_lowercase();
+        let stem = stem.trim_end_matches(|digit: char| digit.is_ascii_digit());
+        if DEVICES.contains(&stem) {
+            return Err("a part of it is the name of a device");
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Key {
+    type Err = BadKey;
+
+    fn from_str(key: &str) -> Result<Self, BadKey> {
+        match Self::check(key) {
+            Ok(()) => Ok(Self(key.to_owned())),
+            Err(why) => Err(BadKey { key: key.to_owned(), why }),
+        }
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = BadKey;
+
+    fn try_from(key: String) -> Result<Self, BadKey> {
+        key.parse()
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> Self {
+        key.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Component, Path};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// TEAM-7: names of files below the folder are keys, in any script.
+    #[test]
+    fn what_names_a_file_below_the_folder_is_a_key() {
+        for key in
+            ["MEMORY.md", "deploy.md", "api/auth (v2).md", "größe.md", "部署.md", "a/b/c/d.md", "c++.md", "x@1.md"]
+        {
+            assert!(key.parse::<Key>().is_ok(), "{key}");
+        }
+    }
+
+    /// TEAM-7: nothing that is absolute, climbs, hides, or could be decoded into that is a key.
+    #[test]
+    fn what_could_mean_another_place_is_no_key() {
+        let long = "a".repeat(257);
+        let deep = "a/".repeat(9) + "a";
+        for key in [
+            "",
+            "/etc/passwd",
+            "..",
+            "../x",
+            "a/../b",
+            "a/..",
+            "./a",
+            "a//b",
+            "a/",
+            ".git/config",
+            "a/.hidden",
+            "a\\b",
+            "C:\\x",
+            "c:x",
+            "a\0b",
+            "a\nb",
+            "a\u{202e}b",
+            "a\u{200b}b",
+            "%2e%2e/x",
+            "a%00",
+            "．．/x",
+            "a／b",
+            "‥/x",
+            "con",
+            "CON.md",
+            "com1",
+            "a/nul.txt",
+            "a.",
+            "a ",
+            " a",
+            "-rf",
+            "a/-x",
+            "~/x",
+            "$HOME",
+            "a*b",
+            "a?b",
+            "a|b",
+            "a\"b",
+            "a<b",
+            "e\u{301}.md",
+            "ﬁ.md",
+            &long,
+            &deep,
+        ] {
+            assert!(key.parse::<Key>().is_err(), "{key:?}");
+        }
+    }
+
+    /// TEAM-7: twins that differ in case or in how an accent is written are one name.
+    #[test]
+    fn twins_share_their_folded_form() {
+        let folded = |key: &str| key.parse::<Key>().unwrap().folded();
+        assert_eq!(folded("Deploy.md"), folded("deploy.md"));
+        assert_eq!(folded("GRÖSSE.md"), folded("grösse.md"));
+        assert_ne!(folded("a.md"), folded("b.md"));
+    }
+
+    proptest! {
+        /// TEAM-7: whatever is a key stays below the folder it is joined to, and comes back from JSON as it was.
+        #[test]
+        fn a_key_never_leaves_its_folder(text in "[\\PC/.%\\\\]{0,40}") {
+            if let Ok(key) = text.parse::<Key>() {
+                let parts: Vec<Component<'_>> = Path::new(key.as_str()).components().collect();
+                prop_assert!(parts.iter().all(|part| matches!(part, Component::Normal(_))));
+                prop_assert_eq!(parts.len(), key.as_str().split('/').count());
+                let json = serde_json::to_string(&key).unwrap();
+                prop_assert_eq!(serde_json::from_str::<Key>(&json).unwrap(), key);
+            }
+        }
+    }
+}

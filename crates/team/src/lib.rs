@@ -1,0 +1,20 @@
+//! Team memory: the memories that all collaborators of a repository share.
+//!
+//! A repository's entries are a map from [`Key`] to text, kept by a server and mirrored in a folder of each member. The
+//! protocol is small ([`protocol`]): read all or only checksums, write some under an optimistic lock. What a member
+//! changed and what the server changed since they last met is worked out by checksums alone, so neither side needs a
+//! clock or a lock on the other.
+//!
+//! This crate knows nothing of sessions, models or terminals. It refuses every key that could name anything but a file
+//! below the team's folder, on both sides, and every text that holds a secret.
+
+pub mod checksum;
+mod error;
+mod key;
+pub mod protocol;
+mod repository;
+pub mod store;
+
+pub use error::Error;
+pub use key::{BadKey, Key};
+pub use repository::Repository;

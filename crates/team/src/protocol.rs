@@ -1,0 +1,140 @@
+//! What client and server say to each other, as JSON.
+//!
+//! `GET <server>/api/claude_code/team_memory?repo=…` reads, `PUT` writes under `If-Match`. Everything beyond what other
+//! servers have is optional on both sides: tombstones ([`Content::deleted`], [`Write::deletes`]) and reading only what
+//! changed since a version (`&since=`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::Key;
+use crate::repository::Repository;
+
+/// Where the protocol lives below a server's address.
+pub const PATH: &str = "/api/claude_code/team_memory";
+/// The largest text of one entry, in bytes.
+pub const ENTRY_BYTES: usize = 250_000;
+/// What a client puts into one request, in bytes; a larger entry travels alone.
+pub const BATCH_BYTES: usize = 200_000;
+/// The error code of a repository that has too many entries.
+pub const TOO_MANY_ENTRIES: &str = "team_memory_too_many_entries";
+
+/// All of a repository, or what changed since a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// Whose server it is.
+    #[serde(default)]
+    pub organization_id: String,
+    /// Which repository.
+    pub repo: Repository,
+    /// Counts up with every write.
+    pub version: u64,
+    /// When it was last written, RFC 3339.
+    #[serde(default)]
+    pub last_modified: String,
+    /// Of all entries together.
+    pub checksum: String,
+    /// The entries.
+    pub content: Content,
+}
+
+/// Entries with their checksums.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Content {
+    /// Texts by key.
+    pub entries: BTreeMap<Key, String>,
+    /// Checksums by key.
+    #[serde(default)]
+    pub entry_checksums: BTreeMap<Key, String>,
+    /// Keys that were deleted on purpose.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub deleted: BTreeSet<Key>,
+    /// Who wrote which, and when.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub authors: BTreeMap<Key, Author>,
+}
+
+/// Who wrote an entry, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// The member's name.
+    pub name: String,
+    /// RFC 3339.
+    pub at: String,
+}
+
+/// Checksums alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hashes {
+    /// Counts up with every write.
+    pub version: u64,
+    /// Of all entries together.
+    pub checksum: String,
+    /// By key.
+    pub entry_checksums: BTreeMap<Key, String>,
+    /// Keys that were deleted on purpose.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub deleted: BTreeSet<Key>,
+}
+
+/// What a client writes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// Texts to put, by key; others stay.
+    #[serde(default)]
+    pub entries: BTreeMap<Key, String>,
+    /// Keys to delete.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub deletes: BTreeSet<Key>,
+}
+
+/// What a server says of a write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Written {
+    /// Counts up with every write.
+    pub version: u64,
+    /// Of all entries together, now.
+    pub checksum: String,
+}
+
+/// An error, as the provider's API writes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What happened.
+    pub error: Problem,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Its kind, in a word.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// In a sentence.
+    pub message: String,
+    /// For programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
+}
+
+/// What a program can act on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Details {
+    /// Which problem.
+    pub error_code: String,
+    /// The most entries a repository may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_entries: Option<u64>,
+    /// How many there would have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_entries: Option<u64>,
+    /// The entries that were refused, with the rule each broke.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, String>,
+}

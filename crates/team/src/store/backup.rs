@@ -1,0 +1,159 @@
+//! A backup: all tables as lines of JSON in one file, which either database can read back.
+
+use std::io::{BufRead, Write};
+
+use serde_json::{Value as Json, json};
+
+use super::rows::{Row, Value};
+use super::{Store, Time, audit};
+use crate::error::Error;
+
+/// A table: its name, its columns, how it is read and how it is written.
+struct Table {
+    name: &'static str,
+    read: &'static str,
+    write: &'static str,
+    /// The columns that hold numbers, so that one that is empty stays a number's.
+    numbers: &'static [usize],
+}
+
+/// In the order in which they can be written. Visits are not kept: everybody signs in again.
+const TABLES: [Table; 8] = [
+    Table {
+        name: "members",
+        read: "SELECT id, name, subject, is_admin, created FROM members ORDER BY id",
+        write: "INSERT INTO members (id, name, subject, is_admin, created) VALUES ($1, $2, $3, $4, $5)",
+        numbers: &[3, 4],
+    },
+    Table {
+        name: "tokens",
+        read: "SELECT id, member, hash, label, created, expires FROM tokens ORDER BY id",
+        write: "INSERT INTO tokens (id, member, hash, label, created, expires) VALUES ($1, $2, $3, $4, $5, $6)",
+        numbers: &[4, 5],
+    },
+    Table {
+        name: "repositories",
+        read: "SELECT name, version, checksum, modified FROM repositories ORDER BY name",
+        write: "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, $2, $3, $4)",
+        numbers: &[1, 3],
+    },
+    Table {
+        name: "rights",
+        read: "SELECT repository, member, level FROM rights ORDER BY repository, member",
+        write: "INSERT INTO rights (repository, member, level) VALUES ($1, $2, $3)",
+        numbers: &[],
+    },
+    Table {
+        name: "entries",
+        read: "SELECT repository, key, folded, text, checksum, version, author, at FROM entries ORDER BY repository, key",
+        write: "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        numbers: &[5, 7],
+    },
+    Table {
+        name: "history",
+        read: "SELECT repository, key, version, text, checksum, author, at FROM history
+            ORDER BY repository, key, version",
+        write: "INSERT INTO history (repository, key, version, text, checksum, author, at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        numbers: &[2, 6],
+    },
+    Table {
+        name: "invitations",
+        read: "SELECT id, hash, repository, level, is_admin, created, expires, used_by FROM invitations ORDER BY id",
+        write: "INSERT INTO invitations (id, hash, repository, level, is_admin, created, expires, used_by)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        numbers: &[4, 5, 6],
+    },
+    Table {
+        name: "audit",
+        read: "SELECT id, at, who, action, repository, detail FROM audit ORDER BY id",
+        write: "INSERT INTO audit (id, at, who, action, repository, detail) VALUES ($1, $2, $3, $4, $5, $6)",
+        numbers: &[1],
+    },
+];
+
+/// The first line of a backup.
+const FORMAT: &str = "cairn team backup 1";
+
+impl Store {
+    /// Writes all that is there, as of one moment.
+    pub async fn back_up(&self, out: &mut (dyn Write + Send)) -> Result<(), Error> {
+        let mut snapshot = self.database.snapshot().await?;
+        line(out, &json!({"format": FORMAT}))?;
+        let mut lines = 0_u64;
+        for table in &TABLES {
+            for row in snapshot.rows(table.read, Vec::new()).await? {
+                line(out, &json!([table.name, values(row)]))?;
+                lines += 1;
+            }
+        }
+        line(out, &json!({"end": lines}))
+    }
+
+    /// Reads a backup into a database that is empty. Nothing is written unless all of it is whole.
+    pub async fn restore(&self, backup: &mut (dyn BufRead + Send), now: Time) -> Result<(), Error> {
+        let bad = |why: &str| Error::Schema(format!("the backup: {why}"));
+        let mut transaction = self.database.begin().await?;
+        transaction.lock("cairn team: members").await?;
+        let members = transaction.row("SELECT COUNT(*) FROM members", Vec::new()).await?;
+        if members.map_or(Ok(0), |row| row.number(0))? > 0 {
+            return Err(Error::Invalid("a backup is read into an empty database, and this one has members".to_owned()));
+        }
+        transaction.run("DELETE FROM invitations", Vec::new()).await?;
+        transaction.run("DELETE FROM audit", Vec::new()).await?;
+        let (mut lines, mut ended) = (0_u64, false);
+        for (number, text) in backup.lines().enumerate() {
+            let text = text.map_err(|error| bad(&error.to_string()))?;
+            let json: Json = serde_json::from_str(&text).map_err(|_| bad(&format!("line {} is cut", number + 1)))?;
+            match &json {
+                Json::Object(first) if number == 0 => {
+                    if first.get("format").and_then(Json::as_str) != Some(FORMAT) {
+                        return Err(bad("it is of another form"));
+                    }
+                }
+                Json::Object(last) => ended = last.get("end").and_then(Json::as_u64) == Some(lines),
+                Json::Array(row) => {
+                    let name = row.first().and_then(Json::as_str).unwrap_or_default();
+                    let table = TABLES.iter().find(|table| table.name == name);
+                    let table = table.ok_or_else(|| bad(&format!("it has a table {name}")))?;
+                    let row = row.get(1).and_then(Json::as_array).cloned().unwrap_or_default();
+                    let values = row.into_iter().enumerate().map(|(at, value)| from_json(value, table, at));
+                    transaction.run(table.write, values.collect::<Result<_, _>>()?).await?;
+                    lines += 1;
+                }
+                _ => return Err(bad(&format!("line {} is not of it", number + 1))),
+            }
+        }
+        if !ended {
+            return Err(bad("its end is missing"));
+        }
+        audit::note(&mut transaction, "the server", audit::Action::RestoredBackup, None, "", now).await?;
+        transaction.commit().await
+    }
+}
+
+fn values(row: Row) -> Vec<Json> {
+    let json = |value| match value {
+        Value::Text(text) => Json::String(text),
+        Value::Number(number) => number.into(),
+        Value::NoText | Value::NoNumber => Json::Null,
+    };
+    row.values().into_iter().map(json).collect()
+}
+
+fn from_json(value: Json, table: &Table, at: usize) -> Result<Value, Error> {
+    match value {
+        Json::String(text) => Ok(Value::Text(text)),
+        Json::Null if table.numbers.contains(&at) => Ok(Value::NoNumber),
+        Json::Null => Ok(Value::NoText),
+        other => other
+            .as_i64()
+            .map(Value::Number)
+            .ok_or_else(|| Error::Schema(format!("the backup: {} has the value {other}", table.name))),
+    }
+}
+
+fn line(out: &mut (dyn Write + Send), json: &Json) -> Result<(), Error> {
+    writeln!(out, "{json}").map_err(|error| Error::Database(sqlx::Error::Io(error)))
+}

@@ -1,0 +1,260 @@
+//! Entries: reading all or what changed, writing under an optimistic lock, and their history.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::audit::{self, Action};
+use super::rows::{Row, Transaction};
+use super::{Member, Store, Time};
+use crate::checksum;
+use crate::error::Error;
+use crate::key::Key;
+use crate::protocol::{Author, Content, ENTRY_BYTES, Hashes, Snapshot, Write, Written};
+use crate::repository::Repository;
+
+/// What a repository may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most entries.
+    pub entries: u64,
+    /// The longest text of one, in bytes.
+    pub entry_bytes: usize,
+    /// How many versions of an entry stay in its history.
+    pub versions: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { entries: 1_000, entry_bytes: ENTRY_BYTES, versions: 100 }
+    }
+}
+
+/// Where a repository is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// Counts up with every write.
+    pub version: u64,
+    /// Of all entries together.
+    pub checksum: String,
+    /// When it was last written.
+    pub modified: Time,
+}
+
+/// One version of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// The repository's version that it came with.
+    pub version: u64,
+    /// The text; none where it was deleted.
+    pub text: Option<String>,
+    /// Who wrote it.
+    pub author: String,
+    /// When.
+    pub at: Time,
+}
+
+impl Store {
+    /// Where a repository is; none if nothing was ever written to it.
+    pub async fn state(&self, repository: &Repository) -> Result<Option<State>, Error> {
+        let rows = self.database.rows(STATE, vec![repository.as_str().into()]).await?;
+        rows.first().map(state).transpose()
+    }
+
+    /// Checksums of all entries.
+    pub async fn hashes(&self, repository: &Repository) -> Result<Option<Hashes>, Error> {
+        let mut snapshot = self.database.snapshot().await?;
+        let Some(row) = snapshot.row(STATE, vec![repository.as_str().into()]).await? else { return Ok(None) };
+        let (state, (entry_checksums, deleted)) = (state(&row)?, checksums(&mut snapshot, repository).await?);
+        Ok(Some(Hashes { version: state.version, checksum: state.checksum, entry_checksums, deleted }))
+    }
+
+    /// All entries, or those that changed after a version.
+    pub async fn read(&self, repository: &Repository, since: u64) -> Result<Option<Snapshot>, Error> {
+        const READ: &str = "SELECT entries.key, text, checksum, COALESCE(members.name, author), at FROM entries
+            LEFT JOIN members ON members.id = author WHERE repository = $1 AND version > $2";
+        let mut snapshot = self.database.snapshot().await?;
+        let Some(row) = snapshot.row(STATE, vec![repository.as_str().into()]).await? else { return Ok(None) };
+        let state = state(&row)?;
+        let mut content = Content::default();
+        for row in snapshot.rows(READ, vec![repository.as_str().into(), (since as i64).into()]).await? {
+            let key: Key = row.text(0)?.parse()?;
+            content.authors.insert(key.clone(), Author { name: row.text(3)?, at: written(row.number(4)?) });
+            match row.text_if_any(1)? {
+                Some(text) => {
+                    content.entry_checksums.insert(key.clone(), row.text(2)?);
+                    content.entries.insert(key, text);
+                }
+                None => drop(content.deleted.insert(key)),
+            }
+        }
+        Ok(Some(Snapshot {
+            organization_id: String::new(),
+            repo: repository.clone(),
+            version: state.version,
+            last_modified: written(state.modified),
+            checksum: state.checksum,
+            content,
+        }))
+    }
+
+    /// Writes entries, if the repository still is what the writer thinks it is. Nothing is written otherwise.
+    pub async fn write(
+        &self,
+        repository: &Repository,
+        member: &Member,
+        write: &Write,
+        expected: Option<&str>,
+        limits: &Limits,
+        now: Time,
+    ) -> Result<Written, Error> {
+        let mut transaction = self.database.begin().await?;
+        transaction.lock(repository.as_str()).await?;
+        let before = transaction.row(STATE, vec![repository.as_str().into()]).await?;
+        let before = before.as_ref().map(state).transpose()?;
+        let known = before.as_ref().map_or("", |state| state.checksum.as_str());
+        if expected.is_some_and(|expected| expected != known) {
+            return Err(Error::Conflict { checksum: known.to_owned() });
+        }
+        let version = before.map_or(0, |state| state.version) + 1;
+        transaction
+            .run(
+                "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, $2, '', $3)
+                 ON CONFLICT (name) DO UPDATE SET version = excluded.version, modified = excluded.modified",
+                vec![repository.as_str().into(), (version as i64).into(), now.into()],
+            )
+            .await?;
+        // Deletes first, so that a name that only changes its case is no twin of itself.
+        for key in &write.deletes {
+            put(&mut transaction, repository, key, None, version, member, now).await?;
+        }
+        for (key, text) in &write.entries {
+            if text.len() > limits.entry_bytes {
+                return Err(Error::TooLong { key: key.clone(), bytes: text.len(), most: limits.entry_bytes });
+            }
+            refuse_twin(&mut transaction, repository, key).await?;
+            put(&mut transaction, repository, key, Some(text), version, member, now).await?;
+        }
+        let (checksums, _) = checksums(&mut transaction, repository).await?;
+        let received = checksums.len() as u64;
+        if received > limits.entries && !write.entries.is_empty() {
+            return Err(Error::TooMany { most: limits.entries, received });
+        }
+        let checksum = checksum::of_all(checksums.iter().map(|(key, checksum)| (key, checksum.as_str())));
+        transaction
+            .run(
+                "UPDATE repositories SET checksum = $2 WHERE name = $1",
+                vec![repository.as_str().into(), checksum.clone().into()],
+            )
+            .await?;
+        forget(&mut transaction, repository, write, version, limits).await?;
+        let keys: Vec<&str> = write.entries.keys().chain(&write.deletes).map(Key::as_str).collect();
+        audit::note(&mut transaction, &member.name, Action::Wrote, Some(repository), &keys.join(", "), now).await?;
+        transaction.commit().await?;
+        Ok(Written { version, checksum })
+    }
+
+    /// The versions of an entry, the newest first.
+    pub async fn history(&self, repository: &Repository, key: &Key) -> Result<Vec<Version>, Error> {
+        const HISTORY: &str = "SELECT version, text, COALESCE(members.name, author), at FROM history
+            LEFT JOIN members ON members.id = author WHERE repository = $1 AND key = $2 ORDER BY version DESC";
+        let rows = self.database.rows(HISTORY, vec![repository.as_str().into(), key.as_str().into()]).await?;
+        let version = |row: &Row| {
+            Ok(Version {
+                version: row.number(0)? as u64,
+                text: row.text_if_any(1)?,
+                author: row.text(2)?,
+                at: row.number(3)?,
+            })
+        };
+        rows.iter().map(version).collect()
+    }
+}
+
+const STATE: &str = "SELECT version, checksum, modified FROM repositories WHERE name = $1";
+
+fn state(row: &Row) -> Result<State, Error> {
+    Ok(State { version: row.number(0)? as u64, checksum: row.text(1)?, modified: row.number(2)? })
+}
+
+/// A time as the protocol writes it.
+pub(super) fn written(time: Time) -> String {
+    Timestamp::from_millisecond(time).unwrap_or_default().to_string()
+}
+
+/// The checksums of what is there, and the keys of what was deleted.
+async fn checksums(
+    transaction: &mut Transaction,
+    repository: &Repository,
+) -> Result<(BTreeMap<Key, String>, BTreeSet<Key>), Error> {
+    const CHECKSUMS: &str = "SELECT key, checksum, CASE WHEN text IS NULL THEN 'deleted' ELSE '' END
+        FROM entries WHERE repository = $1";
+    let (mut there, mut deleted) = (BTreeMap::new(), BTreeSet::new());
+    for row in transaction.rows(CHECKSUMS, vec![repository.as_str().into()]).await? {
+        let key: Key = row.text(0)?.parse()?;
+        match row.text(2)?.as_str() {
+            "deleted" => drop(deleted.insert(key)),
+            _ => drop(there.insert(key, row.text(1)?)),
+        }
+    }
+    Ok((there, deleted))
+}
+
+async fn put(
+    transaction: &mut Transaction,
+    repository: &Repository,
+    key: &Key,
+    text: Option<&String>,
+    version: u64,
+    member: &Member,
+    now: Time,
+) -> Result<(), Error> {
+    let checksum = checksum::of(text.map_or("", String::as_str));
+    let values = vec![
+        repository.as_str().into(),
+        key.as_str().into(),
+        key.folded().into(),
+        text.cloned().into(),
+        checksum.into(),
+        (version as i64).into(),
+        member.id.as_str().into(),
+        now.into(),
+    ];
+    let entry = "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (repository, key) DO UPDATE SET text = excluded.text,
+        checksum = excluded.checksum, version = excluded.version, author = excluded.author, at = excluded.at";
+    let history = "INSERT INTO history (repository, key, version, text, checksum, author, at)
+        SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
+    transaction.run(entry, values).await?;
+    transaction.run(history, vec![repository.as_str().into(), key.as_str().into()]).await.map(drop)
+}
+
+async fn refuse_twin(transaction: &mut Transaction, repository: &Repository, key: &Key) -> Result<(), Error> {
+    const TWIN: &str =
+        "SELECT key FROM entries WHERE repository = $1 AND folded = $2 AND key <> $3 AND text IS NOT NULL";
+    let values = vec![repository.as_str().into(), key.folded().into(), key.as_str().into()];
+    match transaction.row(TWIN, values).await? {
+        Some(row) => Err(Error::Twin { key: key.clone(), other: row.text(0)?.parse()? }),
+        None => Ok(()),
+    }
+}
+
+/// Versions beyond the retention, of what was just written.
+async fn forget(
+    transaction: &mut Transaction,
+    repository: &Repository,
+    write: &Write,
+    version: u64,
+    limits: &Limits,
+) -> Result<(), Error> {
+    const FORGET: &str = "DELETE FROM history WHERE repository = $1 AND key = $2 AND version NOT IN
+        (SELECT version FROM history WHERE repository = $1 AND key = $2 ORDER BY version DESC LIMIT $3)";
+    if version <= limits.versions {
+        return Ok(());
+    }
+    for key in write.entries.keys().chain(&write.deletes) {
+        let values = vec![repository.as_str().into(), key.as_str().into(), (limits.versions as i64).into()];
+        transaction.run(FORGET, values).await?;
+    }
+    Ok(())
+}

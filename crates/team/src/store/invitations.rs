@@ -1,0 +1,114 @@
+//! Invitations: how somebody becomes a member. Each is used once, and not for ever.
+
+use super::audit::{self, Action};
+use super::members;
+use super::tokens::{self, Secret};
+use super::{Level, Member, Store, Time, rights};
+use crate::error::Error;
+use crate::repository::Repository;
+
+/// An invitation counts so long: a week, in milliseconds.
+const COUNTS: Time = 7 * 24 * 60 * 60 * 1000;
+
+/// What an invitation is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invitation {
+    /// To administer the server.
+    Admin,
+    /// To work with a repository.
+    Repository(Repository, Level),
+}
+
+/// Who came by an invitation.
+#[derive(Debug)]
+pub struct Invited {
+    /// The member.
+    pub member: Member,
+    /// Its first token.
+    pub token: Secret,
+}
+
+impl Store {
+    /// An invitation for the first admin, where there is no member yet. Earlier ones count no more.
+    pub async fn first_invitation(&self, now: Time) -> Result<Option<Secret>, Error> {
+        let mut transaction = self.database.begin().await?;
+        transaction.lock("cairn team: members").await?;
+        let members = transaction.row("SELECT COUNT(*) FROM members", Vec::new()).await?;
+        if members.map_or(Ok(0), |row| row.number(0))? > 0 {
+            return Ok(None);
+        }
+        transaction.run("DELETE FROM invitations", Vec::new()).await?;
+        let secret = invite(&mut transaction, "the server", &Invitation::Admin, now).await?;
+        transaction.commit().await?;
+        Ok(Some(secret))
+    }
+
+    /// Invites somebody.
+    pub async fn invite(&self, by: &Member, invitation: &Invitation, now: Time) -> Result<Secret, Error> {
+        let mut transaction = self.database.begin().await?;
+        let secret = invite(&mut transaction, &by.name, invitation, now).await?;
+        transaction.commit().await?;
+        Ok(secret)
+    }
+
+    /// Takes an invitation up under a name. `subject` is how an issuer knows the one who does, if one does.
+    pub async fn join(
+        &self,
+        invitation: &str,
+        name: &str,
+        subject: Option<&str>,
+        label: &str,
+        now: Time,
+    ) -> Result<Invited, Error> {
+        const FIND: &str = "SELECT hash, repository, level, is_admin, expires FROM invitations
+            WHERE id = $1 AND used_by IS NULL";
+        let gone = || Error::Missing("such invitation; it may have been used, or be older than a week".to_owned());
+        let sealed = tokens::opened(invitation).ok_or_else(gone)?;
+        let mut transaction = self.database.begin().await?;
+        let row = transaction.row(FIND, vec![sealed.id.as_str().into()]).await?.ok_or_else(gone)?;
+        if !tokens::same(&row.text(0)?, &sealed.hash) || row.number(4)? <= now {
+            return Err(gone());
+        }
+        let member = members::add(&mut transaction, name, subject, row.number(3)? != 0, now).await?;
+        let sql = "UPDATE invitations SET used_by = $2 WHERE id = $1 AND used_by IS NULL";
+        if transaction.run(sql, vec![sealed.id.into(), member.id.as_str().into()]).await? == 0 {
+            return Err(gone());
+        }
+        audit::note(&mut transaction, &member.name, Action::Joined, None, "", now).await?;
+        if let (Some(repository), Some(level)) = (row.text_if_any(1)?, row.text_if_any(2)?) {
+            let (repository, level) = (repository.parse()?, Some(level.parse()?));
+            rights::grant(&mut transaction, &member.name, &member, &repository, level, now).await?;
+        }
+        let token = tokens::issue(&mut transaction, &member, label, None, now).await?;
+        transaction.commit().await?;
+        Ok(Invited { member, token })
+    }
+}
+
+async fn invite(
+    transaction: &mut super::rows::Transaction,
+    by: &str,
+    invitation: &Invitation,
+    now: Time,
+) -> Result<Secret, Error> {
+    let (secret, sealed) = tokens::fresh();
+    let (repository, level) = match invitation {
+        Invitation::Admin => (None, None),
+        Invitation::Repository(repository, level) => (Some(repository), Some(level.word().to_owned())),
+    };
+    let values = vec![
+        sealed.id.into(),
+        sealed.hash.into(),
+        repository.map(|repository| repository.as_str().to_owned()).into(),
+        level.clone().into(),
+        i64::from(*invitation == Invitation::Admin).into(),
+        now.into(),
+        (now + COUNTS).into(),
+    ];
+    let sql = "INSERT INTO invitations (id, hash, repository, level, is_admin, created, expires)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    transaction.run(sql, values).await?;
+    let detail = level.as_deref().unwrap_or("admin of the server");
+    audit::note(transaction, by, Action::Invited, repository, detail, now).await?;
+    Ok(secret)
+}

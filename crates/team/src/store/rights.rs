@@ -1,0 +1,148 @@
+//! Who may do what with which repository.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::audit::{self, Action};
+use super::rows::{Row, Transaction};
+use super::{Member, Store, Time};
+use crate::checksum;
+use crate::error::Error;
+use crate::repository::Repository;
+
+/// How much a member may do. Each level includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Look.
+    Read,
+    /// Write and delete entries.
+    Write,
+    /// Invite, grant, and take away.
+    Admin,
+}
+
+impl Level {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self, Error> {
+        [Self::Read, Self::Write, Self::Admin]
+            .into_iter()
+            .find(|level| level.word() == word)
+            .ok_or_else(|| Error::Missing(format!("level called {word}: there are read, write and admin")))
+    }
+}
+
+/// What somebody may do with a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// Who.
+    pub member: String,
+    /// Where.
+    pub repository: Repository,
+    /// What.
+    pub level: Level,
+}
+
+impl Store {
+    /// What a member may do with a repository; an admin of the server may do everything.
+    pub async fn level(&self, member: &Member, repository: &Repository) -> Result<Option<Level>, Error> {
+        if member.is_admin {
+            return Ok(Some(Level::Admin));
+        }
+        const LEVEL: &str = "SELECT level FROM rights WHERE repository = $1 AND member = $2";
+        let rows = self.database.rows(LEVEL, vec![repository.as_str().into(), member.id.as_str().into()]).await?;
+        rows.first().map(|row| row.text(0)?.parse()).transpose()
+    }
+
+    /// The repositories a member may look at.
+    pub async fn repositories(&self, member: &Member) -> Result<Vec<Repository>, Error> {
+        const ALL: &str = "SELECT name FROM repositories ORDER BY name";
+        const OF: &str = "SELECT repository FROM rights WHERE member = $1 ORDER BY repository";
+        let rows = match member.is_admin {
+            true => self.database.rows(ALL, Vec::new()).await?,
+            false => self.database.rows(OF, vec![member.id.as_str().into()]).await?,
+        };
+        rows.iter().map(|row| Ok(row.text(0)?.parse()?)).collect()
+    }
+
+    /// Who may do what with a repository.
+    pub async fn granted(&self, repository: &Repository) -> Result<Vec<Granted>, Error> {
+        const GRANTED: &str = "SELECT members.name, level FROM rights JOIN members ON members.id = member
+            WHERE repository = $1 ORDER BY members.name";
+        let granted = |row: &Row| {
+            Ok(Granted { member: row.text(0)?, repository: repository.clone(), level: row.text(1)?.parse()? })
+        };
+        self.database.rows(GRANTED, vec![repository.as_str().into()]).await?.iter().map(granted).collect()
+    }
+
+    /// Gives a member a level, or takes all away. The repository is made where it is not there yet.
+    pub async fn grant(
+        &self,
+        by: &Member,
+        member: &Member,
+        repository: &Repository,
+        level: Option<Level>,
+        now: Time,
+    ) -> Result<(), Error> {
+        let mut transaction = self.database.begin().await?;
+        grant(&mut transaction, &by.name, member, repository, level, now).await?;
+        transaction.commit().await
+    }
+
+    /// Takes a repository out, with its entries, their history and all rights.
+    pub async fn remove_repository(&self, by: &Member, repository: &Repository, now: Time) -> Result<(), Error> {
+        let mut transaction = self.database.begin().await?;
+        transaction.lock(repository.as_str()).await?;
+        let sql = "DELETE FROM repositories WHERE name = $1";
+        if transaction.run(sql, vec![repository.as_str().into()]).await? == 0 {
+            return Err(Error::Missing(format!("repository {repository}")));
+        }
+        audit::note(&mut transaction, &by.name, Action::RemovedRepository, Some(repository), "", now).await?;
+        transaction.commit().await
+    }
+}
+
+pub(super) async fn grant(
+    transaction: &mut Transaction,
+    by: &str,
+    member: &Member,
+    repository: &Repository,
+    level: Option<Level>,
+    now: Time,
+) -> Result<(), Error> {
+    let empty = checksum::of_all(std::iter::empty());
+    transaction
+        .run(
+            "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, 0, $2, $3)
+             ON CONFLICT (name) DO NOTHING",
+            vec![repository.as_str().into(), empty.into(), now.into()],
+        )
+        .await?;
+    let (place, who) = (repository.as_str(), member.id.as_str());
+    match level {
+        Some(level) => {
+            let sql = "INSERT INTO rights (repository, member, level) VALUES ($1, $2, $3)
+                ON CONFLICT (repository, member) DO UPDATE SET level = excluded.level";
+            transaction.run(sql, vec![place.into(), who.into(), level.word().into()]).await?
+        }
+        None => {
+            let sql = "DELETE FROM rights WHERE repository = $1 AND member = $2";
+            transaction.run(sql, vec![place.into(), who.into()]).await?
+        }
+    };
+    let detail = format!("{}: {}", member.name, level.map_or("nothing", Level::word));
+    audit::note(transaction, by, Action::Granted, Some(repository), &detail, now).await
+}

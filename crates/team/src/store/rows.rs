@@ -1,0 +1,271 @@
+//! Two databases behind one small door: statements with numbered parameters, rows of texts and numbers.
+//!
+//! Both databases understand the same SQL as far as it is used here, so every operation of the store is written once.
+//! What differs is how a transaction that writes begins: SQLite takes its one write lock at once, PostgreSQL locks rows.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::pool::PoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{Arguments, Column, PgPool, Postgres, Row as _, Sqlite, SqlitePool, TypeInfo, ValueRef};
+
+use crate::error::Error;
+
+/// A writer waits so long for another before it is an error.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Connections to the database, at most.
+const CONNECTIONS: u32 = 16;
+
+/// A value in a statement or a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    Number(i64),
+    /// No text. Databases want to know what it would have been.
+    NoText,
+    /// No number.
+    NoNumber,
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(text: Option<String>) -> Self {
+        text.map_or(Self::NoText, Self::Text)
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Self {
+        number.map_or(Self::NoNumber, Self::Number)
+    }
+}
+
+/// A row of an answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Row(Vec<Value>);
+
+impl Row {
+    pub(crate) fn text(&self, at: usize) -> Result<String, Error> {
+        match self.0.get(at) {
+            Some(Value::Text(text)) => Ok(text.clone()),
+            other => Err(Error::Schema(format!("a text was expected, and there is {other:?}"))),
+        }
+    }
+
+    pub(crate) fn number(&self, at: usize) -> Result<i64, Error> {
+        match self.0.get(at) {
+            Some(Value::Number(number)) => Ok(*number),
+            other => Err(Error::Schema(format!("a number was expected, and there is {other:?}"))),
+        }
+    }
+
+    pub(crate) fn text_if_any(&self, at: usize) -> Result<Option<String>, Error> {
+        match self.0.get(at) {
+            Some(Value::NoText | Value::NoNumber) => Ok(None),
+            _ => self.text(at).map(Some),
+        }
+    }
+
+    pub(crate) fn number_if_any(&self, at: usize) -> Result<Option<i64>, Error> {
+        match self.0.get(at) {
+            Some(Value::NoText | Value::NoNumber) => Ok(None),
+            _ => self.number(at).map(Some),
+        }
+    }
+
+    pub(crate) fn values(self) -> Vec<Value> {
+        self.0
+    }
+}
+
+/// An open database.
+#[derive(Debug, Clone)]
+pub(crate) enum Database {
+    /// SQLite has one writer at a time: waiting for it in a queue of one connection is fairer than its own lock.
+    Sqlite {
+        read: SqlitePool,
+        write: SqlitePool,
+    },
+    Postgres(PgPool),
+}
+
+impl Database {
+    /// Opens `postgres://…`, or a file.
+    pub(crate) async fn open(address: &str) -> Result<Self, Error> {
+        if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+            let options: PoolOptions<Postgres> =
+                PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
+            return Ok(Self::Postgres(options.connect(address).await?));
+        }
+        let address = address.strip_prefix("sqlite:").unwrap_or(address);
+        let file = SqliteConnectOptions::from_str("sqlite:")?
+            .filename(address)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(PATIENCE);
+        let pool = |most| -> PoolOptions<Sqlite> { PoolOptions::new().max_connections(most).acquire_timeout(PATIENCE) };
+        let write = pool(1).connect_with(file.clone()).await?;
+        let read = pool(CONNECTIONS).connect_with(file.read_only(true)).await?;
+        Ok(Self::Sqlite { read, write })
+    }
+
+    /// A transaction that writes.
+    pub(crate) async fn begin(&self) -> Result<Transaction, Error> {
+        Ok(match self {
+            Self::Sqlite { write, .. } => Transaction::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgres(pool) => Transaction::Postgres(pool.begin().await?),
+        })
+    }
+
+    /// The rows of one statement that reads.
+    pub(crate) async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+        match self {
+            Self::Sqlite { read, .. } => sqlite::rows(read, sql, values).await,
+            Self::Postgres(pool) => postgres::rows(pool, sql, values).await,
+        }
+    }
+
+    /// Several reads that see one state.
+    pub(crate) async fn snapshot(&self) -> Result<Transaction, Error> {
+        Ok(match self {
+            Self::Sqlite { read, .. } => Transaction::Sqlite(read.begin().await?),
+            Self::Postgres(pool) => {
+                Transaction::Postgres(pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
+            }
+        })
+    }
+
+    /// Waits for what is under way, and closes.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite { read, write } => {
+                read.close().await;
+                write.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+/// A transaction. Dropped without a commit, it never was.
+pub(crate) enum Transaction {
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Postgres(sqlx::Transaction<'static, Postgres>),
+}
+
+impl Transaction {
+    pub(crate) async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+        match self {
+            Self::Sqlite(transaction) => sqlite::rows(&mut **transaction, sql, values).await,
+            Self::Postgres(transaction) => postgres::rows(&mut **transaction, sql, values).await,
+        }
+    }
+
+    /// The first row, if there is one.
+    pub(crate) async fn row(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Option<Row>, Error> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+
+    /// Runs a statement; says how many rows it changed.
+    pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64, Error> {
+        match self {
+            Self::Sqlite(transaction) => sqlite::run(&mut **transaction, sql, values).await,
+            Self::Postgres(transaction) => postgres::run(&mut **transaction, sql, values).await,
+        }
+    }
+
+    /// Holds a name until the end: whoever else asks for it waits. SQLite's writers wait for one another anyway.
+    pub(crate) async fn lock(&mut self, name: &str) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(transaction) => {
+                let lock = "SELECT 1::bigint FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, 0))) AS held";
+                postgres::rows(&mut **transaction, lock, vec![name.into()]).await.map(drop)
+            }
+        }
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(transaction) => Ok(transaction.commit().await?),
+            Self::Postgres(transaction) => Ok(transaction.commit().await?),
+        }
+    }
+}
+
+/// The same few lines for each database, since its types differ.
+macro_rules! adapter {
+    ($module:ident, $database:ty, $arguments:ty, $number:literal) => {
+        mod $module {
+            use super::*;
+
+            fn arguments(values: Vec<Value>) -> Result<$arguments, Error> {
+                let mut arguments = <$arguments>::default();
+                for value in values {
+                    match value {
+                        Value::Text(text) => arguments.add(text),
+                        Value::Number(number) => arguments.add(number),
+                        Value::NoText => arguments.add(None::<String>),
+                        Value::NoNumber => arguments.add(None::<i64>),
+                    }
+                    .map_err(sqlx::Error::Encode)?;
+                }
+                Ok(arguments)
+            }
+
+            fn row(row: &<$database as sqlx::Database>::Row) -> Result<Row, Error> {
+                let value = |at: usize| -> Result<Value, Error> {
+                    let raw = row.try_get_raw(at)?;
+                    let is_number = raw.type_info().name() == $number || row.column(at).type_info().name() == $number;
+                    Ok(match (raw.is_null(), is_number) {
+                        (true, true) => Value::NoNumber,
+                        (true, false) => Value::NoText,
+                        (false, true) => Value::Number(row.try_get(at)?),
+                        (false, false) => Value::Text(row.try_get(at)?),
+                    })
+                };
+                (0..row.len()).map(value).collect::<Result<_, _>>().map(Row)
+            }
+
+            pub(super) async fn rows<'c>(
+                executor: impl sqlx::Executor<'c, Database = $database>,
+                sql: &'static str,
+                values: Vec<Value>,
+            ) -> Result<Vec<Row>, Error> {
+                let found = sqlx::query_with(sql, arguments(values)?).fetch_all(executor).await?;
+                found.iter().map(row).collect()
+            }
+
+            pub(super) async fn run<'c>(
+                executor: impl sqlx::Executor<'c, Database = $database>,
+                sql: &'static str,
+                values: Vec<Value>,
+            ) -> Result<u64, Error> {
+                Ok(sqlx::query_with(sql, arguments(values)?).execute(executor).await?.rows_affected())
+            }
+        }
+    };
+}
+
+adapter!(sqlite, Sqlite, sqlx::sqlite::SqliteArguments, "INTEGER");
+adapter!(postgres, Postgres, sqlx::postgres::PgArguments, "INT8");

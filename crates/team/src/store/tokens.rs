@@ -1,0 +1,162 @@
+//! Tokens: a secret that stands for a member. Shown once, kept as a hash, compared in constant time.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::audit::{self, Action};
+use super::members::member;
+use super::rows::Transaction;
+use super::{Member, Store, Time, fresh_id};
+use crate::error::Error;
+
+/// What every token starts with, so that scanners know one when they see it.
+const PREFIX: &str = "cairn_team_";
+
+/// A secret, to be shown once. Debug does not.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text, to hand to the one it is for.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// A secret's public half: the id it is found by, and the hash it is compared with.
+pub(super) struct Sealed {
+    pub(super) id: String,
+    pub(super) hash: String,
+}
+
+/// Makes a secret. Its id stands in it, so that it is found without comparing it to all others.
+pub(super) fn fresh() -> (Secret, Sealed) {
+    let id = fresh_id();
+    // Two random ids have 244 random bits between them.
+    let random = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let sealed = Sealed { hash: hash(&random), id: id.clone() };
+    (Secret(format!("{PREFIX}{id}_{random}")), sealed)
+}
+
+/// The id in a secret, and the hash of the rest.
+pub(super) fn opened(secret: &str) -> Option<Sealed> {
+    let (id, random) = secret.strip_prefix(PREFIX)?.split_once('_')?;
+    Some(Sealed { id: id.to_owned(), hash: hash(random) })
+}
+
+/// Whether two hashes are one, without telling by time how far they agree.
+pub(super) fn same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}
+
+fn hash(random: &str) -> String {
+    Sha256::digest(random.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A token, as its owner sees it later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Its id.
+    pub id: String,
+    /// What it is for.
+    pub label: String,
+    /// When it was made.
+    pub created: Time,
+    /// Until when it counts.
+    pub expires: Option<Time>,
+}
+
+impl Store {
+    /// The member a token stands for; none if it stands for nobody.
+    pub async fn signed_in(&self, token: &str, now: Time) -> Result<Option<Member>, Error> {
+        const FIND: &str = "SELECT members.id, members.name, members.is_admin, tokens.hash, tokens.expires FROM tokens
+            JOIN members ON members.id = tokens.member WHERE tokens.id = $1";
+        let Some(sealed) = opened(token) else { return Ok(None) };
+        let rows = self.database.rows(FIND, vec![sealed.id.into()]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let counts = same(&row.text(3)?, &sealed.hash) && row.number_if_any(4)?.is_none_or(|expires| expires > now);
+        if counts { member(row).map(Some) } else { Ok(None) }
+    }
+
+    /// A new token for a member.
+    pub async fn issue_token(
+        &self,
+        member: &Member,
+        label: &str,
+        expires: Option<Time>,
+        now: Time,
+    ) -> Result<Secret, Error> {
+        let mut transaction = self.database.begin().await?;
+        let secret = issue(&mut transaction, member, label, expires, now).await?;
+        transaction.commit().await?;
+        Ok(secret)
+    }
+
+    /// A member's tokens.
+    pub async fn tokens(&self, member: &Member) -> Result<Vec<Known>, Error> {
+        const OF: &str = "SELECT id, label, created, expires FROM tokens WHERE member = $1 ORDER BY id";
+        let rows = self.database.rows(OF, vec![member.id.as_str().into()]).await?;
+        let known = |row: &super::rows::Row| {
+            Ok(Known { id: row.text(0)?, label: row.text(1)?, created: row.number(2)?, expires: row.number_if_any(3)? })
+        };
+        rows.iter().map(known).collect()
+    }
+
+    /// A token counts no more.
+    pub async fn revoke_token(&self, by: &Member, owner: &Member, id: &str, now: Time) -> Result<(), Error> {
+        let mut transaction = self.database.begin().await?;
+        let sql = "DELETE FROM tokens WHERE id = $1 AND member = $2";
+        if transaction.run(sql, vec![id.into(), owner.id.as_str().into()]).await? == 0 {
+            return Err(Error::Missing(format!("token {id} of {}", owner.name)));
+        }
+        let detail = format!("{id} of {}", owner.name);
+        audit::note(&mut transaction, &by.name, Action::RevokedToken, None, &detail, now).await?;
+        transaction.commit().await
+    }
+
+    /// A new token in the place of another, which counts no more.
+    pub async fn rotate_token(&self, token: &str, now: Time) -> Result<Secret, Error> {
+        let gone = || Error::Missing("such token".to_owned());
+        let owner = self.signed_in(token, now).await?.ok_or_else(gone)?;
+        let id = opened(token).ok_or_else(gone)?.id;
+        let mut transaction = self.database.begin().await?;
+        let row = transaction.row("SELECT label, expires FROM tokens WHERE id = $1", vec![id.clone().into()]).await?;
+        let row = row.ok_or_else(gone)?;
+        let secret = issue(&mut transaction, &owner, &row.text(0)?, row.number_if_any(1)?, now).await?;
+        if transaction.run("DELETE FROM tokens WHERE id = $1", vec![id.clone().into()]).await? == 0 {
+            return Err(gone());
+        }
+        audit::note(&mut transaction, &owner.name, Action::RevokedToken, None, &id, now).await?;
+        transaction.commit().await?;
+        Ok(secret)
+    }
+}
+
+pub(super) async fn issue(
+    transaction: &mut Transaction,
+    member: &Member,
+    label: &str,
+    expires: Option<Time>,
+    now: Time,
+) -> Result<Secret, Error> {
+    let (secret, sealed) = fresh();
+    let values = vec![
+        sealed.id.clone().into(),
+        member.id.as_str().into(),
+        sealed.hash.into(),
+        label.into(),
+        now.into(),
+        expires.into(),
+    ];
+    let sql = "INSERT INTO tokens (id, member, hash, label, created, expires) VALUES ($1, $2, $3, $4, $5, $6)";
+    transaction.run(sql, values).await?;
+    let detail = format!("{} ({label})", sealed.id);
+    audit::note(transaction, &member.name, Action::IssuedToken, None, &detail, now).await?;
+    Ok(secret)
+}

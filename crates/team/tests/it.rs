@@ -1,0 +1,6 @@
+//! Team memory, from the outside.
+
+mod it {
+    mod databases;
+    mod store;
+}

@@ -1,0 +1,318 @@
+//! One suite, on every database: what the store promises.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use team::protocol::Write;
+use team::store::{Action, Invitation, Level, Limits, Member, Store};
+use team::{Error, Key, Repository, checksum};
+
+use super::databases::Postgres;
+
+const NOW: i64 = 1_800_000_000_000;
+const WEEK: i64 = 7 * 24 * 60 * 60 * 1000;
+
+fn repository() -> Repository {
+    "acme/rocket".parse().unwrap()
+}
+
+fn key(text: &str) -> Key {
+    text.parse().unwrap()
+}
+
+fn texts(entries: &[(&str, &str)]) -> Write {
+    let entries = entries.iter().map(|(name, text)| (key(name), (*text).to_owned())).collect();
+    Write { entries, deletes: BTreeSet::new() }
+}
+
+fn deletes(keys: &[&str]) -> Write {
+    Write { entries: BTreeMap::new(), deletes: keys.iter().map(|name| key(name)).collect() }
+}
+
+async fn admin(store: &Store) -> Member {
+    let invitation = store.first_invitation(NOW).await.unwrap().unwrap();
+    store.join(invitation.reveal(), "Ada", None, "laptop", NOW).await.unwrap().member
+}
+
+async fn put(store: &Store, member: &Member, write: &Write, expected: Option<&str>) -> Result<String, Error> {
+    let written = store.write(&repository(), member, write, expected, &Limits::default(), NOW).await?;
+    Ok(written.checksum)
+}
+
+/// TEAM-2: entries are put per key, others stay; checksums tell of each and of the whole; an empty repository is none.
+async fn entries_are_put_per_key(store: Store) {
+    let ada = admin(&store).await;
+    assert!(
+        store.read(&repository(), 0).await.unwrap().is_none() && store.state(&repository()).await.unwrap().is_none()
+    );
+    let first = put(&store, &ada, &texts(&[("a.md", "one"), ("b/c.md", "two")]), None).await.unwrap();
+    let second = put(&store, &ada, &texts(&[("a.md", "three")]), Some(&first)).await.unwrap();
+    let snapshot = store.read(&repository(), 0).await.unwrap().unwrap();
+    assert_eq!((snapshot.version, &snapshot.checksum), (2, &second));
+    assert_eq!(snapshot.content.entries[&key("a.md")], "three");
+    assert_eq!(snapshot.content.entries[&key("b/c.md")], "two");
+    assert_eq!(snapshot.content.entry_checksums[&key("a.md")], checksum::of("three"));
+    assert_eq!(snapshot.content.authors[&key("a.md")].name, "Ada");
+    let hashes = store.hashes(&repository()).await.unwrap().unwrap();
+    assert_eq!(hashes.entry_checksums, snapshot.content.entry_checksums);
+    let all = hashes.entry_checksums.iter().map(|(key, checksum)| (key, checksum.as_str()));
+    assert_eq!(hashes.checksum, checksum::of_all(all));
+    let since = store.read(&repository(), 1).await.unwrap().unwrap();
+    assert_eq!(since.content.entries.keys().map(Key::as_str).collect::<Vec<_>>(), ["a.md"]);
+}
+
+/// TEAM-2: whoever read an older state writes nothing, and hears what the state is.
+async fn who_read_an_older_state_writes_nothing(store: Store) {
+    let ada = admin(&store).await;
+    let first = put(&store, &ada, &texts(&[("a.md", "one")]), None).await.unwrap();
+    let second = put(&store, &ada, &texts(&[("a.md", "two")]), Some(&first)).await.unwrap();
+    let refused = put(&store, &ada, &texts(&[("a.md", "lost"), ("b.md", "lost")]), Some(&first)).await.unwrap_err();
+    assert!(matches!(refused, Error::Conflict { checksum } if checksum == second));
+    let snapshot = store.read(&repository(), 0).await.unwrap().unwrap();
+    assert_eq!((snapshot.content.entries.len(), snapshot.content.entries[&key("a.md")].as_str()), (1, "two"));
+}
+
+/// TEAM-2: of many who write at once under the lock, the sum of what was accepted is the history.
+async fn no_update_is_lost_under_contention(store: Store) {
+    let ada = admin(&store).await;
+    let tasks: Vec<_> = (0..8)
+        .map(|who| {
+            let (store, ada) = (store.clone(), ada.clone());
+            tokio::spawn(async move {
+                let mut accepted = 0;
+                for round in 0..10 {
+                    loop {
+                        let state = store.state(&repository()).await.unwrap();
+                        let expected = state.map(|state| state.checksum).unwrap_or_default();
+                        let write = texts(&[("count.md", &format!("{who} {round}"))]);
+                        match put(&store, &ada, &write, Some(&expected)).await {
+                            Ok(_) => break accepted += 1,
+                            Err(Error::Conflict { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+                accepted
+            })
+        })
+        .collect();
+    let mut accepted = 0;
+    for task in tasks {
+        accepted += task.await.unwrap();
+    }
+    let history = store.history(&repository(), &key("count.md")).await.unwrap();
+    let distinct: BTreeSet<_> = history.iter().filter_map(|version| version.text.clone()).collect();
+    assert_eq!((accepted, history.len(), distinct.len()), (80, 80, 80));
+    assert_eq!(store.state(&repository()).await.unwrap().unwrap().version, 80);
+}
+
+/// TEAM-5: a deleted entry leaves a tombstone that readers see, its text stays in the history, and it can come back.
+async fn a_deletion_leaves_a_tombstone(store: Store) {
+    let ada = admin(&store).await;
+    put(&store, &ada, &texts(&[("a.md", "one"), ("b.md", "two")]), None).await.unwrap();
+    put(&store, &ada, &deletes(&["a.md"]), None).await.unwrap();
+    let snapshot = store.read(&repository(), 1).await.unwrap().unwrap();
+    assert_eq!((snapshot.content.deleted.len(), snapshot.content.entries.len()), (1, 0));
+    assert!(!store.hashes(&repository()).await.unwrap().unwrap().entry_checksums.contains_key(&key("a.md")));
+    let history = store.history(&repository(), &key("a.md")).await.unwrap();
+    let told: Vec<Option<&str>> = history.iter().map(|version| version.text.as_deref()).collect();
+    assert_eq!(told, [None, Some("one")]);
+    put(&store, &ada, &texts(&[("a.md", "again")]), None).await.unwrap();
+    assert!(store.hashes(&repository()).await.unwrap().unwrap().deleted.is_empty());
+}
+
+/// TEAM-7: names that would be one file on some systems cannot both be there; a change of case is a rename.
+async fn twins_are_refused(store: Store) {
+    let ada = admin(&store).await;
+    put(&store, &ada, &texts(&[("Notes.md", "one")]), None).await.unwrap();
+    let refused = put(&store, &ada, &texts(&[("notes.md", "two")]), None).await.unwrap_err();
+    assert!(matches!(refused, Error::Twin { .. }), "{refused}");
+    let mut rename = texts(&[("notes.md", "two")]);
+    rename.deletes.insert(key("Notes.md"));
+    put(&store, &ada, &rename, None).await.unwrap();
+}
+
+/// TEAM-3, TEAM-8: more entries or longer ones than the limit are refused whole; history beyond the retention goes.
+async fn limits_hold(store: Store) {
+    let ada = admin(&store).await;
+    let limits = Limits { entries: 2, entry_bytes: 10, versions: 3 };
+    let write = |write| {
+        let (store, ada) = (store.clone(), ada.clone());
+        async move { store.write(&repository(), &ada, &write, None, &limits, NOW).await }
+    };
+    write(texts(&[("a.md", "1"), ("b.md", "1")])).await.unwrap();
+    let refused = write(texts(&[("c.md", "1")])).await.unwrap_err();
+    assert!(matches!(refused, Error::TooMany { most: 2, received: 3 }), "{refused}");
+    assert!(matches!(write(texts(&[("a.md", "12345678901")])).await.unwrap_err(), Error::TooLong { .. }));
+    for round in 0..5 {
+        write(texts(&[("a.md", &round.to_string())])).await.unwrap();
+    }
+    let history = store.history(&repository(), &key("a.md")).await.unwrap();
+    let told: Vec<&str> = history.iter().filter_map(|version| version.text.as_deref()).collect();
+    assert_eq!(told, ["4", "3", "2"]);
+    assert_eq!(store.history(&repository(), &key("b.md")).await.unwrap().len(), 1);
+}
+
+/// TEAM-8: a token stands for its member until it is revoked or its time is over; a cut or changed one for nobody.
+async fn tokens_stand_for_members(store: Store) {
+    let ada = admin(&store).await;
+    let token = store.issue_token(&ada, "ci", Some(NOW + 10), NOW).await.unwrap();
+    let token = token.reveal();
+    assert_eq!(store.signed_in(token, NOW).await.unwrap().unwrap().name, "Ada");
+    assert!(store.signed_in(token, NOW + 10).await.unwrap().is_none(), "its time is over");
+    let changed = format!("{}0", &token[..token.len() - 1]);
+    let other = format!("{}1", &token[..token.len() - 1]);
+    for wrong in [&token[..token.len() - 1], &token[..30], "", "cairn_team_", &format!("{token}0")] {
+        assert!(store.signed_in(wrong, NOW).await.unwrap().is_none(), "{wrong}");
+    }
+    assert!(
+        store.signed_in(&changed, NOW).await.unwrap().is_none()
+            || store.signed_in(&other, NOW).await.unwrap().is_none()
+    );
+    let rotated = store.rotate_token(token, NOW).await.unwrap();
+    assert!(store.signed_in(token, NOW).await.unwrap().is_none(), "the old one counts no more");
+    assert!(store.signed_in(rotated.reveal(), NOW).await.unwrap().is_some());
+    let known = store.tokens(&ada).await.unwrap();
+    let ci = known.iter().find(|known| known.label == "ci").unwrap();
+    store.revoke_token(&ada, &ada, &ci.id, NOW).await.unwrap();
+    assert!(store.signed_in(rotated.reveal(), NOW).await.unwrap().is_none());
+    assert!(format!("{rotated:?}").len() < 12, "Debug shows no secret");
+}
+
+/// TEAM-8: rights are per repository and level; a removed member can do nothing, and what it wrote stays under its name.
+async fn rights_are_per_repository(store: Store) {
+    let ada = admin(&store).await;
+    let invitation = Invitation::Repository(repository(), Level::Write);
+    let invitation = store.invite(&ada, &invitation, NOW).await.unwrap();
+    let grace = store.join(invitation.reveal(), "Grace", None, "laptop", NOW).await.unwrap();
+    let other: Repository = "acme/other".parse().unwrap();
+    assert_eq!(store.level(&grace.member, &repository()).await.unwrap(), Some(Level::Write));
+    assert_eq!(store.level(&grace.member, &other).await.unwrap(), None);
+    assert_eq!(store.level(&ada, &other).await.unwrap(), Some(Level::Admin));
+    assert_eq!(store.repositories(&grace.member).await.unwrap(), [repository()]);
+    put(&store, &grace.member, &texts(&[("a.md", "hers")]), None).await.unwrap();
+    store.grant(&ada, &grace.member, &repository(), Some(Level::Read), NOW).await.unwrap();
+    assert_eq!(store.level(&grace.member, &repository()).await.unwrap(), Some(Level::Read));
+    assert_eq!(store.granted(&repository()).await.unwrap().len(), 1);
+    store.remove_member(&ada, "Grace", NOW).await.unwrap();
+    assert!(store.signed_in(grace.token.reveal(), NOW).await.unwrap().is_none());
+    let snapshot = store.read(&repository(), 0).await.unwrap().unwrap();
+    assert_eq!(snapshot.content.authors[&key("a.md")].name, "Grace");
+    assert!(store.remove_member(&ada, "Ada", NOW).await.is_err(), "the last admin stays");
+    store.remove_repository(&ada, &repository(), NOW).await.unwrap();
+    assert!(store.read(&repository(), 0).await.unwrap().is_none());
+    assert!(store.history(&repository(), &key("a.md")).await.unwrap().is_empty());
+}
+
+/// TEAM-8: an invitation is taken up once, within a week; the first one is for an admin, and only while there is nobody.
+async fn an_invitation_is_used_once(store: Store) {
+    let stale = store.first_invitation(NOW).await.unwrap().unwrap();
+    let first = store.first_invitation(NOW).await.unwrap().unwrap();
+    assert!(store.join(stale.reveal(), "Eve", None, "x", NOW).await.is_err(), "only the newest counts");
+    let late = store.join(first.reveal(), "Ada", None, "x", NOW + WEEK).await;
+    assert!(late.is_err());
+    let ada = store.join(first.reveal(), "Ada", None, "x", NOW).await.unwrap();
+    assert!(ada.member.is_admin && store.join(first.reveal(), "Eve", None, "x", NOW).await.is_err());
+    assert!(store.first_invitation(NOW).await.unwrap().is_none());
+    let second = store.invite(&ada.member, &Invitation::Admin, NOW).await.unwrap();
+    assert!(matches!(store.join(second.reveal(), "Ada", None, "x", NOW).await.unwrap_err(), Error::Exists(_)));
+    store.join(second.reveal(), "Grace", Some("issuer|7"), "x", NOW).await.unwrap();
+    assert_eq!(store.member_of_subject("issuer|7").await.unwrap().unwrap().name, "Grace");
+}
+
+/// TEAM-8: what was done stands in the audit log, by whom and where, without texts and secrets.
+async fn what_was_done_is_audited(store: Store) {
+    let ada = admin(&store).await;
+    put(&store, &ada, &texts(&[("a.md", "a private text")]), None).await.unwrap();
+    store.note("Ada", Action::Refused, Some(&repository()), "b.md: github-pat", NOW).await.unwrap();
+    let lines = store.audit(None, 100).await.unwrap();
+    let told: Vec<Action> = lines.iter().map(|line| line.action).collect();
+    assert_eq!(told, [Action::Refused, Action::Wrote, Action::IssuedToken, Action::Joined, Action::Invited]);
+    assert!(!format!("{lines:?}").contains("private"));
+    assert_eq!(store.audit(Some(&repository()), 1).await.unwrap()[0].detail, "b.md: github-pat");
+}
+
+/// TEAM-8: a visit to the page stands for its member until it ends.
+async fn a_visit_ends(store: Store) {
+    let ada = admin(&store).await;
+    let cookie = store.begin_visit(&ada, NOW).await.unwrap();
+    let visit = store.visit(cookie.reveal(), NOW).await.unwrap().unwrap();
+    assert!(visit.member == ada && visit.form.len() > 32);
+    assert!(store.visit(cookie.reveal(), NOW + WEEK).await.unwrap().is_none());
+    assert!(store.signed_in(cookie.reveal(), NOW).await.unwrap().is_none(), "a cookie is no token");
+    store.end_visit(cookie.reveal()).await.unwrap();
+    assert!(store.visit(cookie.reveal(), NOW).await.unwrap().is_none());
+}
+
+/// Runs every case on a database of its own.
+macro_rules! suite {
+    ($open:expr, $($case:ident),* $(,)?) => {$(
+        eprintln!("{}", stringify!($case));
+        let store = Store::open(&$open).await.unwrap();
+        $case(store.clone()).await;
+        store.close().await;
+    )*};
+    ($open:expr) => {
+        suite!($open, entries_are_put_per_key, who_read_an_older_state_writes_nothing,
+            no_update_is_lost_under_contention, a_deletion_leaves_a_tombstone, twins_are_refused, limits_hold,
+            tokens_stand_for_members, rights_are_per_repository, an_invitation_is_used_once, what_was_done_is_audited,
+            a_visit_ends)
+    };
+}
+
+/// TEAM-8: the store keeps its promises on SQLite.
+#[tokio::test]
+async fn the_store_keeps_its_promises_on_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = std::cell::Cell::new(0);
+    let open = || {
+        number.set(number.get() + 1);
+        folder.path().join(format!("{}.db", number.get())).display().to_string()
+    };
+    suite!(open());
+}
+
+/// TEAM-8: the store keeps its promises on PostgreSQL, and servers that start together make its tables once.
+#[tokio::test]
+async fn the_store_keeps_its_promises_on_postgresql() {
+    let Some(postgres) = Postgres::start() else { return };
+    suite!(postgres.database());
+    let address = postgres.database();
+    let opened: Vec<_> = (0..6)
+        .map(|_| {
+            let address = address.clone();
+            tokio::spawn(async move { Store::open(&address).await.map(drop) })
+        })
+        .collect();
+    for one in opened {
+        one.await.unwrap().unwrap();
+    }
+}
+
+/// TEAM-8: a backup of one database can be read into the other, whole or not at all.
+#[tokio::test]
+async fn a_backup_moves_between_databases() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = |name: &str| folder.path().join(name).display().to_string();
+    let from = Store::open(&sqlite("from.db")).await.unwrap();
+    let ada = admin(&from).await;
+    let token = from.issue_token(&ada, "ci", None, NOW).await.unwrap();
+    put(&from, &ada, &texts(&[("a.md", "one\nline \"quoted\" ünï"), ("b.md", "two")]), None).await.unwrap();
+    put(&from, &ada, &deletes(&["b.md"]), None).await.unwrap();
+    let mut backup = Vec::new();
+    from.back_up(&mut backup).await.unwrap();
+    let cut = backup[..backup.len() - 20].to_vec();
+    let postgres = Postgres::start();
+    let mut others = vec![sqlite("to.db")];
+    others.extend(postgres.as_ref().map(Postgres::database));
+    for address in others {
+        let to = Store::open(&address).await.unwrap();
+        assert!(to.restore(&mut cut.as_slice(), NOW).await.is_err(), "a cut backup is refused");
+        assert!(to.members().await.unwrap().is_empty());
+        to.restore(&mut backup.as_slice(), NOW).await.unwrap();
+        assert_eq!(to.read(&repository(), 0).await.unwrap(), from.read(&repository(), 0).await.unwrap());
+        assert_eq!(to.history(&repository(), &key("b.md")).await.unwrap().len(), 2);
+        assert_eq!(to.signed_in(token.reveal(), NOW).await.unwrap().unwrap().name, "Ada");
+        assert!(to.restore(&mut backup.as_slice(), NOW).await.is_err(), "only into an empty database");
+        to.close().await;
+    }
+}
