@@ -12,6 +12,17 @@ pub enum Error {
     /// A repository that is none.
     #[error(transparent)]
     Repository(#[from] BadRepository),
+    /// The address cannot be listened at.
+    #[error("cannot listen at {address}")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The disk said no.
+    #[error(transparent)]
+    Files(#[from] files::Error),
     /// The database failed, or cannot be reached: try again later.
     #[error("the database: {0}")]
     Database(#[from] sqlx::Error),

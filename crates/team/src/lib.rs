@@ -9,11 +9,17 @@
 //! below the team's folder, on both sides, and every text that holds a secret.
 
 pub mod checksum;
+pub mod client;
 mod error;
+pub mod folder;
 mod key;
+pub mod mirror;
 pub mod protocol;
 mod repository;
+pub mod rhythm;
+pub mod serve;
 pub mod store;
+pub mod sync;
 
 pub use error::Error;
 pub use key::{BadKey, Key};

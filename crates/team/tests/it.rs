@@ -2,5 +2,10 @@
 
 mod it {
     mod databases;
+    mod house;
+    mod issuer;
+    mod mirrors;
+    mod page;
+    mod server;
     mod store;
 }

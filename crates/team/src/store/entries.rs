@@ -111,7 +111,8 @@ impl Store {
         let mut transaction = self.database.begin().await?;
         transaction.lock(repository.as_str()).await?;
         let before = transaction.row(STATE, vec![repository.as_str().into()]).await?;
-        let before = before.as_ref().map(state).transpose()?;
+        // One that was only made for rights has no state yet.
+        let before = before.as_ref().map(state).transpose()?.filter(|state| state.version > 0);
         let known = before.as_ref().map_or("", |state| state.checksum.as_str());
         if expected.is_some_and(|expected| expected != known) {
             return Err(Error::Conflict { checksum: known.to_owned() });

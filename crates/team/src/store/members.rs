@@ -93,3 +93,24 @@ pub(super) async fn add(
 pub(super) fn member(row: &Row) -> Result<Member, Error> {
     Ok(Member { id: row.text(0)?, name: row.text(1)?, is_admin: row.number(2)? != 0 })
 }
+
+impl Store {
+    /// Adds a member that an issuer vouches for, without any rights. A name that is taken gets a number.
+    pub async fn add_member(&self, name: &str, subject: &str, now: Time) -> Result<Member, Error> {
+        let mut transaction = self.database.begin().await?;
+        transaction.lock("cairn team: members").await?;
+        for number in 1.. {
+            let tried = if number == 1 { name.to_owned() } else { format!("{name} {number}") };
+            match add(&mut transaction, &tried, Some(subject), false, now).await {
+                Err(Error::Exists(_)) if number < 100 => {}
+                outcome => {
+                    let member = outcome?;
+                    audit::note(&mut transaction, &member.name, Action::Joined, None, "by an issuer", now).await?;
+                    transaction.commit().await?;
+                    return Ok(member);
+                }
+            }
+        }
+        Err(Error::Exists(format!("a member called {name}")))
+    }
+}

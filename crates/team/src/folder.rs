@@ -1,0 +1,121 @@
+//! The team's folder on this machine: what can be shared of it, and putting in what others wrote.
+//!
+//! Only regular files with a name that is a [`Key`], of text, within the limit, and free of secrets are shared; the rest
+//! is left where it is and told. What was edited here since it was looked at is never written over.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use files::{EntryKind, Root, Stamp};
+
+use crate::checksum;
+use crate::error::Error;
+use crate::key::Key;
+use crate::protocol::ENTRY_BYTES;
+use crate::sync::Checksums;
+
+/// The mode of files that are written.
+const MODE: u32 = 0o600;
+
+/// Looks for a secret in a text: the name of the rule that found one.
+pub type Scan = dyn Fn(&str, &str) -> Option<String> + Send + Sync;
+
+/// A folder.
+#[derive(Debug)]
+pub struct Folder {
+    root: Root,
+}
+
+/// What was found in it.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What can be shared.
+    pub files: BTreeMap<Key, File>,
+    /// What cannot, and why.
+    pub left: BTreeMap<String, String>,
+}
+
+/// A file that can be shared.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Its text.
+    pub text: String,
+    /// Its checksum.
+    pub checksum: String,
+    stamp: Stamp,
+}
+
+impl Found {
+    /// The checksums of what can be shared.
+    pub fn checksums(&self) -> Checksums {
+        self.files.iter().map(|(key, file)| (key.clone(), file.checksum.clone())).collect()
+    }
+}
+
+impl Folder {
+    /// Opens the folder, made where it is missing.
+    pub fn open(path: &std::path::Path) -> Result<Self, Error> {
+        Ok(Self { root: Root::create(path)? })
+    }
+
+    /// Looks through it.
+    pub fn look(&self, scan: &Scan) -> Result<Found, Error> {
+        let mut found = Found::default();
+        let visible =
+            |path: &std::path::Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+        let mut folded: BTreeSet<String> = BTreeSet::new();
+        for one in self.root.walk(visible)? {
+            let name = one.path.to_string_lossy().into_owned();
+            if name.split('/').any(|part| part.starts_with('.')) {
+                continue;
+            }
+            match self.file(&name, &one.kind, scan) {
+                Ok((key, _)) if !folded.insert(key.folded()) => {
+                    drop(found.left.insert(name, "another file has this name in other letters".to_owned()));
+                }
+                Ok((key, file)) => drop(found.files.insert(key, file)),
+                Err(why) => drop(found.left.insert(name, why)),
+            }
+        }
+        Ok(found)
+    }
+
+    fn file(&self, name: &str, kind: &EntryKind, scan: &Scan) -> Result<(Key, File), String> {
+        if *kind != EntryKind::File {
+            return Err("it is no regular file".to_owned());
+        }
+        let key: Key = name.parse().map_err(|error: crate::BadKey| error.why.to_owned())?;
+        let snapshot = self.root.read(name, ENTRY_BYTES as u64).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(snapshot.bytes).map_err(|_| "it is not text".to_owned())?;
+        if let Some(rule) = scan(name, &text) {
+            return Err(format!("it holds a secret ({rule})"));
+        }
+        let checksum = checksum::of(&text);
+        Ok((key, File { text, checksum, stamp: snapshot.stamp }))
+    }
+
+    /// Writes what somebody else wrote, unless the file was changed here since it was looked at. Says whether it did.
+    pub fn take(&self, key: &Key, text: &str, found: &Found) -> Result<bool, Error> {
+        let written = match found.files.get(key) {
+            Some(file) => self.root.replace_unchanged(key.as_str(), text.as_bytes(), &file.stamp, MODE),
+            None => self.root.create_new(key.as_str(), text.as_bytes(), MODE),
+        };
+        match written {
+            Ok(_) => Ok(true),
+            Err(files::Error::Changed { .. } | files::Error::Exists { .. } | files::Error::NotFound { .. }) => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes what somebody else deleted, unless the file was changed here since it was looked at. Says whether it did.
+    pub fn remove(&self, key: &Key, found: &Found) -> Result<bool, Error> {
+        let Some(file) = found.files.get(key) else { return Ok(false) };
+        match self.root.read(key.as_str(), ENTRY_BYTES as u64) {
+            Ok(now) if now.stamp.same_content(&file.stamp) => {}
+            Ok(_) | Err(_) => return Ok(false),
+        }
+        self.root.remove(key.as_str())?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,291 @@
+//! A member's folder kept in step with the server: pull, then push.
+//!
+//! What both sides last agreed on is written down after every step, so a run that is cut off is simply run again: what
+//! was taken or sent already is found alike on both sides.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::checksum;
+use crate::client::{Client, Read, Trouble};
+use crate::error::Error;
+use crate::folder::{Folder, Found, Scan};
+use crate::key::Key;
+use crate::protocol::{Author, Snapshot, Write};
+use crate::sync::{self, Checksums, Deletions, Plan, Remote};
+
+/// Somebody was first: so often it is read and decided again. After that the next run tries.
+const CONFLICTS: u32 = 2;
+/// The largest file of what was agreed on that is read.
+const AGREED_BYTES: u64 = 10_000_000;
+
+/// What is remembered between two runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Agreed {
+    /// What both sides last had alike.
+    pub entries: Checksums,
+    /// What the server had when it was last read.
+    pub server: Checksums,
+    /// What it had deleted by then.
+    pub deleted: BTreeSet<Key>,
+    /// The version that was.
+    pub version: u64,
+    /// The name of that state.
+    pub checksum: Option<String>,
+    /// Who wrote what, and when.
+    pub authors: BTreeMap<Key, Author>,
+    /// The most entries the server keeps, once it said so.
+    pub most: Option<u64>,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Taken from the server.
+    pub taken: BTreeSet<Key>,
+    /// Removed here.
+    pub removed: BTreeSet<Key>,
+    /// Sent to the server.
+    pub sent: BTreeSet<Key>,
+    /// Deleted there.
+    pub deleted: BTreeSet<Key>,
+    /// Changed on both sides.
+    pub conflicts: BTreeSet<Key>,
+    /// Files that are not shared, and why.
+    pub left: BTreeMap<String, String>,
+}
+
+/// A folder, a server, and what they agreed on.
+pub struct Mirror<'a> {
+    folder: Folder,
+    client: Client,
+    state: PathBuf,
+    agreed: Agreed,
+    scan: &'a Scan,
+    deletions: Deletions,
+}
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// The server.
+    #[error(transparent)]
+    Server(#[from] Trouble),
+    /// This machine.
+    #[error(transparent)]
+    Here(#[from] Error),
+}
+
+impl<'a> Mirror<'a> {
+    /// A mirror of a repository in a folder; `state` is where it writes down what was agreed on, outside of it.
+    pub fn open(
+        folder: &Path,
+        state: &Path,
+        client: Client,
+        scan: &'a Scan,
+        deletions: Deletions,
+    ) -> Result<Self, Error> {
+        let agreed = match files::read(state, AGREED_BYTES) {
+            // What cannot be read is as if nothing had been agreed on: nothing is lost by that, only compared again.
+            Ok(snapshot) => serde_json::from_slice(&snapshot.bytes).unwrap_or_default(),
+            Err(files::Error::NotFound { .. }) => Agreed::default(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { folder: Folder::open(folder)?, client, state: state.to_owned(), agreed, scan, deletions })
+    }
+
+    /// What is remembered.
+    pub fn agreed(&self) -> &Agreed {
+        &self.agreed
+    }
+
+    /// What would be done.
+    pub async fn plan(&mut self) -> Result<(Plan, Found), Stopped> {
+        self.read().await?;
+        let found = self.folder.look(self.scan)?;
+        Ok((self.compare(&found), found))
+    }
+
+    /// Takes in what others did.
+    pub async fn pull(&mut self) -> Result<Done, Stopped> {
+        let mut done = Done::default();
+        self.take_in(&mut done).await?;
+        Ok(done)
+    }
+
+    /// Pulls, and sends what was done here.
+    pub async fn push(&mut self) -> Result<Done, Stopped> {
+        let mut done = Done::default();
+        for _ in 0..=CONFLICTS {
+            self.take_in(&mut done).await?;
+            match self.send(&mut done).await {
+                Err(Stopped::Server(Trouble::Conflict)) => {}
+                outcome => return outcome.map(|()| done),
+            }
+        }
+        Err(Trouble::Conflict.into())
+    }
+
+    /// Reads what the server has, and the texts that came with it are put into the folder.
+    async fn take_in(&mut self, done: &mut Done) -> Result<(), Stopped> {
+        let mut texts = self.read().await?;
+        let found = self.folder.look(self.scan)?;
+        done.left.clone_from(&found.left);
+        let plan = self.compare(&found);
+        if plan.take.iter().any(|key| !texts.contains_key(key)) {
+            // The server told only of what is new, and an older text is wanted again.
+            if let Read::Changed(snapshot) = self.client.read(None, 0).await? {
+                texts = checked(*snapshot).content.entries;
+            }
+        }
+        for key in &plan.take {
+            if let Some(text) = texts.get(key)
+                && self.folder.take(key, text, &found)?
+            {
+                self.agreed.entries.insert(key.clone(), checksum::of(text));
+                done.taken.insert(key.clone());
+            }
+        }
+        for key in &plan.remove {
+            if self.folder.remove(key, &found)? {
+                self.agreed.entries.remove(key);
+                done.removed.insert(key.clone());
+            }
+        }
+        done.conflicts.extend(plan.conflicts);
+        self.settle(&found)
+    }
+
+    async fn send(&mut self, done: &mut Done) -> Result<(), Stopped> {
+        let found = self.folder.look(self.scan)?;
+        let plan = self.compare(&found);
+        let room = self.agreed.most.map(|most| most.saturating_sub(self.agreed.server.len() as u64));
+        let mut fresh = 0;
+        let texts: BTreeMap<Key, String> = plan
+            .send
+            .iter()
+            .filter(|key| {
+                let is_new = !self.agreed.server.contains_key(*key);
+                fresh += u64::from(is_new);
+                !is_new || room.is_none_or(|room| fresh <= room)
+            })
+            .filter_map(|key| Some((key.clone(), found.files.get(key)?.text.clone())))
+            .collect();
+        let mut writes: Vec<Write> =
+            sync::batches(texts).into_iter().map(|entries| Write { entries, deletes: BTreeSet::new() }).collect();
+        if !plan.delete.is_empty() {
+            match writes.first_mut() {
+                Some(first) => first.deletes = plan.delete,
+                None => writes.push(Write { entries: BTreeMap::new(), deletes: plan.delete }),
+            }
+        }
+        for write in writes {
+            let known = self.agreed.checksum.clone().unwrap_or_default();
+            let written = match self.client.write(&write, &known).await {
+                Err(Trouble::TooMany { most }) => {
+                    self.agreed.most = Some(most);
+                    self.save()?;
+                    return Err(Trouble::TooMany { most }.into());
+                }
+                outcome => outcome?,
+            };
+            for (key, text) in &write.entries {
+                let checksum = checksum::of(text);
+                self.agreed.entries.insert(key.clone(), checksum.clone());
+                self.agreed.server.insert(key.clone(), checksum);
+                self.agreed.deleted.remove(key);
+                done.sent.insert(key.clone());
+            }
+            for key in &write.deletes {
+                self.agreed.entries.remove(key);
+                self.agreed.server.remove(key);
+                self.agreed.deleted.insert(key.clone());
+                done.deleted.insert(key.clone());
+            }
+            (self.agreed.version, self.agreed.checksum) = (written.version, Some(written.checksum));
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Reads what changed on the server since the last time; gives the texts that came with it.
+    async fn read(&mut self) -> Result<BTreeMap<Key, String>, Stopped> {
+        let since = if self.agreed.checksum.is_some() { self.agreed.version } else { 0 };
+        let snapshot = match self.client.read(self.agreed.checksum.as_deref(), since).await? {
+            Read::Unchanged => return Ok(BTreeMap::new()),
+            Read::Empty => {
+                let (entries, most) = (self.agreed.entries.clone(), self.agreed.most);
+                self.agreed = Agreed { entries, most, checksum: Some(String::new()), ..Agreed::default() };
+                return Ok(BTreeMap::new());
+            }
+            Read::Changed(snapshot) => checked(*snapshot),
+        };
+        let whole =
+            checksum::of_all(snapshot.content.entry_checksums.iter().map(|(key, checksum)| (key, checksum.as_str())));
+        let is_all = since == 0 || whole == snapshot.checksum || snapshot.version < since;
+        if is_all {
+            self.agreed.server.clear();
+            self.agreed.deleted.clear();
+            self.agreed.authors.clear();
+        }
+        for key in &snapshot.content.deleted {
+            self.agreed.server.remove(key);
+            self.agreed.deleted.insert(key.clone());
+        }
+        for (key, checksum) in &snapshot.content.entry_checksums {
+            self.agreed.server.insert(key.clone(), checksum.clone());
+            self.agreed.deleted.remove(key);
+        }
+        self.agreed.authors.extend(snapshot.content.authors);
+        (self.agreed.version, self.agreed.checksum) = (snapshot.version, Some(snapshot.checksum));
+        Ok(snapshot.content.entries)
+    }
+
+    fn compare(&self, found: &Found) -> Plan {
+        let there = Remote { entries: self.agreed.server.clone(), deleted: self.agreed.deleted.clone() };
+        let mut plan = sync::plan(&self.agreed.entries, &found.checksums(), &there, self.deletions);
+        // A file that is here and cannot be shared is not missing: it is neither deleted there nor written over.
+        let left: BTreeSet<Key> = found.left.keys().filter_map(|name| name.parse().ok()).collect();
+        plan.delete.retain(|key| !left.contains(key));
+        plan.take.retain(|key| !left.contains(key));
+        plan
+    }
+
+    /// What is alike on both sides is agreed on.
+    fn settle(&mut self, found: &Found) -> Result<(), Stopped> {
+        for (key, file) in &found.files {
+            if self.agreed.server.get(key) == Some(&file.checksum) {
+                self.agreed.entries.insert(key.clone(), file.checksum.clone());
+            }
+        }
+        let gone = |key: &Key| !found.files.contains_key(key) && !self.agreed.server.contains_key(key);
+        let gone: Vec<Key> = self.agreed.entries.keys().filter(|key| gone(key)).cloned().collect();
+        gone.iter().for_each(|key| drop(self.agreed.entries.remove(key)));
+        Ok(self.save()?)
+    }
+
+    fn save(&self) -> Result<(), Error> {
+        let text = serde_json::to_vec(&self.agreed).unwrap_or_default();
+        files::replace(&self.state, &text)?;
+        Ok(())
+    }
+}
+
+/// A snapshot without the texts that are not what their checksum says.
+fn checked(mut snapshot: Snapshot) -> Snapshot {
+    let content = &mut snapshot.content;
+    let entries = std::mem::take(&mut content.entries);
+    for (key, text) in entries {
+        let is = checksum::of(&text);
+        if content.entry_checksums.get(&key).is_none_or(|told| *told == is) {
+            content.entry_checksums.insert(key.clone(), is);
+            content.entries.insert(key, text);
+        } else {
+            content.entry_checksums.remove(&key);
+        }
+    }
+    snapshot
+}

@@ -1,0 +1,121 @@
+//! When to pull and when to push, decided without a clock: times are passed in, in milliseconds.
+//!
+//! A pull at the start and every five minutes; a push two seconds after the last change. What the server will not have
+//! whatever is tried silences pushes until something was deleted here, or the program starts again.
+
+use crate::client::Trouble;
+use crate::store::Time;
+
+/// Between two pulls.
+const PULL: Time = 5 * 60 * 1000;
+/// After the last change.
+const QUIET: Time = 2 * 1000;
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Pull now.
+    Pull,
+    /// Pull and push now.
+    Push,
+    /// Nothing until then.
+    Wait(Time),
+}
+
+/// Where in its rhythm a folder is.
+#[derive(Debug, Clone, Default)]
+pub struct Rhythm {
+    pulled: Option<Time>,
+    changed: Option<Time>,
+    silent: bool,
+}
+
+impl Rhythm {
+    /// Something changed in the folder.
+    pub fn changed(&mut self, now: Time, was_deletion: bool) {
+        self.silent &= !was_deletion;
+        self.changed = Some(now);
+    }
+
+    /// What to do now.
+    pub fn next(&self, now: Time) -> Next {
+        let Some(pulled) = self.pulled else { return Next::Pull };
+        let push = self.changed.filter(|_| !self.silent).map(|changed| changed + QUIET);
+        match push {
+            Some(push) if push <= now => Next::Push,
+            _ if pulled + PULL <= now => Next::Pull,
+            _ => Next::Wait(push.unwrap_or(Time::MAX).min(pulled + PULL)),
+        }
+    }
+
+    /// A pull or push is over. `part`, from 0 to 1, keeps members from coming back together after a conflict.
+    pub fn done(&mut self, did: Next, failed: Option<&Trouble>, now: Time, part: f64) {
+        self.pulled = Some(now);
+        match failed {
+            None if did == Next::Push => self.changed = None,
+            Some(Trouble::Permanent { .. } | Trouble::TooMany { .. }) => self.silent = true,
+            Some(Trouble::Conflict | Trouble::Later { .. }) if did == Next::Push => {
+                self.changed = Some(now + (part * PULL as f64) as Time);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether pushes are silenced.
+    pub fn is_silent(&self) -> bool {
+        self.silent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permanent() -> Trouble {
+        Trouble::Permanent { server: "s".to_owned(), status: 403, message: String::new() }
+    }
+
+    /// TEAM-4: the first thing is a pull; then a push follows two seconds after the last change, a pull after five minutes.
+    #[test]
+    fn a_push_follows_the_last_change() {
+        let mut rhythm = Rhythm::default();
+        rhythm.changed(0, false);
+        assert_eq!(rhythm.next(10_000), Next::Pull, "before anything else");
+        rhythm.done(Next::Pull, None, 10_000, 0.0);
+        rhythm.changed(10_500, false);
+        rhythm.changed(11_500, false);
+        assert_eq!(rhythm.next(12_600), Next::Wait(13_500));
+        assert_eq!(rhythm.next(13_500), Next::Push);
+        rhythm.done(Next::Push, None, 13_600, 0.0);
+        assert_eq!(rhythm.next(13_600), Next::Wait(313_600));
+        assert_eq!(rhythm.next(313_600), Next::Pull);
+    }
+
+    /// TEAM-4: what can never work silences pushes until a deletion; pulls go on.
+    #[test]
+    fn a_permanent_no_silences_pushes() {
+        for no in [permanent(), Trouble::TooMany { most: 1 }] {
+            let mut rhythm = Rhythm::default();
+            rhythm.done(Next::Pull, None, 0, 0.0);
+            rhythm.changed(0, false);
+            rhythm.done(Next::Push, Some(&no), 2_000, 0.0);
+            rhythm.changed(3_000, false);
+            assert_eq!((rhythm.next(10_000), rhythm.is_silent()), (Next::Wait(302_000), true));
+            rhythm.changed(20_000, true);
+            assert_eq!(rhythm.next(22_000), Next::Push);
+        }
+    }
+
+    /// TEAM-3: after conflicts the next try comes within five minutes, not at the same moment for all.
+    #[test]
+    fn a_conflict_is_tried_again_later() {
+        let after = |part: f64| {
+            let mut rhythm = Rhythm::default();
+            rhythm.done(Next::Pull, None, 0, 0.0);
+            rhythm.changed(0, false);
+            rhythm.done(Next::Push, Some(&Trouble::Conflict), 2_000, part);
+            rhythm.next(2_000)
+        };
+        assert_eq!((after(0.0), after(0.5)), (Next::Wait(4_000), Next::Wait(154_000)));
+    }
+}

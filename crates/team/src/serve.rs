@@ -1,0 +1,87 @@
+//! The server: the protocol, its administration, and a page for members.
+//!
+//! It holds no state of its own but counters and rate limits: any number of servers on one database are one service. What
+//! a client sends is bounded in size and time before it is looked at.
+
+mod admin;
+mod api;
+mod limit;
+mod listen;
+mod metrics;
+mod oidc;
+mod page;
+mod problem;
+mod signing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+
+pub use listen::{Running, Tls, listen};
+pub use oidc::Issuer;
+
+use crate::folder::Scan;
+use crate::store::{Limits, Store, Time};
+use limit::Rates;
+use metrics::Metrics;
+
+/// How a server works.
+#[derive(Clone)]
+pub struct Options {
+    /// What a repository may hold.
+    pub limits: Limits,
+    /// The largest body of a request, in bytes.
+    pub body_bytes: usize,
+    /// A body has to be there within this time.
+    pub body_patience: Duration,
+    /// Requests a minute that one member or address may make.
+    pub requests: u32,
+    /// Who else may say who somebody is.
+    pub issuer: Option<Issuer>,
+    /// How members reach the server, for addresses that are handed out.
+    pub address: String,
+    /// The time.
+    pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
+    /// Looks for secrets.
+    pub scan: Arc<Scan>,
+}
+
+/// What every request can reach.
+#[derive(Clone)]
+struct Service {
+    store: Store,
+    options: Arc<Options>,
+    rates: Arc<Rates>,
+    metrics: Arc<Metrics>,
+}
+
+impl Service {
+    fn now(&self) -> Time {
+        (self.options.clock)()
+    }
+}
+
+/// The whole service, ready to be listened with.
+pub fn service(store: Store, options: Options) -> Router {
+    let rates = Arc::new(Rates::new(options.requests));
+    let service = Service { store, options: Arc::new(options), rates, metrics: Arc::default() };
+    let watched = Router::new().merge(api::routes()).merge(admin::routes()).merge(page::routes()).merge(oidc::routes());
+    Router::new()
+        .merge(watched.layer(axum::middleware::from_fn_with_state(service.clone(), metrics::count)))
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics::show))
+        .with_state(service)
+}
+
+/// Whether requests can be served: the database answers.
+async fn ready(State(service): State<Service>) -> (StatusCode, &'static str) {
+    match service.store.is_ready().await {
+        true => (StatusCode::OK, "ready\n"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"),
+    }
+}

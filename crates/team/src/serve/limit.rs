@@ -1,0 +1,73 @@
+//! How often somebody may ask: so many requests a minute, in bursts of as many as a quarter of that.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::store::Time;
+
+/// A minute, in milliseconds.
+const MINUTE: i64 = 60_000;
+/// So many names are remembered; more are forgotten together, which only ever lets somebody ask once more.
+const NAMES: usize = 10_000;
+
+/// Who asked when.
+#[derive(Debug)]
+pub(super) struct Rates {
+    /// Between two requests, on average, in milliseconds.
+    every: i64,
+    /// How far ahead of that somebody may be.
+    ahead: i64,
+    /// When the next request of each would be on time.
+    next: Mutex<HashMap<String, Time>>,
+}
+
+impl Rates {
+    pub(super) fn new(a_minute: u32) -> Self {
+        let every = MINUTE / i64::from(a_minute.max(1));
+        Self { every, ahead: every * i64::from((a_minute / 4).max(1)), next: Mutex::default() }
+    }
+
+    /// Whether somebody may ask now; if not, after how many seconds.
+    pub(super) fn ask(&self, name: &str, now: Time) -> Result<(), u64> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.len() >= NAMES {
+            next.retain(|_, time| *time > now);
+            if next.len() >= NAMES {
+                next.clear();
+            }
+        }
+        let on_time = next.get(name).copied().unwrap_or(now).max(now);
+        if on_time - now > self.ahead {
+            return Err(((on_time - now - self.ahead) as u64).div_ceil(1000).max(1));
+        }
+        next.insert(name.to_owned(), on_time + self.every);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TEAM-8: a burst passes, then requests come at the rate; others are not held up by it.
+    #[test]
+    fn who_asks_too_often_waits() {
+        let rates = Rates::new(60);
+        let burst = (0..100).take_while(|_| rates.ask("a", 0).is_ok()).count();
+        assert_eq!(burst, 16);
+        assert_eq!(rates.ask("a", 0), Err(1));
+        assert!(rates.ask("b", 0).is_ok());
+        assert!(rates.ask("a", 1_000).is_ok() && rates.ask("a", 1_000).is_err());
+        let later: usize = (2..62).filter(|second| rates.ask("a", second * 1_000).is_ok()).count();
+        assert_eq!(later, 60, "one a second");
+    }
+
+    #[test]
+    fn names_do_not_pile_up() {
+        let rates = Rates::new(60);
+        for name in 0..3 * NAMES {
+            let _ = rates.ask(&name.to_string(), 0);
+        }
+        assert!(rates.next.lock().unwrap().len() <= NAMES);
+    }
+}

@@ -1,0 +1,236 @@
+//! The page for members: repositories, entries with their history, who may what, what was refused.
+//!
+//! It is rendered here, works without scripts, and may do what the member may do with a token. Entries are texts of others
+//! and are only ever shown as text. Every form carries what the visit was given, so that no other page can send one.
+
+mod view;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use subtle::ConstantTimeEq;
+
+use super::Service;
+use super::admin::Restoring;
+use super::problem::Problem;
+use crate::key::Key;
+use crate::repository::Repository;
+use crate::store::{Level, Member, Visit};
+use view::{Entry, Index, Shown, SignIn, Told};
+
+/// The cookie of a visit.
+const VISIT: &str = "cairn_team_visit";
+/// How long the browser keeps it, in seconds; the server ends the visit by itself.
+const KEPT: u32 = 12 * 60 * 60;
+/// Nothing but our own style may be loaded, no script runs, no other page may frame this one.
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// The most lines of the audit log on a page.
+const AUDIT_LINES: u64 = 50;
+
+pub(super) fn routes() -> Router<Service> {
+    Router::new()
+        .route("/", get(index))
+        .route("/style.css", get(style))
+        .route("/sign-in", post(sign_in))
+        .route("/sign-out", post(sign_out))
+        .route("/repository", get(repository))
+        .route("/entry", get(entry))
+        .route("/restore", post(restore))
+}
+
+/// What a page is asked about.
+#[derive(Deserialize)]
+struct About {
+    #[serde(default)]
+    repo: String,
+    #[serde(default)]
+    key: String,
+}
+
+async fn index(State(service): State<Service>, headers: HeaderMap) -> Response {
+    let visit = match service.visiting(&headers).await {
+        Ok(visit) => visit,
+        Err(problem) => return failed(&problem),
+    };
+    let page = match visit {
+        None => view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: false }),
+        Some(visit) => match service.store.repositories(&visit.member).await {
+            Ok(repositories) => view::render(&Index::new(&visit, &repositories)),
+            Err(error) => return failed(&error.into()),
+        },
+    };
+    page_of(StatusCode::OK, page)
+}
+
+async fn style() -> Response {
+    ([(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "max-age=3600")], include_str!("pages/style.css"))
+        .into_response()
+}
+
+/// A token typed into the form.
+#[derive(Deserialize)]
+struct Typed {
+    token: String,
+}
+
+async fn sign_in(State(service): State<Service>, body: Body) -> Result<Response, Problem> {
+    let typed: Typed = service.form(body).await?;
+    let now = service.now();
+    let allowed = service.rates.ask("sign-in", now).is_ok();
+    let member = if allowed { service.store.signed_in(typed.token.trim(), now).await? } else { None };
+    match member {
+        Some(member) => signed_in(&service, &member).await,
+        None => {
+            let page = view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: true });
+            Ok(page_of(StatusCode::UNAUTHORIZED, page))
+        }
+    }
+}
+
+/// Begins a visit, and goes to the first page.
+pub(super) async fn signed_in(service: &Service, member: &Member) -> Result<Response, Problem> {
+    let secret = service.store.begin_visit(member, service.now()).await?;
+    let cookie = set_cookie(service, VISIT, secret.reveal(), KEPT);
+    Ok(([(SET_COOKIE, cookie)], Redirect::to("/")).into_response())
+}
+
+/// What every form carries.
+#[derive(Deserialize)]
+struct Carried {
+    form: String,
+}
+
+async fn sign_out(State(service): State<Service>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let (_, _): (Visit, Carried) = service.submitted(&headers, body, |carried: &Carried| &carried.form).await?;
+    if let Some(cookie) = cookie(&headers, VISIT) {
+        service.store.end_visit(&cookie).await?;
+    }
+    Ok(([(SET_COOKIE, set_cookie(&service, VISIT, "", 0))], Redirect::to("/")).into_response())
+}
+
+async fn repository(State(service): State<Service>, headers: HeaderMap, Query(about): Query<About>) -> Response {
+    let shown = async {
+        let visit = service.visiting(&headers).await?.ok_or_else(Problem::nobody)?;
+        let repository: Repository = about.repo.parse().map_err(crate::Error::from)?;
+        service.may(&visit.member, &repository, Level::Read).await?;
+        let snapshot = service.store.read(&repository, 0).await?;
+        let granted = service.store.granted(&repository).await?;
+        let is_admin = service.may(&visit.member, &repository, Level::Admin).await.is_ok();
+        let audit = if is_admin { service.store.audit(Some(&repository), AUDIT_LINES).await? } else { Vec::new() };
+        Ok(view::render(&Shown::new(&visit, &repository, snapshot.as_ref(), &granted, &audit)))
+    };
+    answered(shown.await)
+}
+
+async fn entry(State(service): State<Service>, headers: HeaderMap, Query(about): Query<About>) -> Response {
+    let shown = async {
+        let visit = service.visiting(&headers).await?.ok_or_else(Problem::nobody)?;
+        let repository: Repository = about.repo.parse().map_err(crate::Error::from)?;
+        service.may(&visit.member, &repository, Level::Read).await?;
+        let key: Key = about.key.parse().map_err(crate::Error::from)?;
+        let versions = service.store.history(&repository, &key).await?;
+        if versions.is_empty() {
+            return Err(Problem::missing("there is no such entry"));
+        }
+        let may_write = service.may(&visit.member, &repository, Level::Write).await.is_ok();
+        Ok(view::render(&Entry::new(&visit, &repository, &key, &versions, may_write)))
+    };
+    answered(shown.await)
+}
+
+/// A version to bring back.
+#[derive(Deserialize)]
+struct Wanted {
+    form: String,
+    repo: String,
+    key: String,
+    version: u64,
+}
+
+async fn restore(State(service): State<Service>, headers: HeaderMap, body: Body) -> Response {
+    let done = async {
+        let (visit, wanted): (Visit, Wanted) =
+            service.submitted(&headers, body, |wanted: &Wanted| &wanted.form).await?;
+        let restoring = Restoring { repo: wanted.repo, key: wanted.key, version: wanted.version };
+        service.restore(&visit.member, &restoring).await?;
+        let pairs = [("repo", &restoring.repo), ("key", &restoring.key)];
+        let query = serde_urlencoded::to_string(pairs).unwrap_or_default();
+        Ok::<_, Problem>(Redirect::to(&format!("/entry?{query}")).into_response())
+    };
+    done.await.unwrap_or_else(|problem| failed(&problem))
+}
+
+impl Service {
+    /// The visit of whoever asks, if it is one.
+    async fn visiting(&self, headers: &HeaderMap) -> Result<Option<Visit>, Problem> {
+        match cookie(headers, VISIT) {
+            Some(cookie) => Ok(self.store.visit(&cookie, self.now()).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// A form, within the limits of size and time.
+    async fn form<T: serde::de::DeserializeOwned>(&self, body: Body) -> Result<T, Problem> {
+        let read = tokio::time::timeout(self.options.body_patience, axum::body::to_bytes(body, 10_000));
+        let bytes = read.await.ok().and_then(Result::ok).ok_or_else(|| Problem::bad("the form is too long"))?;
+        serde_urlencoded::from_bytes(&bytes).map_err(|_| Problem::bad("the form is not whole"))
+    }
+
+    /// A form that one of our own pages sent for this visit.
+    async fn submitted<T: serde::de::DeserializeOwned>(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        carried: impl Fn(&T) -> &String,
+    ) -> Result<(Visit, T), Problem> {
+        let visit = self.visiting(headers).await?.ok_or_else(Problem::nobody)?;
+        let form: T = self.form(body).await?;
+        if !bool::from(carried(&form).as_bytes().ct_eq(visit.form.as_bytes())) {
+            return Err(Problem::forbidden());
+        }
+        Ok((visit, form))
+    }
+}
+
+/// The value of a cookie.
+pub(super) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+}
+
+/// A cookie for this site alone, out of reach of scripts.
+pub(super) fn set_cookie(service: &Service, name: &str, value: &str, seconds: u32) -> String {
+    let secure = if service.options.address.starts_with("https:") { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+}
+
+fn answered(page: Result<String, Problem>) -> Response {
+    match page {
+        Ok(page) => page_of(StatusCode::OK, page),
+        Err(problem) if problem.status == StatusCode::UNAUTHORIZED => Redirect::to("/").into_response(),
+        Err(problem) => failed(&problem),
+    }
+}
+
+fn failed(problem: &Problem) -> Response {
+    page_of(problem.status, view::render(&Told { message: problem.message.clone() }))
+}
+
+fn page_of(status: StatusCode, page: String) -> Response {
+    let headers = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, Html(page)).into_response()
+}

@@ -1,0 +1,75 @@
+//! Errors as clients get them: a status, a kind, a sentence. What went wrong inside is logged, not told.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::Error;
+use crate::protocol::{Details, Failure, Problem as Told, TOO_MANY_ENTRIES};
+
+/// Why a request is not answered as it wished.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    kind: &'static str,
+    pub(super) message: String,
+    details: Option<Details>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { status, kind, message: message.into(), details: None }
+    }
+
+    pub(super) fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message)
+    }
+
+    pub(super) fn nobody() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "authentication_error", "this needs a token that counts")
+    }
+
+    pub(super) fn forbidden() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "permission_error", "you may not do this here; ask an admin of the repository")
+    }
+
+    pub(super) fn missing(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found_error", what)
+    }
+
+    pub(super) fn with(mut self, details: Details) -> Self {
+        self.details = Some(details);
+        self
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Key(_) | Error::Repository(_) | Error::Invalid(_) => Self::bad(message),
+            Error::Twin { .. } => Self::bad(message),
+            Error::Conflict { .. } => Self::new(StatusCode::PRECONDITION_FAILED, "conflict_error", message),
+            Error::Missing(_) => Self::missing(message),
+            Error::Exists(_) => Self::new(StatusCode::CONFLICT, "conflict_error", message),
+            Error::TooMany { most, received } => {
+                let (max_entries, received_entries) = (Some(most), Some(received));
+                let error_code = TOO_MANY_ENTRIES.to_owned();
+                let details = Details { error_code, max_entries, received_entries, ..Details::default() };
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message).with(details)
+            }
+            Error::TooLong { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message),
+            Error::Database(_) | Error::Schema(_) | Error::Files(_) | Error::Listen { .. } => {
+                tracing::error!(message, "a request failed");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "the server cannot answer now")
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let told = Told { kind: self.kind.to_owned(), message: self.message, details: self.details };
+        (self.status, Json(Failure { error: told })).into_response()
+    }
+}

@@ -1,0 +1,71 @@
+//! Who asks: the member a token stands for, and what it may do.
+
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+
+use super::Service;
+use super::listen::Peer;
+use super::problem::Problem;
+use crate::repository::Repository;
+use crate::store::{Level, Member};
+
+/// A member that showed its token.
+pub(super) struct Signed {
+    pub(super) member: Member,
+    /// The token itself, for what concerns it alone.
+    pub(super) token: String,
+}
+
+/// Why nobody is let in.
+pub(super) enum Stopped {
+    Problem(Problem),
+    /// Too many requests; seconds to wait.
+    TooOften(u64),
+}
+
+impl IntoResponse for Stopped {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Problem(problem) => problem.into_response(),
+            Self::TooOften(seconds) => {
+                let problem =
+                    Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "too many requests; wait a little");
+                ([(RETRY_AFTER, seconds.to_string())], problem).into_response()
+            }
+        }
+    }
+}
+
+impl FromRequestParts<Service> for Signed {
+    type Rejection = Stopped;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Stopped> {
+        let now = service.now();
+        let bearer = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim();
+        let member = service.store.signed_in(token, now).await.map_err(|error| Stopped::Problem(error.into()))?;
+        // Who guesses tokens is limited by address, who has one by name.
+        let name = match &member {
+            Some(member) => member.id.clone(),
+            None => parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string()),
+        };
+        service.rates.ask(&name, now).map_err(Stopped::TooOften)?;
+        match member {
+            Some(member) => Ok(Self { member, token: token.to_owned() }),
+            None => Err(Stopped::Problem(Problem::nobody())),
+        }
+    }
+}
+
+impl Service {
+    /// Whether a member may do so much with a repository. Who may not even look is told that it is not there.
+    pub(super) async fn may(&self, member: &Member, repository: &Repository, level: Level) -> Result<(), Problem> {
+        match self.store.level(member, repository).await? {
+            Some(has) if has >= level => Ok(()),
+            _ => Err(Problem::forbidden()),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A server of the test's own, with members, and folders that are kept in step with it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use team::Repository;
+use team::client::Client;
+use team::folder::Scan;
+use team::mirror::{Done, Mirror, Stopped};
+use team::serve::{Options, Running, listen, service};
+use team::store::{Invitation, Level, Limits, Member, Store};
+use team::sync::Deletions;
+use tempfile::TempDir;
+
+/// When the test begins.
+pub(crate) const NOW: i64 = 1_800_000_000_000;
+/// What the test's scanner takes for a secret.
+pub(crate) const SECRET: &str = "hush-hush-0123456789";
+
+/// A server, its store and its clock.
+pub(crate) struct House {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<AtomicI64>,
+    pub(crate) admin: Member,
+    running: Option<Running>,
+    place: TempDir,
+}
+
+pub(crate) fn repository() -> Repository {
+    "acme/rocket".parse().unwrap()
+}
+
+/// Finds the one secret there is.
+pub(crate) fn scan(_: &str, text: &str) -> Option<String> {
+    text.contains(SECRET).then(|| "test-secret".to_owned())
+}
+
+pub(crate) fn options(clock: &Arc<AtomicI64>) -> Options {
+    let clock = clock.clone();
+    Options {
+        limits: Limits::default(),
+        body_bytes: 1_000_000,
+        body_patience: Duration::from_secs(5),
+        requests: 100_000,
+        issuer: None,
+        address: "http://127.0.0.1".to_owned(),
+        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        scan: Arc::new(scan),
+    }
+}
+
+impl House {
+    pub(crate) async fn open() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A house with some options changed.
+    pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::open(&place.path().join("team.db").display().to_string()).await.unwrap();
+        let invitation = store.first_invitation(NOW).await.unwrap().unwrap();
+        let admin = store.join(invitation.reveal(), "Ada", None, "test", NOW).await.unwrap().member;
+        let clock = Arc::new(AtomicI64::new(NOW));
+        let mut options = options(&clock);
+        change(&mut options);
+        let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let running = listen(here, None, service(store.clone(), options)).await.unwrap();
+        Self { store, clock, admin, running: Some(running), place }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://{}", self.running.as_ref().unwrap().address)
+    }
+
+    /// A token of a new member with a level in the repository.
+    pub(crate) async fn token(&self, name: &str, level: Level) -> String {
+        let invitation = Invitation::Repository(repository(), level);
+        let invitation = self.store.invite(&self.admin, &invitation, NOW).await.unwrap();
+        self.store.join(invitation.reveal(), name, None, "test", NOW).await.unwrap().token.reveal().to_owned()
+    }
+
+    pub(crate) async fn admin_token(&self) -> String {
+        self.store.issue_token(&self.admin, "test", None, NOW).await.unwrap().reveal().to_owned()
+    }
+
+    /// A member's folder.
+    pub(crate) async fn folder(&self, name: &str) -> Desk {
+        let token = self.token(name, Level::Write).await;
+        let client = Client::new(&self.address(), &token, repository()).unwrap();
+        let path = self.place.path().join(name);
+        std::fs::create_dir_all(path.join("team")).unwrap();
+        Desk { path, client, scan: Box::new(scan), deletions: Deletions::Travel }
+    }
+
+    pub(crate) async fn close(mut self) {
+        self.running.take().unwrap().stop().await;
+        self.store.close().await;
+    }
+}
+
+/// A member at work.
+pub(crate) struct Desk {
+    path: PathBuf,
+    client: Client,
+    scan: Box<Scan>,
+    pub(crate) deletions: Deletions,
+}
+
+impl Desk {
+    fn mirror(&self) -> Mirror<'_> {
+        let (folder, state) = (self.path.join("team"), self.path.join("agreed.json"));
+        Mirror::open(&folder, &state, self.client.clone(), &self.scan, self.deletions).unwrap()
+    }
+
+    pub(crate) async fn push(&self) -> Result<Done, Stopped> {
+        self.mirror().push().await
+    }
+
+    pub(crate) async fn pull(&self) -> Result<Done, Stopped> {
+        self.mirror().pull().await
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join("team").join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::create_dir_all(self.file(name).parent().unwrap()).unwrap();
+        std::fs::write(self.file(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.file(name)).ok()
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        std::fs::remove_file(self.file(name)).unwrap();
+    }
+
+    /// All files by name.
+    pub(crate) fn all(&self) -> Vec<(String, String)> {
+        let root = self.path.join("team");
+        let mut found = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => {
+                        let name = entry.path().strip_prefix(&root).unwrap().display().to_string();
+                        found.push((name, std::fs::read_to_string(entry.path()).unwrap()));
+                    }
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+/// A request of the protocol, and its answer: status, state's name, body.
+pub(crate) async fn call(
+    house: &House,
+    method: &str,
+    query: &str,
+    token: &str,
+    header: Option<(&str, &str)>,
+    body: Option<Value>,
+) -> (u16, Option<String>, Value) {
+    let address = format!("{}/api/claude_code/team_memory?repo=acme/rocket{query}", house.address());
+    send(method, &address, token, header, body).await
+}
+
+/// A request, and its answer.
+pub(crate) async fn send(
+    method: &str,
+    address: &str,
+    token: &str,
+    header: Option<(&str, &str)>,
+    body: Option<Value>,
+) -> (u16, Option<String>, Value) {
+    let method: reqwest::Method = method.parse().unwrap();
+    let mut request = reqwest::Client::builder().no_proxy().build().unwrap().request(method, address);
+    if !token.is_empty() {
+        request = request.bearer_auth(token);
+    }
+    if let Some((name, value)) = header {
+        request = request.header(name, value);
+    }
+    if let Some(body) = body {
+        request = request.json(&body);
+    }
+    let response = request.send().await.unwrap();
+    let tag = response.headers().get("etag").map(|tag| tag.to_str().unwrap().to_owned());
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, tag, serde_json::from_str(&text).unwrap_or_else(|_| json!(text)))
+}
