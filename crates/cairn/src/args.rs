@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::commands::{
     completions, config, demo, instructions, man, memory, policy, recall, reference, secrets, session, simulate, stats,
-    trust,
+    team, trust,
 };
 use crate::setup::OneRun;
 use crate::{env, exit};
@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     Session(session::SessionArgs),
     Memory(memory::MemoryArgs),
+    Team(team::TeamArgs),
     Recall(recall::RecallArgs),
     Instructions(instructions::InstructionsArgs),
     Secrets(secrets::SecretsArgs),

@@ -14,6 +14,7 @@ pub(crate) mod secrets;
 pub(crate) mod session;
 pub(crate) mod simulate;
 pub(crate) mod stats;
+pub(crate) mod team;
 pub(crate) mod trust;
 
 use crate::args::{Args, Command, InputFormat};
@@ -34,6 +35,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Stats(args)) => stats::run(&args),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
+        Some(Command::Team(args)) => team::run(args).await,
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),

@@ -44,6 +44,9 @@ variables! {
     MEMORY_PATH = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "The memory directory, whole.";
     MEMORY_GUIDELINES = "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES", "Added to what the model is told about memory.";
     MANAGED_DIR = "CAIRN_MANAGED_DIR", "One more directory with managed settings, weaker than the system's.";
+    TEAM_TOKEN = "CAIRN_TEAM_TOKEN", "The token for team memory, in place of the one `team join` kept.";
+    TEAM_DATABASE = "CAIRN_TEAM_DATABASE", "Where `team serve` keeps everything: `postgres://…` or the path of a file.";
+    TEAM_OIDC_SECRET = "CAIRN_TEAM_OIDC_SECRET", "The secret by which an issuer knows `team serve`.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
     TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
     VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt.";
@@ -66,6 +69,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         "~/.claude/projects/SLUG/memory/",
         "What the agent remembers of the project: Markdown files, and MEMORY.md as their index.",
     ),
+    ("~/.claude/cairn/team.json", "Which repositories share their team memory, with which server, and your tokens."),
     ("~/.claude/history.jsonl", "What was typed, for the history."),
     ("~/.claude/settings.json", "Your settings."),
     (

@@ -43,6 +43,8 @@ mod secrets;
 mod sessions;
 #[path = "it/stream.rs"]
 mod stream;
+#[path = "it/team.rs"]
+mod team;
 #[path = "it/terminal.rs"]
 mod terminal;
 #[path = "it/terminal_asking.rs"]

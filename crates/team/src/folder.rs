@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use files::{EntryKind, Root, Stamp};
+use memory::secrets::Remarks;
 
 use crate::checksum;
 use crate::error::Error;
@@ -16,8 +17,10 @@ use crate::sync::Checksums;
 /// The mode of files that are written.
 const MODE: u32 = 0o600;
 
-/// Looks for a secret in a text: the name of the rule that found one.
-pub type Scan = dyn Fn(&str, &str) -> Option<String> + Send + Sync;
+/// The rule that finds a secret in a text. No remark in the text excuses it, and no name.
+pub fn secret(text: &str) -> Option<&'static str> {
+    memory::secrets::scan(text.as_bytes(), "", Remarks::Ignored).first().map(|finding| finding.rule)
+}
 
 /// A folder.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl Folder {
     }
 
     /// Looks through it.
-    pub fn look(&self, scan: &Scan) -> Result<Found, Error> {
+    pub fn look(&self) -> Result<Found, Error> {
         let mut found = Found::default();
         let visible =
             |path: &std::path::Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
@@ -68,7 +71,7 @@ impl Folder {
             if name.split('/').any(|part| part.starts_with('.')) {
                 continue;
             }
-            match self.file(&name, &one.kind, scan) {
+            match self.file(&name, &one.kind) {
                 Ok((key, _)) if !folded.insert(key.folded()) => {
                     drop(found.left.insert(name, "another file has this name in other letters".to_owned()));
                 }
@@ -79,14 +82,14 @@ impl Folder {
         Ok(found)
     }
 
-    fn file(&self, name: &str, kind: &EntryKind, scan: &Scan) -> Result<(Key, File), String> {
+    fn file(&self, name: &str, kind: &EntryKind) -> Result<(Key, File), String> {
         if *kind != EntryKind::File {
             return Err("it is no regular file".to_owned());
         }
         let key: Key = name.parse().map_err(|error: crate::BadKey| error.why.to_owned())?;
         let snapshot = self.root.read(name, ENTRY_BYTES as u64).map_err(|error| error.to_string())?;
         let text = String::from_utf8(snapshot.bytes).map_err(|_| "it is not text".to_owned())?;
-        if let Some(rule) = scan(name, &text) {
+        if let Some(rule) = secret(&text) {
             return Err(format!("it holds a secret ({rule})"));
         }
         let checksum = checksum::of(&text);

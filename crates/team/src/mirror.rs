@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::checksum;
 use crate::client::{Client, Read, Trouble};
 use crate::error::Error;
-use crate::folder::{Folder, Found, Scan};
+use crate::folder::{Folder, Found};
 use crate::key::Key;
 use crate::protocol::{Author, Snapshot, Write};
 use crate::sync::{self, Checksums, Deletions, Plan, Remote};
@@ -59,12 +59,12 @@ pub struct Done {
 }
 
 /// A folder, a server, and what they agreed on.
-pub struct Mirror<'a> {
+#[derive(Debug)]
+pub struct Mirror {
     folder: Folder,
     client: Client,
     state: PathBuf,
     agreed: Agreed,
-    scan: &'a Scan,
     deletions: Deletions,
 }
 
@@ -79,22 +79,16 @@ pub enum Stopped {
     Here(#[from] Error),
 }
 
-impl<'a> Mirror<'a> {
+impl Mirror {
     /// A mirror of a repository in a folder; `state` is where it writes down what was agreed on, outside of it.
-    pub fn open(
-        folder: &Path,
-        state: &Path,
-        client: Client,
-        scan: &'a Scan,
-        deletions: Deletions,
-    ) -> Result<Self, Error> {
+    pub fn open(folder: &Path, state: &Path, client: Client, deletions: Deletions) -> Result<Self, Error> {
         let agreed = match files::read(state, AGREED_BYTES) {
             // What cannot be read is as if nothing had been agreed on: nothing is lost by that, only compared again.
             Ok(snapshot) => serde_json::from_slice(&snapshot.bytes).unwrap_or_default(),
             Err(files::Error::NotFound { .. }) => Agreed::default(),
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { folder: Folder::open(folder)?, client, state: state.to_owned(), agreed, scan, deletions })
+        Ok(Self { folder: Folder::open(folder)?, client, state: state.to_owned(), agreed, deletions })
     }
 
     /// What is remembered.
@@ -105,7 +99,7 @@ impl<'a> Mirror<'a> {
     /// What would be done.
     pub async fn plan(&mut self) -> Result<(Plan, Found), Stopped> {
         self.read().await?;
-        let found = self.folder.look(self.scan)?;
+        let found = self.folder.look()?;
         Ok((self.compare(&found), found))
     }
 
@@ -132,7 +126,7 @@ impl<'a> Mirror<'a> {
     /// Reads what the server has, and the texts that came with it are put into the folder.
     async fn take_in(&mut self, done: &mut Done) -> Result<(), Stopped> {
         let mut texts = self.read().await?;
-        let found = self.folder.look(self.scan)?;
+        let found = self.folder.look()?;
         done.left.clone_from(&found.left);
         let plan = self.compare(&found);
         if plan.take.iter().any(|key| !texts.contains_key(key)) {
@@ -160,7 +154,7 @@ impl<'a> Mirror<'a> {
     }
 
     async fn send(&mut self, done: &mut Done) -> Result<(), Stopped> {
-        let found = self.folder.look(self.scan)?;
+        let found = self.folder.look()?;
         let plan = self.compare(&found);
         let room = self.agreed.most.map(|most| most.saturating_sub(self.agreed.server.len() as u64));
         let mut fresh = 0;

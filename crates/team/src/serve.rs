@@ -24,7 +24,6 @@ use axum::routing::get;
 pub use listen::{Running, Tls, listen};
 pub use oidc::Issuer;
 
-use crate::folder::Scan;
 use crate::store::{Limits, Store, Time};
 use limit::Rates;
 use metrics::Metrics;
@@ -46,8 +45,6 @@ pub struct Options {
     pub address: String,
     /// The time.
     pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
-    /// Looks for secrets.
-    pub scan: Arc<Scan>,
 }
 
 /// What every request can reach.

@@ -12,8 +12,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("memory", &["transcript", "files"]),
     ("provider", &["transcript"]),
     ("tools", &["transcript", "files"]),
+    ("team", &["files", "memory"]),
     ("engine", &["transcript", "files", "context", "memory", "provider", "tools"]),
-    ("cairn", &["transcript", "files", "memory", "provider", "tools", "engine", "simulator"]),
+    ("cairn", &["transcript", "files", "memory", "provider", "tools", "engine", "simulator", "team"]),
 ];
 
 #[test]

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::Service;
 use super::problem::Problem;
 use super::signing::Signed;
+use crate::folder;
 use crate::protocol::{Details, PATH, Write};
 use crate::repository::Repository;
 use crate::store::{Action, Level, Member};
@@ -77,8 +78,8 @@ impl Service {
         write: &Write,
         expected: Option<&str>,
     ) -> Result<crate::protocol::Written, Problem> {
-        let scan = &self.options.scan;
-        let secrets = write.entries.iter().filter_map(|(key, text)| Some((key.to_string(), scan(key.as_str(), text)?)));
+        let found = |text: &String| folder::secret(text).map(str::to_owned);
+        let secrets = write.entries.iter().filter_map(|(key, text)| Some((key.to_string(), found(text)?)));
         let refused: std::collections::BTreeMap<String, String> = secrets.collect();
         if !refused.is_empty() {
             let told: Vec<String> = refused.iter().map(|(key, rule)| format!("{key}: {rule}")).collect();

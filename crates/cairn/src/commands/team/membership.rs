@@ -1,0 +1,124 @@
+//! Which directories share their team memory, with which server, and by which token.
+//!
+//! It lies with the user, never in a project: who clones a repository joins nothing by that.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use team::Repository;
+use team::client::Client;
+use team::mirror::Mirror;
+use team::sync::Deletions;
+
+use crate::env;
+use crate::knowledge;
+use crate::setup::Place;
+
+/// The largest file of memberships that is read.
+const LIMIT: u64 = 1_000_000;
+/// The largest configuration of git that is read.
+const GIT_LIMIT: u64 = 1_000_000;
+
+/// A directory that shares.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Membership {
+    /// The server's address.
+    pub(super) server: String,
+    /// The repository there.
+    pub(super) repository: Repository,
+    /// The token.
+    token: String,
+}
+
+impl Membership {
+    pub(super) fn new(server: String, repository: Repository, token: String) -> Self {
+        Self { server, repository, token }
+    }
+
+    /// The token; one in the environment is stronger.
+    pub(super) fn token(&self) -> String {
+        env::TEAM_TOKEN.get().unwrap_or_else(|| self.token.clone())
+    }
+
+    pub(super) fn client(&self) -> anyhow::Result<Client> {
+        Ok(Client::new(&self.server, &self.token(), self.repository.clone())?)
+    }
+
+    /// The mirror of the repository in this project's team folder.
+    pub(super) fn mirror(&self, place: &Place) -> anyhow::Result<Mirror> {
+        let folder = folder(place)?;
+        let name = blake3::hash(format!("{} {}", self.server, self.repository).as_bytes()).to_hex();
+        let state = place.home.path().join("cairn/team").join(format!("{}.json", &name[..16]));
+        Ok(Mirror::open(&folder, &state, self.client()?, Deletions::default())?)
+    }
+}
+
+/// Where this project's team memory lies.
+pub(super) fn folder(place: &Place) -> anyhow::Result<PathBuf> {
+    Ok(knowledge::directory(place, None)?.join("team"))
+}
+
+/// The repository that all checkouts of this project are of.
+fn root(place: &Place) -> PathBuf {
+    memory::place::canonical_root(&place.directory)
+}
+
+fn file(place: &Place) -> PathBuf {
+    place.home.path().join("cairn/team.json")
+}
+
+fn all(place: &Place) -> anyhow::Result<BTreeMap<PathBuf, Membership>> {
+    let path = file(place);
+    match files::read(&path, LIMIT) {
+        Ok(file) => serde_json::from_slice(&file.bytes).with_context(|| format!("{} is broken", path.display())),
+        Err(files::Error::NotFound { .. }) => Ok(BTreeMap::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// This project's membership.
+pub(super) fn here(place: &Place) -> anyhow::Result<Option<Membership>> {
+    Ok(all(place)?.remove(&root(place)))
+}
+
+/// This project's membership, or what to do.
+pub(super) fn required(place: &Place) -> anyhow::Result<Membership> {
+    here(place)?.context("this repository is not shared\n\nhint: cairn team join SERVER --invitation CODE")
+}
+
+/// Changes this project's membership. Returns what it was.
+pub(super) fn change(place: &Place, membership: Option<Membership>) -> anyhow::Result<Option<Membership>> {
+    let path = file(place);
+    let folder = files::Root::create(path.parent().unwrap_or(Path::new("/")))?;
+    let _held = folder.lock("team.lock")?;
+    let mut all = all(place)?;
+    let before = match membership {
+        Some(membership) => all.insert(root(place), membership),
+        None => all.remove(&root(place)),
+    };
+    folder.replace("team.json", serde_json::to_string_pretty(&all)?.as_bytes(), 0o600)?;
+    Ok(before)
+}
+
+/// The repository by its git remote, read without running git.
+pub(super) fn remote(place: &Place) -> anyhow::Result<Repository> {
+    let path = root(place).join(".git/config");
+    let text = files::read(&path, GIT_LIMIT).context("this is no git repository; name it with --repo OWNER/NAME")?;
+    let text = String::from_utf8_lossy(&text.bytes).into_owned();
+    let (mut inside, mut found) = ("", Vec::new());
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = line;
+        } else if let Some((key, value)) = line.split_once('=')
+            && inside.starts_with("[remote ")
+            && key.trim().eq_ignore_ascii_case("url")
+        {
+            found.push((inside, value.trim().trim_matches('"')));
+        }
+    }
+    let origin = found.iter().find(|(name, _)| name.contains("\"origin\"")).or(found.first());
+    let (_, address) = origin.context("this repository has no remote; name it with --repo OWNER/NAME")?;
+    Ok(Repository::of_remote(address)?)
+}

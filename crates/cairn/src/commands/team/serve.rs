@@ -1,0 +1,162 @@
+//! The server's side: serving, backing up, restoring.
+
+use std::io::{BufReader, BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use team::serve::{Issuer, Options, Tls, listen, service};
+use team::store::{Limits, Store};
+
+use super::absolute;
+use crate::env;
+use crate::exit::Code;
+use crate::out::{data, talk};
+use crate::setup::Place;
+
+/// Serve team memory.
+///
+/// The first start prints an invitation for its admin. Without further arguments it listens on this machine alone and
+/// keeps everything in one file below the config home.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cairn team serve
+  cairn team serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --address https://team.example.org
+  cairn team serve --database postgres://cairn@db/cairn --listen 0.0.0.0:8737")]
+pub(super) struct ServeArgs {
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:8737", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// How members reach it, where that is not where it listens.
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
+    /// A certificate, with those that vouch for it (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its key (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// The most entries of a repository.
+    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    max_entries: u64,
+    /// How many versions of an entry are kept.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    versions: u64,
+    /// Requests a minute that one member may make.
+    #[arg(long, default_value_t = 600, value_name = "N")]
+    requests: u32,
+    /// The address of an OpenID Connect issuer whose accounts may sign in.
+    #[arg(long, value_name = "URL", requires = "oidc_client")]
+    oidc_issuer: Option<String>,
+    /// What the issuer knows this server as. Its secret is in CAIRN_TEAM_OIDC_SECRET.
+    #[arg(long, value_name = "ID")]
+    oidc_client: Option<String>,
+    /// Verified addresses of this domain become members, without rights at first.
+    #[arg(long, value_name = "DOMAIN")]
+    oidc_domain: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct DatabaseArgs {
+    /// `postgres://…`, or the path of a file; CAIRN_TEAM_DATABASE where it is not given.
+    #[arg(long, value_name = "ADDRESS")]
+    database: Option<String>,
+}
+
+/// A file that holds all.
+#[derive(Debug, clap::Args)]
+pub(super) struct BackupArgs {
+    /// The file.
+    file: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+impl DatabaseArgs {
+    async fn open(&self) -> anyhow::Result<Store> {
+        let address = match self.database.clone().or_else(|| env::TEAM_DATABASE.get()) {
+            Some(address) if address.contains("://") => address,
+            Some(path) => absolute(path.as_ref())?.display().to_string(),
+            None => {
+                let folder = Place::from_env()?.home.path().join("cairn");
+                files::create_directory(&folder)?;
+                folder.join("team-server.db").display().to_string()
+            }
+        };
+        Store::open(&address).await.context("the database cannot be opened")
+    }
+}
+
+pub(super) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
+    let store = args.database.open().await?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(Tls { certificate: absolute(certificate)?, key: absolute(key)? }),
+        _ => None,
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let issuer = args.oidc_issuer.clone().zip(args.oidc_client.clone()).map(|(address, client)| Issuer {
+        address,
+        client,
+        secret: env::TEAM_OIDC_SECRET.get(),
+        domain: args.oidc_domain.clone(),
+    });
+    let address = args.address.clone().unwrap_or_else(|| format!("{scheme}://{}", args.listen));
+    let options = Options {
+        limits: Limits { entries: args.max_entries, versions: args.versions, ..Limits::default() },
+        body_bytes: 2_000_000,
+        body_patience: Duration::from_secs(30),
+        requests: args.requests,
+        issuer,
+        address: address.clone(),
+        clock: Arc::new(|| jiff::Timestamp::now().as_millisecond()),
+    };
+    let now = (options.clock)();
+    let invitation = store.first_invitation(now).await?;
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let running = listen(args.listen, tls.as_ref(), service(store.clone(), options)).await?;
+    let shown = args.address.clone().unwrap_or_else(|| format!("{scheme}://{}", running.address));
+    data!("listening on {shown}")?;
+    if let Some(invitation) = invitation {
+        data!("first admin: cairn team join {shown} --invitation {} --name NAME", invitation.reveal())?;
+    }
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+    talk!("stopping; what is under way is finished first");
+    running.stop().await;
+    store.close().await;
+    Ok(Code::Success)
+}
+
+pub(super) async fn back_up(args: &BackupArgs) -> anyhow::Result<Code> {
+    let store = args.database.open().await?;
+    let path = absolute(&args.file)?;
+    let folder = path.parent().context("that is no file")?;
+    // Whole or not at all: it gets its name when it is written.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut out = BufWriter::new(&mut file);
+    store.back_up(&mut out).await?;
+    out.flush()?;
+    drop(out);
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    store.close().await;
+    data!("{}", path.display())?;
+    Ok(Code::Success)
+}
+
+pub(super) async fn restore(args: &BackupArgs) -> anyhow::Result<Code> {
+    let file = files::open(absolute(&args.file)?)?;
+    let store = args.database.open().await?;
+    store.restore(&mut BufReader::new(file), jiff::Timestamp::now().as_millisecond()).await?;
+    let members = store.members().await?.len();
+    store.close().await;
+    data!("{members} members, with all they wrote")?;
+    Ok(Code::Success)
+}

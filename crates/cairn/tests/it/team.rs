@@ -1,0 +1,167 @@
+//! Team memory as its members meet it: a server, two checkouts, and what the guide says.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::stage::{Ran, bare, run};
+
+/// A server that runs as a program, and what it printed at first.
+struct Server {
+    child: Child,
+    address: String,
+    invitation: String,
+}
+
+impl Server {
+    fn start(home: &Path) -> Self {
+        std::fs::create_dir_all(home).unwrap();
+        let mut command = bare(home, &home.join(".claude"));
+        command.args(["team", "serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next = || lines.next().unwrap().unwrap();
+        let address = next().strip_prefix("listening on ").unwrap().to_owned();
+        let invitation = next().split("--invitation ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        Self { child, address, invitation }
+    }
+
+    /// Ends it as systemd would.
+    fn stop(mut self) -> Option<i32> {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+/// A member's home and checkout.
+struct Checkout {
+    home: PathBuf,
+}
+
+impl Checkout {
+    fn new(root: &Path, name: &str, remote: &str) -> Self {
+        let home = root.join(name);
+        std::fs::create_dir_all(home.join("project/.git")).unwrap();
+        let config = format!("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = {remote}\n\tfetch = +refs/*\n");
+        std::fs::write(home.join("project/.git/config"), config).unwrap();
+        std::fs::write(home.join("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::create_dir_all(home.join("project/.git/objects")).unwrap();
+        std::fs::create_dir_all(home.join("project/.git/refs")).unwrap();
+        Self { home }
+    }
+
+    fn team(&self, args: &[&str]) -> Ran {
+        run(bare(&self.home.join("project"), &self.home.join(".claude")).arg("team").args(args))
+    }
+
+    /// Where its team memory lies, as the program says.
+    fn folder(&self) -> PathBuf {
+        let told = self.team(&["status"]).stdout;
+        PathBuf::from(told.lines().find_map(|line| line.strip_prefix("folder      ")).unwrap())
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::create_dir_all(self.folder()).unwrap();
+        std::fs::write(self.folder().join(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder().join(name)).ok()
+    }
+}
+
+/// TEAM-1, TEAM-3, TEAM-8: the five minutes of the guide: serve, join, push, invite, pull, a conflict, and back again.
+#[test]
+fn two_members_share_what_they_know() {
+    let root = tempfile::tempdir().unwrap();
+    let server = Server::start(&root.path().join("server"));
+    let ada = Checkout::new(root.path(), "ada", "git@github.com:acme/rocket.git");
+    let grace = Checkout::new(root.path(), "grace", "https://github.com/acme/rocket");
+    assert!(ada.team(&["push"]).stderr.contains("not shared"), "nobody joins by cloning");
+    let joined = ada.team(&["join", &server.address, "--invitation", &server.invitation, "--name", "Ada"]);
+    assert!(joined.code == Some(0) && joined.stdout.contains("acme/rocket"), "{joined:?}");
+    let kept = ada.home.join(".claude/cairn/team.json");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&kept).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    ada.write("deploy.md", "two approvals\n");
+    let pushed = ada.team(&["push"]);
+    assert!(pushed.stdout.contains("sent     deploy.md"), "{pushed:?}");
+    let invited = ada.team(&["invite", "--level", "write"]).stdout;
+    let code = invited.split("--invitation ").nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(grace.team(&["join", &server.address, "--invitation", code, "--name", "Grace"]).code, Some(0));
+    assert!(grace.team(&["pull"]).stdout.contains("took     deploy.md"));
+    assert_eq!(grace.read("deploy.md").unwrap(), "two approvals\n");
+
+    ada.write("deploy.md", "three approvals\n");
+    grace.write("deploy.md", "one approval\n");
+    ada.team(&["push"]);
+    let conflict = grace.team(&["push"]);
+    assert!(conflict.stderr.contains("changed on both sides"), "{conflict:?}");
+    let log = ada.team(&["log", "deploy.md"]).stdout;
+    assert!(log.contains("version 2") && log.contains("+three approvals"), "{log}");
+    assert_eq!(ada.team(&["restore", "deploy.md", "2"]).code, Some(0));
+    ada.team(&["pull"]);
+    assert_eq!(ada.read("deploy.md").unwrap(), "three approvals\n");
+
+    let secret = ["ghp_", "x7Kp2mQ9vL4nT8", "wR3sY6bH1jD5fG0cZeA9uU"].concat();
+    ada.write("keys.md", &secret);
+    let refused = ada.team(&["push"]);
+    assert!(refused.stderr.contains("keys.md") && refused.stderr.contains("github-pat"), "{refused:?}");
+    assert!(!format!("{refused:?}").contains(&secret));
+
+    let token = grace.team(&["token"]).stdout;
+    assert!(grace.team(&["token", "--rotate"]).stdout != token);
+    assert_eq!(ada.team(&["remove", "Grace"]).code, Some(0));
+    assert_eq!(grace.team(&["pull"]).code, Some(3), "a removed member has no token that counts");
+    assert_eq!(ada.team(&["leave"]).code, Some(0));
+    assert!(ada.folder_is_kept());
+    assert_eq!(server.stop(), Some(0));
+}
+
+impl Checkout {
+    /// Whether the files are still there after leaving.
+    fn folder_is_kept(&self) -> bool {
+        let found = std::fs::read_dir(self.home.join(".claude/projects")).unwrap().flatten();
+        found.into_iter().any(|project| project.path().join("memory/team/deploy.md").exists())
+    }
+}
+
+/// TEAM-8: a backup of a running server's database is read into a new one, and its members' tokens still count.
+#[test]
+fn a_server_moves_by_backup() {
+    let root = tempfile::tempdir().unwrap();
+    let (old, new) = (root.path().join("old"), root.path().join("new"));
+    let server = Server::start(&old);
+    let ada = Checkout::new(root.path(), "ada", "git@example.org:acme/rocket.git");
+    ada.team(&["join", &server.address, "--invitation", &server.invitation, "--name", "Ada"]);
+    ada.write("a.md", "one");
+    ada.team(&["push"]);
+    let database = old.join(".claude/cairn/team-server.db");
+    let file = root.path().join("backup.jsonl");
+    let arguments = |what: &str, database: &Path| {
+        let (file, database) = (file.display().to_string(), database.display().to_string());
+        run(bare(&old, &old.join(".claude")).args(["team", what, &file, "--database", &database]))
+    };
+    assert_eq!(arguments("backup", &database).code, Some(0));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600, "it holds everything");
+    server.stop();
+    std::fs::create_dir_all(&new).unwrap();
+    let moved = new.join("team.db");
+    assert_eq!(arguments("restore-backup", &moved).code, Some(0));
+    assert_ne!(arguments("restore-backup", &moved).code, Some(0), "only into an empty database");
+}
+
+/// TEAM-1: a token is not sent over plain HTTP to another machine, and an address that is none is told.
+#[test]
+fn a_token_does_not_travel_in_the_open() {
+    let root = tempfile::tempdir().unwrap();
+    let ada = Checkout::new(root.path(), "ada", "git@example.org:acme/rocket.git");
+    for address in ["http://team.example.org", "team.example.org", "ftp://127.0.0.1"] {
+        let ran = ada.team(&["join", address, "--token", "cairn_team_x_y"]);
+        assert!(ran.code != Some(0) && ran.stderr.contains("address"), "{address}: {ran:?}");
+    }
+    let folder = Checkout::new(root.path(), "folder", "/srv/git/rocket.git");
+    let ran = folder.team(&["join", "http://127.0.0.1:9", "--token", "x"]);
+    assert!(ran.stderr.contains("folder of this machine"), "{ran:?}");
+}
