@@ -18,6 +18,8 @@ const RETRIES: u32 = 3;
 const WAIT: Duration = Duration::from_millis(500);
 /// The largest answer that is read. A repository at its limits is far smaller in practice.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// The most entries that are taken from a server: far more than anybody keeps, and few enough for a folder.
+const MOST_ENTRIES: usize = 5_000;
 
 /// A server, and the repository that is kept there.
 #[derive(Clone)]
@@ -120,7 +122,13 @@ impl Client {
         match response.status() {
             StatusCode::NOT_MODIFIED => Ok(Read::Unchanged),
             StatusCode::NOT_FOUND => Ok(Read::Empty),
-            _ => Ok(Read::Changed(Box::new(self.answer(response).await?))),
+            _ => {
+                let snapshot: Snapshot = self.answer(response).await?;
+                if snapshot.content.entries.len() > MOST_ENTRIES {
+                    return Err(self.later(format!("it has more than {MOST_ENTRIES} entries of this repository")));
+                }
+                Ok(Read::Changed(Box::new(snapshot)))
+            }
         }
     }
 

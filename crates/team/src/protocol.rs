@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::key::Key;
 use crate::repository::Repository;
@@ -45,15 +45,16 @@ pub struct Snapshot {
 #[serde(rename_all = "camelCase")]
 pub struct Content {
     /// Texts by key.
+    #[serde(deserialize_with = "usable")]
     pub entries: BTreeMap<Key, String>,
     /// Checksums by key.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "usable")]
     pub entry_checksums: BTreeMap<Key, String>,
     /// Keys that were deleted on purpose.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty", deserialize_with = "usable_names")]
     pub deleted: BTreeSet<Key>,
     /// Who wrote which, and when.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "usable")]
     pub authors: BTreeMap<Key, Author>,
 }
 
@@ -75,10 +76,22 @@ pub struct Hashes {
     /// Of all entries together.
     pub checksum: String,
     /// By key.
+    #[serde(deserialize_with = "usable")]
     pub entry_checksums: BTreeMap<Key, String>,
     /// Keys that were deleted on purpose.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty", deserialize_with = "usable_names")]
     pub deleted: BTreeSet<Key>,
+}
+
+/// What a server says under names that are keys. One bad name must not keep a member from all others.
+fn usable<'de, D: Deserializer<'de>, V: Deserialize<'de>>(deserializer: D) -> Result<BTreeMap<Key, V>, D::Error> {
+    let all: BTreeMap<String, V> = Deserialize::deserialize(deserializer)?;
+    Ok(all.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value))).collect())
+}
+
+fn usable_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Key>, D::Error> {
+    let all: Vec<String> = Deserialize::deserialize(deserializer)?;
+    Ok(all.into_iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 /// What a client writes.

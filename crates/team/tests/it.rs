@@ -2,6 +2,7 @@
 
 mod it {
     mod databases;
+    mod hostile;
     mod house;
     mod issuer;
     mod mirrors;
