@@ -13,12 +13,12 @@ const SETTINGS_LIMIT: u64 = 1_000_000;
 /// Adds an allow rule to `.claude/settings.local.json`, and to what the user trusts that file with. Everything else in it
 /// stays; says where it was written.
 pub(crate) fn allow(place: &Place, rule: &str) -> anyhow::Result<PathBuf> {
-    let path = written(&place.directory, rule)?;
     let mut trust = place.trust();
     let claim = Claim::new(Kind::Rule, rule, rule, "", trust.site());
-    // In the home directory, where nothing is trusted, the rule holds for this session alone.
+    // Before the file: a turn that runs takes the file in as soon as it changes.
     match trust.remember(&[claim]) {
-        Ok(()) | Err(NotKept::Never) => Ok(path),
+        // In the home directory, where nothing is trusted, the rule holds for this session alone.
+        Ok(()) | Err(NotKept::Never) => written(&place.directory, rule),
         Err(error) => Err(error.into()),
     }
 }
