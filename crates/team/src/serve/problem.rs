@@ -13,7 +13,7 @@ pub(super) struct Problem {
     pub(super) status: StatusCode,
     kind: &'static str,
     pub(super) message: String,
-    details: Option<Details>,
+    details: Option<Box<Details>>,
 }
 
 impl Problem {
@@ -38,7 +38,7 @@ impl Problem {
     }
 
     pub(super) fn with(mut self, details: Details) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 }
@@ -69,7 +69,8 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let told = Told { kind: self.kind.to_owned(), message: self.message, details: self.details };
+        let told =
+            Told { kind: self.kind.to_owned(), message: self.message, details: self.details.map(|details| *details) };
         (self.status, Json(Failure { error: told })).into_response()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use engine::World;
 use team::serve::{Issuer, Options, Tls, listen, service};
 use team::store::{Limits, Store};
 
@@ -113,10 +114,9 @@ pub(super) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
         requests: args.requests,
         issuer,
         address: address.clone(),
-        clock: Arc::new(|| jiff::Timestamp::now().as_millisecond()),
+        clock: Arc::new(now),
     };
-    let now = (options.clock)();
-    let invitation = store.first_invitation(now).await?;
+    let invitation = store.first_invitation(now()).await?;
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let running = listen(args.listen, tls.as_ref(), service(store.clone(), options)).await?;
     let shown = args.address.clone().unwrap_or_else(|| format!("{scheme}://{}", running.address));
@@ -154,9 +154,14 @@ pub(super) async fn back_up(args: &BackupArgs) -> anyhow::Result<Code> {
 pub(super) async fn restore(args: &BackupArgs) -> anyhow::Result<Code> {
     let file = files::open(absolute(&args.file)?)?;
     let store = args.database.open().await?;
-    store.restore(&mut BufReader::new(file), jiff::Timestamp::now().as_millisecond()).await?;
+    store.restore(&mut BufReader::new(file), now()).await?;
     let members = store.members().await?.len();
     store.close().await;
     data!("{members} members, with all they wrote")?;
     Ok(Code::Success)
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    World::real().now().as_millisecond()
 }
