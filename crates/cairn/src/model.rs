@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use engine::agent::Small;
 use engine::knowledge::Selector;
 use engine::settings::{Provider, ProviderKind, Settings, keys};
 use provider::Model;
@@ -62,8 +63,16 @@ impl Chosen {
         if settings.recall == Some(false) {
             return None;
         }
-        let name = settings.small_model.clone().or_else(|| env::SMALL_MODEL.get()).or(self.small.map(str::to_owned))?;
-        Some(Selector { model: self.model.clone(), name })
+        Some(Selector { model: self.model.clone(), name: self.small_name(settings)? })
+    }
+
+    /// The model for questions beside the conversation, if there is a smaller one.
+    pub(crate) fn small(&self, settings: &Settings) -> Option<Small> {
+        Some(Small { model: self.model.clone(), name: self.small_name(settings)? })
+    }
+
+    fn small_name(&self, settings: &Settings) -> Option<String> {
+        settings.small_model.clone().or_else(|| env::SMALL_MODEL.get()).or(self.small.map(str::to_owned))
     }
 }
 

@@ -196,9 +196,10 @@ pub(crate) async fn agent(
 
     let rules = |texts: &[String]| settings::rules(texts, &place.ground()).map_err(engine::Error::from);
     let bare = args.is_bare();
-    let selector = chosen.selector(settings);
+    let (selector, small) = (chosen.selector(settings), chosen.small(settings));
     let mut plan = (!bare).then(|| Plan::new(place, settings, &judged.agreed));
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(settings);
+    parts.small = small;
     parts.policy.mode.set(mode(args, settings, &mut warnings));
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);

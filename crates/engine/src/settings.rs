@@ -27,6 +27,7 @@ use serde::de::DeserializeOwned;
 use tools::permission::{BadRule, Mode, Places, Rule, Rules};
 use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
+use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window};
 
 pub use edit::NotEdited;
@@ -116,6 +117,8 @@ pub struct LayerSettings {
     pub snip: Option<bool>,
     /// `microcompact`.
     pub clear: Option<bool>,
+    /// `digest`.
+    pub digest: Option<bool>,
     /// `timeMicrocompact`.
     pub clear_when_idle: Option<bool>,
     /// `microcompactKeep`.
@@ -128,10 +131,16 @@ pub struct LayerSettings {
     pub notes_share: Option<u64>,
     /// `reactive`.
     pub reactive: Option<bool>,
+    /// `reactiveOnly`.
+    pub reactive_only: Option<bool>,
     /// `restoreFiles`.
     pub restored_files: Option<u64>,
     /// `apiContextManagement`.
     pub api_edits: Option<bool>,
+    /// `apiThinkingTurns`.
+    pub api_thinking: Option<u64>,
+    /// `tokenEstimate`.
+    pub estimator: Option<Estimator>,
     /// `cacheDiagnosis`.
     pub cache_diagnosis: Option<bool>,
 }
@@ -143,14 +152,18 @@ impl LayerSettings {
             when: sets.one(&keys::COMPACT_WHEN),
             snip: sets.one(&keys::SNIP),
             clear: sets.one(&keys::MICROCOMPACT),
+            digest: sets.one(&keys::DIGEST),
             clear_when_idle: sets.one(&keys::TIME_MICROCOMPACT),
             kept_when_idle: sets.one(&keys::MICROCOMPACT_KEEP),
             notes: sets.one(&keys::NOTES),
             notes_compact: sets.one(&keys::NOTES_COMPACT),
             notes_share: sets.one(&keys::NOTES_SHARE),
             reactive: sets.one(&keys::REACTIVE),
+            reactive_only: sets.one(&keys::REACTIVE_ONLY),
             restored_files: sets.one(&keys::RESTORE_FILES),
             api_edits: sets.one(&keys::API_CONTEXT_MANAGEMENT),
+            api_thinking: sets.one(&keys::API_THINKING),
+            estimator: sets.one(&keys::TOKEN_ESTIMATE),
             cache_diagnosis: sets.one(&keys::CACHE_DIAGNOSIS),
         }
     }
@@ -163,6 +176,7 @@ impl LayerSettings {
             price,
             snip: self.snip.unwrap_or(usual.snip),
             clear: self.clear.unwrap_or(usual.clear),
+            digest: self.digest.unwrap_or(usual.digest),
             clear_when_idle: self.clear_when_idle.unwrap_or(usual.clear_when_idle),
             kept_when_idle: self.kept_when_idle.map_or(usual.kept_when_idle, |kept| kept as usize),
             auto_compact: if self.auto_compact == Some(false) { AutoCompact::Off } else { AutoCompact::On },
@@ -174,8 +188,11 @@ impl LayerSettings {
                 Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
             },
             reactive: self.reactive.unwrap_or(usual.reactive),
+            reactive_only: self.reactive_only.unwrap_or(usual.reactive_only),
             restored_files: self.restored_files.map_or(usual.restored_files, |files| files as usize),
             api_edits: self.api_edits.unwrap_or(usual.api_edits),
+            api_thinking: self.api_thinking.or(usual.api_thinking),
+            estimator: self.estimator.unwrap_or(usual.estimator),
             cache_diagnosis: self.cache_diagnosis.unwrap_or(usual.cache_diagnosis),
             ..usual
         }

@@ -408,3 +408,38 @@ proptest! {
 fn rules_in_one_flag_are_split_outside_of_parentheses() {
     assert_eq!(split_rules("Bash(git log:*, x) Read,Edit"), ["Bash(git log:*, x)", "Read", "Edit"]);
 }
+
+/// CONF-2: every switch of the layers turns its layer, and the others stay as they are.
+#[test]
+fn every_switch_of_the_layers_turns_one() {
+    let window = Window { size: 200_000, effective: 180_000 };
+    let layers = |settings: &Value| {
+        let mut stage = Stage::new();
+        stage.put(Source::User, settings);
+        stage.load(false).layers.layers(window, None)
+    };
+    let usual = layers(&json!({}));
+    let switches = [
+        "autoCompactEnabled",
+        "snip",
+        "microcompact",
+        "digest",
+        "timeMicrocompact",
+        "notes",
+        "notesCompact",
+        "reactive",
+        "reactiveOnly",
+        "apiContextManagement",
+        "cacheDiagnosis",
+    ];
+    let mut seen = Vec::new();
+    for switch in switches {
+        let (on, off) = (layers(&json!({switch: true})), layers(&json!({switch: false})));
+        assert!((on == usual) != (off == usual), "{switch} is on or off when nothing is said");
+        let turned = if on == usual { off } else { on };
+        assert!(!seen.contains(&turned), "{switch} turns what another switch turns");
+        seen.push(turned);
+    }
+    assert_eq!(layers(&json!({"apiThinkingTurns": 1})).api_thinking, Some(1));
+    assert_eq!(layers(&json!({"tokenEstimate": "rough"})).estimator, Estimator::Rough);
+}
