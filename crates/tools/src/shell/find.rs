@@ -22,9 +22,14 @@ pub(super) fn find(arguments: &[Field]) -> (Finding, Vec<Vec<Field>>) {
     let mut rest = arguments.iter().peekable();
     let mut starts = Vec::new();
     let mut prints = true;
+    // Where links are followed, it lists what they lead to.
+    let mut how = How::Names;
     while let Some(field) = rest.peek() {
         match field.text() {
-            Some("-H" | "-L" | "-P") => drop(rest.next()),
+            Some(option @ ("-H" | "-L" | "-P")) => {
+                how = if option == "-L" { How::Followed } else { How::Names };
+                rest.next();
+            }
             Some(text) if text.starts_with('-') || matches!(text, "!" | "(" | ")" | ",") => break,
             Some(_) => starts.extend(rest.next().cloned()),
             None if field.may_be_option() => {
@@ -43,6 +48,9 @@ pub(super) fn find(arguments: &[Field]) -> (Finding, Vec<Vec<Field>>) {
         let is = |list: &str| list.split_whitespace().any(|known| known == text);
         if is(PLAIN) {
             prints &= text != "-ls";
+            if text == "-follow" {
+                how = How::Followed;
+            }
         } else if is(VALUE) || is(FILE) {
             let Some(value) = rest.next() else {
                 return (Finding::unknown("find with a test that lacks its value"), runs);
@@ -76,7 +84,7 @@ pub(super) fn find(arguments: &[Field]) -> (Finding, Vec<Vec<Field>>) {
             finding = Finding::unknown(format!("find with {text}, which is not known to be harmless"));
         }
     }
-    finding.touches.extend(starts.iter().map(|start| Touch::read(start.clone(), How::Names)));
+    finding.touches.extend(starts.iter().map(|start| Touch::read(start.clone(), how)));
     finding.lists = prints.then_some(starts);
     (finding, runs)
 }

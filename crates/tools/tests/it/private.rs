@@ -76,3 +76,33 @@ fn ordinary_variables_are_not_asked_about() {
         assert_eq!(decided(command, Mode::Default), Decision::Allow, "{command}");
     }
 }
+
+/// TRUST-4: names behind a link that leads out of the project are the user's as well; without such a link nobody is asked.
+#[test]
+fn find_does_not_list_what_links_lead_to() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret.txt"), "x").unwrap();
+    let listed = |command: &str, linked: bool| {
+        let place = tempfile::tempdir().unwrap();
+        let directory = std::fs::canonicalize(place.path()).unwrap();
+        if linked {
+            std::os::unix::fs::symlink(outside.path(), directory.join("out")).unwrap();
+        }
+        let situation = Situation {
+            mode: Mode::Default,
+            rules: &Rules::default(),
+            directories: std::slice::from_ref(&directory),
+            directory: &directory,
+            home: None,
+            confined: Confined::No,
+        };
+        decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()))
+    };
+    for command in ["find -L .", "find -L . -name '*.txt'", "find . -follow -name '*.txt'"] {
+        assert!(matches!(listed(command, true), Decision::Ask { .. }), "{command}");
+        assert_eq!(listed(command, false), Decision::Allow, "{command}");
+    }
+    for command in ["find . -name '*.txt'", "find -H . -type f", "find -L -P . -type f"] {
+        assert_eq!(listed(command, true), Decision::Allow, "{command} follows no link below");
+    }
+}
