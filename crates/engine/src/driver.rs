@@ -23,6 +23,7 @@ use context::breaks::Detector;
 use context::spill::Fresh;
 use context::{Fact, Layers, Occasion};
 use tokio_util::sync::CancellationToken;
+use tools::permission::Rule;
 use tools::{Output, Scope};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
@@ -61,6 +62,8 @@ pub struct Driver {
     reacted: bool,
     /// Where memories lie: nothing that holds a secret is written there.
     pub(crate) memories: Option<PathBuf>,
+    /// Rules that were answered with "always": they hold to the session's end, wherever else they are written.
+    pub(crate) answered: Vec<Rule>,
 }
 
 impl Driver {
@@ -99,7 +102,14 @@ impl Driver {
             read: Vec::new(),
             reacted: false,
             memories: None,
+            answered: Vec::new(),
         })
+    }
+
+    /// Lets calls run that the user has allowed for always.
+    fn always(&mut self, rules: &[Rule]) {
+        self.parts.policy.rules.allow.extend(rules.iter().cloned());
+        self.answered.extend(rules.iter().cloned());
     }
 
     /// The session.

@@ -40,9 +40,10 @@ impl Agent {
         let Some(new) = self.driver.parts.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
         let Reloaded { files, mut rules, bypass, directories, environment, layers, told } = new;
         rules.allow.extend(parts::kept(&self.driver.session)?);
+        rules.allow.extend(self.driver.answered.iter().cloned());
         let now = &self.driver.parts;
         let layers = Layers { window: now.layers.window, ..layers };
-        // A rule that was just answered "always" is in force already: nobody need hear of it again.
+        // Rules that were answered with "always" are in force already, so nobody hears of them again.
         let shown = |environment: &Environment, layers: &Layers| format!("{environment:?} {layers:?}");
         let before =
             (texts(&now.policy.rules), now.policy.bypass, &now.directories, shown(&now.environment, &now.layers));

@@ -97,7 +97,7 @@ impl Driver {
         }
         let answer = self.judge(&call.tool, &call.input, scope, cancel).await;
         if let Answer::Always(rules) = &answer {
-            self.parts.policy.rules.allow.extend(rules.iter().cloned());
+            self.always(rules);
         }
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
         if let Answer::Deny { why } = answer {

@@ -34,7 +34,7 @@ impl Driver {
                 answer = self.parts.policy.judge(tool, &input, scope, &approver) => answer,
             };
             if let Answer::Always(rules) = &answer {
-                self.parts.policy.rules.allow.extend(rules.iter().cloned());
+                self.always(rules);
             }
             let note = match answer {
                 Answer::Allow | Answer::Always(_) => format!("[it made {}, which may stay]", path.display()),
