@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use provider::Model;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Output, Scope, Tool, run_all};
+use tools::{Call, Limit, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::mark::{MOST_MARKS, Place};
 use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopReason, Usage};
@@ -172,13 +172,16 @@ impl Fork {
                 ToolPolicy::Run(run) => said(run(name, &input)),
                 ToolPolicy::Tools { tools, scope, judge } => {
                     let known = tools.iter().find(|tool| tool.name() == &**name);
-                    match known.map(|tool| judge.judge(&**tool, &input, scope)) {
+                    // What is judged is what runs: links are followed once.
+                    let subject = known.map(|tool| tool.subject(&input, scope));
+                    let judged = subject.as_ref().map_or_else(|| scope.clone(), |one| scope.clone().for_call(one));
+                    match known.map(|tool| judge.judge(&**tool, &input, &judged)) {
                         Some(Err(why)) => Output::failed(why),
                         _ => {
                             let scope = scope.clone().with_cancel(self.cancel.clone());
-                            let call = Call::new(name.to_string(), input);
+                            let call = Call { name: name.to_string(), input, subject };
                             let ran = run_all(vec![call], tools, &scope, |_, _| {}).await.pop();
-                            ran.unwrap_or_else(|| Output::failed("It did not run."))
+                            bounded(ran.unwrap_or_else(|| Output::failed("It did not run.")), known)
                         }
                     }
                 }
@@ -187,6 +190,19 @@ impl Fork {
             results.push(Block::tool_result(id, &output.content, output.outcome));
         }
         (results, all_ran)
+    }
+}
+
+/// What a fork gets of an output: what is too long for its tool is cut, since nothing is put into a file for it.
+fn bounded(output: Output, tool: Option<&Arc<dyn Tool>>) -> Output {
+    let Some(Limit::Characters(most)) = tool.map(|tool| tool.limit()) else { return output };
+    let text = output.text();
+    match text.char_indices().nth(most) {
+        Some((end, _)) => {
+            let text = format!("{}\n[cut at {most} characters; ask for less]", &text[..end]);
+            Output { content: vec![Block::text(text)], ..output }
+        }
+        None => output,
     }
 }
 

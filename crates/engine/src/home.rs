@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use memory::changes::{self, Changes};
+
 use crate::error::Error;
 
 /// Longer slugs are cut and get a hash, since file names have a limit.
@@ -43,6 +45,11 @@ impl Home {
     /// Where the sessions of a project lie.
     pub fn project(&self, directory: &Path) -> PathBuf {
         self.path.join("projects").join(slug(directory))
+    }
+
+    /// What agents changed in a memory directory, and how it was before.
+    pub fn changes(&self, memory: &Path) -> Changes {
+        Changes::at(changes::folder(&self.path.join("memory-changes"), memory))
     }
 
     /// A session's file.

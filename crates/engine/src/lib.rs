@@ -48,6 +48,7 @@ pub mod permission;
 pub mod prompt;
 pub mod record;
 pub mod replay;
+pub mod restricted;
 pub mod rewind;
 pub mod run;
 pub mod sandbox;

@@ -28,6 +28,8 @@ mod knowing;
 mod media;
 #[path = "it/replaying.rs"]
 mod replaying;
+#[path = "it/restricted.rs"]
+mod restricted;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/rewind.rs"]

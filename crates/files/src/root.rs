@@ -228,6 +228,12 @@ impl Root {
         removed.map_err(|error| Error::of(&self.path.join(relative), error))
     }
 
+    /// Whether a part of a path below it is a link, followed or not.
+    pub fn is_linked(&self, relative: impl AsRef<Path>) -> bool {
+        let is_link = |part: &Path| self.dir.symlink_metadata(part).is_ok_and(|metadata| metadata.is_symlink());
+        relative.as_ref().ancestors().filter(|part| !part.as_os_str().is_empty()).any(is_link)
+    }
+
     /// Everything in it, by name. Not what lies below.
     pub fn list(&self) -> Result<Vec<Entry>, Error> {
         let failed = |error| Error::of(&self.path, error);

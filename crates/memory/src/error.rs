@@ -52,6 +52,20 @@ pub enum Error {
         /// Which.
         by: String,
     },
+    /// The text is no memory: mend what is missing.
+    #[error("{path} was not saved: {why}")]
+    Malformed {
+        /// The file it was for.
+        path: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// Whoever writes has not seen what is there: read it first.
+    #[error("{path} exists, and what stands in it was not read")]
+    Unseen {
+        /// The memory.
+        path: String,
+    },
     /// The file is not UTF-8, so it cannot be edited without losing bytes.
     #[error("{} is not UTF-8 text: it can be read, but not edited without losing bytes", path.display())]
     NotText {

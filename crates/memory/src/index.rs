@@ -200,6 +200,23 @@ pub fn take(text: &str, target: &str) -> String {
     edit(text, |found| if found.target == target { Edit::Drop } else { Edit::Keep })
 }
 
+/// The line for `target`, as it is written.
+pub fn written<'t>(text: &'t str, target: &str) -> Option<&'t str> {
+    text.lines().find(|content| link(content, 1).is_some_and(|link| link.target == target))
+}
+
+/// The index with a line for `target` as it was written before.
+pub fn restore(text: &str, target: &str, written: &str) -> String {
+    let mut placed = false;
+    let changed = edit(text, |found| {
+        if found.target != target {
+            return Edit::Keep;
+        }
+        if std::mem::replace(&mut placed, true) { Edit::Drop } else { Edit::Replace(written.trim().to_owned()) }
+    });
+    if placed { changed } else { append(text, written) }
+}
+
 /// The index with the lines for `from` leading to `to`, title and hook as they were.
 pub fn point(text: &str, from: &str, to: &str) -> String {
     edit(text, |found| if found.target == from { Edit::Replace(line_as_it_was(found, to)) } else { Edit::Keep })

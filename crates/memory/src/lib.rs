@@ -1,7 +1,9 @@
 //! Memory in plain files: where it lives, how it is kept, what of it a turn needs to see.
 //!
-//! - [`place`] chooses the directory, a [`shelf`] is one that is open; [`remember`] is the one way to save; [`store`] edits,
-//!   removes and renames; [`doctor`] mends; [`import`] brings in what other tools kept.
+//! - [`place`] chooses the directory, a [`shelf`] is one that is open; [`remember`] is the one way to save, [`revise`] the
+//!   same for whole texts that agents write, [`changes`] what they changed and how it was before, [`echo`] whether they only
+//!   say again what was put before them; [`store`] edits, removes and renames; [`doctor`] mends; [`import`] brings in what
+//!   other tools kept.
 //! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`] the
 //!   four types and what the model is told about them, [`age`] how old one is, [`drift`] what it names that is gone.
 //! - [`instructions`] loads CLAUDE.md and its relatives and renders the first message.
@@ -13,9 +15,11 @@
 
 pub mod age;
 pub mod bench;
+pub mod changes;
 mod diagnostic;
 pub mod doctor;
 pub mod drift;
+pub mod echo;
 pub mod entry;
 mod error;
 pub mod frontmatter;
@@ -28,6 +32,7 @@ pub mod place;
 pub mod rank;
 pub mod recall;
 pub mod remember;
+pub mod revise;
 pub mod scan;
 pub mod secrets;
 pub mod shelf;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use crate::drift;
 use crate::entry::Memory;
 use crate::error::Error;
+use crate::frontmatter;
 use crate::index;
 use crate::scan;
 use crate::secrets::{self, Remarks};
@@ -71,7 +72,7 @@ impl Store {
     }
 
     /// Fails if a memory says the same already. The lock is held.
-    fn nothing_like(&self, body: &str) -> Result<(), Error> {
+    pub(crate) fn nothing_like(&self, body: &str) -> Result<(), Error> {
         let said = by_what_it_says(body);
         if said.is_empty() {
             return Ok(());
@@ -87,8 +88,9 @@ impl Store {
 }
 
 impl Origin {
-    /// The text of a new memory with its origin, and what it names, at the end of its frontmatter.
-    fn written_into(&self, text: &str, named: &[String]) -> String {
+    /// The text of a memory with its origin, and what it names, at the end of its frontmatter. Of one that was there before,
+    /// who changed it and when.
+    pub(crate) fn written_into(&self, text: &str, named: &[String]) -> String {
         let at = self.at.map(|at| at.to_string());
         let names = (!named.is_empty()).then(|| named.join(", "));
         let parts = [
@@ -100,11 +102,21 @@ impl Origin {
             (drift::KEY, &names),
         ];
         let given = parts.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-        let lines: String = given.map(|(key, value)| format!("  {key}: {}\n", scalar(value))).collect();
-        match text.find("\n---\n") {
-            Some(end) if !lines.is_empty() => format!("{}metadata:\n{lines}{}", &text[..=end], &text[end + 1..]),
-            _ => text.to_owned(),
+        let front = frontmatter::read(text);
+        if front.fields.get("metadata").is_some_and(|metadata| metadata.is_object()) {
+            let first = |key: &str| key.starts_with("origin") && front.metadata(key).is_some();
+            let set = |text: String, (key, value): (&str, &String)| {
+                frontmatter::set_under(&text, "metadata", key, &scan::one_line(value, 400))
+            };
+            return given.filter(|(key, _)| !first(key)).fold(text.to_owned(), set);
         }
+        let lines: String = given.map(|(key, value)| format!("  {key}: {}\n", scalar(value))).collect();
+        if lines.is_empty() || !front.is_present() {
+            return text.to_owned();
+        }
+        let text = frontmatter::remove(text, "metadata"); // what is there instead is no list of keys
+        let end = frontmatter::read(&text).block.end;
+        format!("{}metadata:\n{lines}{}", &text[..end], &text[end..])
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod it {
     mod bad_input;
+    mod changes;
     mod concurrency;
     mod doctor;
     mod drift;
@@ -15,6 +16,7 @@ mod it {
     mod rank;
     mod recall;
     mod remember;
+    mod revise;
     mod scan;
     mod secrets;
     mod store;

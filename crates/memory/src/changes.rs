@@ -1,0 +1,313 @@
+//! What agents changed in a memory directory, and how it was before.
+//!
+//! Each run of an agent has a file of its own, outside the memory directory: first who it was, then every change with the
+//! whole text before and after it, written before the change is made. So whatever an agent does can be looked at and taken
+//! back, also after a crash in the middle. Taking back restores what is still as the agent left it; what was changed since
+//! stays, and is said. Nothing here asks a model or reads a clock.
+
+use std::path::{Path, PathBuf};
+
+use files::{Lines, Log, Text};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::entry::Memory;
+use crate::error::Error;
+use crate::index;
+use crate::store::{MODE, Store, checked, home};
+
+/// Runs beyond so many are removed, the oldest first.
+pub const KEPT: usize = 100;
+
+/// A file larger than this is not restored.
+const LIMIT: u64 = 16 * 1024 * 1024;
+
+/// The folder that holds the runs of one memory directory.
+#[derive(Debug, Clone)]
+pub struct Changes {
+    folder: PathBuf,
+}
+
+/// Who changed something, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Head {
+    /// The agent, such as `extract`.
+    pub agent: String,
+    /// The session it belonged to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When it began.
+    pub at: String,
+    /// The memory directory.
+    pub directory: PathBuf,
+}
+
+/// One change of one memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The memory, relative to its directory.
+    pub path: String,
+    /// Its text before; none if it was new.
+    pub before: Option<String>,
+    /// Its text after; none if it was removed.
+    pub after: Option<String>,
+    /// Its line in the index before.
+    pub line: Option<String>,
+}
+
+/// A line of a run's file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Entry {
+    Head(Head),
+    Change(Change),
+    /// The run is over, and file and index are in step.
+    Ended,
+}
+
+/// A run that is being written.
+#[derive(Debug)]
+pub struct Writer {
+    log: Log,
+    id: String,
+}
+
+/// A run, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Its name.
+    pub id: String,
+    /// Who.
+    pub head: Head,
+    /// What, in order.
+    pub changes: Vec<Change>,
+    /// Whether it came to its end.
+    pub ended: bool,
+}
+
+/// What came of taking a memory back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// It is as it was before.
+    Restored {
+        /// The memory.
+        path: String,
+    },
+    /// It was new, and is gone.
+    Removed {
+        /// The memory.
+        path: String,
+    },
+    /// It was changed since, and stays as it is.
+    ChangedSince {
+        /// The memory.
+        path: String,
+        /// How it was before the run.
+        before: Option<String>,
+        /// How it is now.
+        now: Option<String>,
+    },
+}
+
+impl Changes {
+    /// The runs in a folder. It need not exist.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Begins a run under a name nobody has yet. Names sort by age.
+    pub fn begin(&self, id: &str, head: Head) -> Result<Writer, Error> {
+        let log = Log::open(self.file(id)?, &head.agent)?;
+        let mut writer = Writer { log, id: id.to_owned() };
+        writer.append(&Entry::Head(head))?;
+        self.forget_the_oldest();
+        Ok(writer)
+    }
+
+    /// The runs that changed something, the newest first.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = self.ids().iter().filter_map(|id| self.run(id).ok()).collect();
+        runs.retain(|run| !run.changes.is_empty());
+        runs
+    }
+
+    /// One run.
+    pub fn run(&self, id: &str) -> Result<Run, Error> {
+        let path = self.file(id)?;
+        let (mut head, mut changes, mut ended) = (None, Vec::new(), false);
+        let mut lines = Lines::open(&path)?;
+        while let Some(line) = lines.next()? {
+            // A torn line is the one that was being written when all ended: its change was never made.
+            let Text::Whole(line) = line.text else { continue };
+            match serde_json::from_slice(line) {
+                Ok(Entry::Head(found)) => head = Some(found),
+                Ok(Entry::Change(change)) => changes.push(change),
+                Ok(Entry::Ended) => ended = true,
+                Err(_) => {}
+            }
+        }
+        let head = head.ok_or(files::Error::NotFound { path })?;
+        Ok(Run { id: id.to_owned(), head, changes, ended })
+    }
+
+    /// Brings the index into step with what runs changed that never came to their end. Those that still run are left alone.
+    pub fn settle(&self, store: &Store) -> Result<Vec<String>, Error> {
+        let mut settled = Vec::new();
+        for id in self.ids() {
+            let Ok(run) = self.run(&id) else { continue };
+            if run.ended {
+                continue;
+            }
+            let Ok(log) = Log::open(self.file(&id)?, "settling") else { continue };
+            for change in &run.changes {
+                store.in_step(&change.path)?;
+                settled.push(change.path.clone());
+            }
+            Writer { log, id }.end()?;
+        }
+        Ok(settled)
+    }
+
+    /// Takes back what a run did, or, of all it did, one memory.
+    pub fn undo(&self, id: &str, only: Option<&str>, store: &Store) -> Result<Vec<Undone>, Error> {
+        let run = self.run(id)?;
+        let mut paths: Vec<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let asked = |path: &&str| only.is_none_or(|only| only == *path);
+        paths.into_iter().filter(asked).map(|path| undo(store, path, &run)).collect()
+    }
+
+    /// The names of runs, the newest first.
+    fn ids(&self) -> Vec<String> {
+        let entries = files::list(&self.folder).unwrap_or_default();
+        let name = |entry: files::Entry| Some(entry.name.to_str()?.strip_suffix(".jsonl")?.to_owned());
+        let mut ids: Vec<String> = entries.into_iter().filter_map(name).collect();
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        ids
+    }
+
+    fn forget_the_oldest(&self) {
+        for id in self.ids().iter().skip(KEPT) {
+            let _ = self.file(id).map(files::remove); // it is looked at again at the next run
+        }
+    }
+
+    fn file(&self, id: &str) -> Result<PathBuf, Error> {
+        let plain = !id.is_empty() && id.len() <= 120 && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
+        if !plain {
+            return Err(Error::BadName { name: id.to_owned(), why: "a run is named by letters, digits and dashes" });
+        }
+        Ok(self.folder.join(format!("{id}.jsonl")))
+    }
+}
+
+impl Writer {
+    /// The run's name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Keeps a change that is about to be made.
+    pub fn keep(&mut self, change: &Change) -> Result<(), Error> {
+        self.append(&Entry::Change(change.clone()))
+    }
+
+    /// The run is over.
+    pub fn end(mut self) -> Result<(), Error> {
+        self.append(&Entry::Ended)
+    }
+
+    fn append(&mut self, entry: &Entry) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(entry).unwrap_or_default();
+        line.push(b'\n');
+        Ok(self.log.append(&line)?)
+    }
+}
+
+impl Head {
+    /// When it began.
+    pub fn began(&self) -> Option<Timestamp> {
+        self.at.parse().ok()
+    }
+}
+
+impl Run {
+    /// The first state and the last of each memory the run touched.
+    pub fn net(&self) -> Vec<Change> {
+        let mut net: Vec<Change> = Vec::new();
+        for change in &self.changes {
+            match net.iter_mut().find(|known| known.path == change.path) {
+                Some(known) => known.after.clone_from(&change.after),
+                None => net.push(change.clone()),
+            }
+        }
+        net.retain(|change| change.before != change.after);
+        net
+    }
+}
+
+impl Store {
+    /// Brings the index into step with one file, whatever became of it.
+    fn in_step(&self, path: &str) -> Result<(), Error> {
+        checked(path)?;
+        let _held = self.lock()?;
+        let memory = Memory::read(self.root(), path);
+        self.indexed(path, |text, target| match (&memory, index::written(text, target)) {
+            (Ok(memory), None) => {
+                index::put(text, &memory.name, target, memory.description.as_deref().unwrap_or_default())
+            }
+            (Err(Error::Files(files::Error::NotFound { .. })), Some(_)) => index::take(text, target),
+            _ => text.to_owned(),
+        })?;
+        Ok(())
+    }
+}
+
+/// Brings one memory back to what it was before a run.
+fn undo(store: &Store, path: &str, run: &Run) -> Result<Undone, Error> {
+    checked(path)?;
+    let of: Vec<&Change> = run.changes.iter().filter(|change| change.path == path).collect();
+    let (Some(first), Some(last)) = (of.first(), of.last()) else {
+        return Err(Error::NoMemory { name: path.to_owned(), directory: store.root().path().to_owned() });
+    };
+    let _held = store.lock()?;
+    let file = match store.root().read(path, LIMIT) {
+        Ok(file) => Some(file),
+        Err(files::Error::NotFound { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let now = file.as_ref().map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+    let path = path.to_owned();
+    if now != last.after && now != first.before {
+        return Ok(Undone::ChangedSince { path, before: first.before.clone(), now });
+    }
+    match (&first.before, &file) {
+        (Some(before), Some(file)) => {
+            store.root().replace_unchanged(&path, before.as_bytes(), &file.stamp, MODE)?;
+        }
+        (Some(before), None) => store.root().create_new(&path, before.as_bytes(), MODE)?,
+        (None, Some(_)) => store.root().remove(&path)?,
+        (None, None) => {}
+    }
+    let target = home(&path).1.to_owned();
+    store.indexed(&path, |text, _| match (&first.before, &first.line) {
+        (Some(_), Some(line)) => index::restore(text, &target, line),
+        _ => index::take(text, &target),
+    })?;
+    Ok(if first.before.is_some() { Undone::Restored { path } } else { Undone::Removed { path } })
+}
+
+/// Where the runs of a memory directory lie, below a folder for all of them: by its path, links followed.
+pub fn folder(below: &Path, memory: &Path) -> PathBuf {
+    let real = files::real(memory).unwrap_or_else(|_| memory.to_owned());
+    let path = real.to_string_lossy();
+    let name: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let hash = blake3::hash(path.as_bytes()).to_hex();
+    let tail = &name[name.len().saturating_sub(100)..];
+    below.join(format!("{}-{}", tail.trim_matches('-'), &hash[..8]))
+}

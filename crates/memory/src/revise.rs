@@ -1,0 +1,160 @@
+//! Remembering as an agent does it: a whole text, in the place of one it has read, or as a new memory.
+//!
+//! It is the same operation as [`Store::remember`]: nothing that holds a secret, nothing that another memory says already,
+//! file and index under one lock, with where it comes from. Besides, the text has to be a memory (a name, a description, one
+//! of the four types), no link is followed, what changed since it was read is not written over, and what was there before is
+//! given to whoever keeps it, before anything changes.
+
+use std::path::Path;
+
+use files::Stamp;
+
+use crate::changes::Change;
+use crate::drift;
+use crate::entry::Memory;
+use crate::error::Error;
+use crate::frontmatter;
+use crate::index;
+use crate::remember::{Origin, no_secret};
+use crate::store::{MODE, Saved, Store, checked, home};
+
+/// A memory is one topic: agents write none that is larger.
+pub const LARGEST: usize = 32 * 1024;
+
+/// Larger files are not changed here.
+const LIMIT: u64 = 1024 * 1024;
+
+/// Keeps what is about to be changed. Where it fails, nothing is.
+pub type Keep<'k> = dyn FnMut(&Change) -> Result<(), Error> + 'k;
+
+/// What was written.
+#[derive(Debug, Clone)]
+pub struct Revised {
+    /// The file, and what the index says to it.
+    pub saved: Saved,
+    /// What the file is now.
+    pub stamp: Stamp,
+}
+
+impl Store {
+    /// Saves a text as a memory: a new one, or instead of the one that was `seen`. What it names is looked for below `tree`.
+    pub fn revise(
+        &self,
+        path: &str,
+        text: &str,
+        seen: Option<&Stamp>,
+        origin: &Origin,
+        tree: Option<&Path>,
+        keep: &mut Keep<'_>,
+    ) -> Result<Revised, Error> {
+        self.plain(path)?;
+        well_formed(path, text)?;
+        no_secret(path, text)?;
+        let named = tree.map(|tree| drift::record(text, tree)).unwrap_or_default();
+        let text = origin.written_into(text, &named);
+        let memory = Memory::parse(path, text.as_bytes(), None, text.len() as u64);
+        let _held = self.lock()?;
+        let before = self.before(path, seen)?;
+        if before.is_none() {
+            self.nothing_like(&memory.body)?;
+        }
+        let line = self.line(path)?;
+        keep(&Change { path: path.to_owned(), before: before.clone(), after: Some(text.clone()), line })?;
+        match (&before, seen) {
+            (Some(_), Some(seen)) => self.root().replace_unchanged(path, text.as_bytes(), seen, MODE)?,
+            _ => self.root().create_new(path, text.as_bytes(), MODE)?,
+        }
+        let stamp = self.root().read(path, LIMIT)?.stamp;
+        let hook = memory.description.clone().unwrap_or_default();
+        let was = before.map(|text| Memory::parse(path, text.as_bytes(), None, text.len() as u64));
+        let same_line = was.is_some_and(|was| was.name == memory.name && was.description == memory.description);
+        let saved = self.indexed(path, |text, target| {
+            // A line that the user worded is left as it is, as long as it is about the same.
+            if same_line && index::written(text, target).is_some() {
+                return text.to_owned();
+            }
+            index::put(text, &memory.name, target, &hook)
+        })?;
+        Ok(Revised { saved, stamp })
+    }
+
+    /// Removes a memory that was `seen`, with its line.
+    pub fn discard(&self, path: &str, seen: Option<&Stamp>, keep: &mut Keep<'_>) -> Result<Saved, Error> {
+        self.plain(path)?;
+        let _held = self.lock()?;
+        let Some(before) = self.before(path, seen)? else {
+            return Err(Error::NoMemory { name: path.to_owned(), directory: self.root().path().to_owned() });
+        };
+        let line = self.line(path)?;
+        keep(&Change { path: path.to_owned(), before: Some(before), after: None, line })?;
+        self.root().remove(path)?;
+        self.indexed(path, index::take)
+    }
+
+    /// Fails for a path that no memory can have, or that leads elsewhere.
+    fn plain(&self, path: &str) -> Result<(), Error> {
+        checked(path)?;
+        if self.root().is_linked(path) {
+            return Err(files::Error::Linked { path: self.root().path().join(path) }.into());
+        }
+        Ok(())
+    }
+
+    /// What is there, if it is what was seen. The lock is held.
+    fn before(&self, path: &str, seen: Option<&Stamp>) -> Result<Option<String>, Error> {
+        let file = match self.root().read(path, LIMIT) {
+            Ok(file) => file,
+            Err(files::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let at = || self.root().path().join(path);
+        match seen {
+            None => Err(Error::Unseen { path: path.to_owned() }),
+            Some(seen) if !seen.same_content(&file.stamp) => Err(files::Error::Changed { path: at() }.into()),
+            Some(_) => String::from_utf8(file.bytes).map(Some).map_err(|_| Error::NotText { path: at() }),
+        }
+    }
+
+    /// The line of the index for a memory.
+    pub(crate) fn line(&self, path: &str) -> Result<Option<String>, Error> {
+        let (at, target) = home(path);
+        match self.root().read(at, LIMIT) {
+            Ok(file) => Ok(index::written(&String::from_utf8_lossy(&file.bytes), target).map(str::to_owned)),
+            Err(files::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Fails for a text that is no memory as agents are to write them.
+fn well_formed(path: &str, text: &str) -> Result<(), Error> {
+    let malformed = |why: String| Err(Error::Malformed { path: path.to_owned(), why });
+    if text.len() > LARGEST {
+        return malformed(format!(
+            "it has {} bytes, and a memory has at most {LARGEST}; keep to one topic",
+            text.len()
+        ));
+    }
+    let front = frontmatter::read(text);
+    if !front.is_present() {
+        return malformed(
+            "it has no frontmatter; begin with lines `---`, `name:`, `description:`, `type:`, `---`".into(),
+        );
+    }
+    let memory = Memory::parse(path, text.as_bytes(), None, text.len() as u64);
+    if let Some(odd) = memory.diagnostics.first() {
+        return malformed(format!("{odd}"));
+    }
+    for key in ["name", "description"] {
+        if front.text(key).is_none_or(|value| value.is_empty()) {
+            return malformed(format!("its frontmatter has no `{key}`, one line of text"));
+        }
+    }
+    if memory.kind.is_none() {
+        return malformed("its frontmatter needs `type`: user, feedback, project or reference".into());
+    }
+    if memory.body.trim().is_empty() {
+        return malformed("there is no text below its frontmatter".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! What agents changed, and taking it back.
+
+use memory::changes::{Changes, Head, KEPT, Undone, Writer};
+use memory::remember::Origin;
+use memory::store::{Indexing, Store};
+
+use super::revise::{marked, text};
+
+struct Place {
+    held: tempfile::TempDir,
+    store: Store,
+    changes: Changes,
+}
+
+impl Place {
+    fn new() -> Self {
+        let held = tempfile::tempdir().unwrap();
+        let store = Store::create(held.path().join("memory"), Indexing::Kept).unwrap();
+        let changes = Changes::at(held.path().join("changes"));
+        Self { held, store, changes }
+    }
+
+    fn begin(&self, id: &str) -> Writer {
+        let directory = self.store.root().path().to_owned();
+        let at = "2026-03-01T00:00:00Z".to_owned();
+        let head = Head { agent: "dream".into(), session: None, model: None, at, directory };
+        self.changes.begin(id, head).unwrap()
+    }
+
+    fn seen(&self, path: &str) -> Option<files::Stamp> {
+        files::stamp(self.store.root().path().join(path)).ok()
+    }
+
+    fn write(&self, run: &mut Writer, path: &str, body: &str) {
+        let text = text(path, body);
+        let seen = self.seen(path);
+        self.store.revise(path, &text, seen.as_ref(), &Origin::default(), None, &mut |one| run.keep(one)).unwrap();
+    }
+
+    fn discard(&self, run: &mut Writer, path: &str) {
+        self.store.discard(path, self.seen(path).as_ref(), &mut |one| run.keep(one)).unwrap();
+    }
+
+    fn memories(&self) -> Vec<(String, String)> {
+        marked(&self.held.path().join("memory"))
+    }
+
+    /// Three memories of the user's, one with a line the user worded.
+    fn of_the_users(&self) {
+        for name in ["one", "two", "three"] {
+            std::fs::write(self.store.root().path().join(format!("{name}.md")), text(name, "the user's")).unwrap();
+        }
+        let index = "- [One](one.md) — in my own words\n- [two](two.md)\n- [three](three.md) — x\n";
+        std::fs::write(self.store.root().path().join("MEMORY.md"), index).unwrap();
+    }
+}
+
+/// SEC-2, DREAM-5: whatever a run did, taking it back gives the files and lines that were there before.
+#[test]
+fn a_run_is_taken_back_whole() {
+    let place = Place::new();
+    place.of_the_users();
+    let before = place.memories();
+    let mut run = place.begin("20260301-000000-dream-1");
+    place.write(&mut run, "one.md", "changed");
+    place.write(&mut run, "one.md", "changed twice");
+    place.discard(&mut run, "two.md");
+    place.write(&mut run, "new.md", "made");
+    place.discard(&mut run, "three.md");
+    place.write(&mut run, "three.md", "made anew");
+    run.end().unwrap();
+    assert_ne!(place.memories(), before);
+    let runs = place.changes.runs();
+    assert_eq!((runs.len(), runs[0].net().len(), runs[0].ended), (1, 4, true));
+    let undone = place.changes.undo(&runs[0].id, None, &place.store).unwrap();
+    assert!(undone.iter().all(|one| !matches!(one, Undone::ChangedSince { .. })), "{undone:?}");
+    let after = place.memories();
+    let mut lines: Vec<_> = after.iter().filter(|(path, _)| path.ends_with("MEMORY.md")).cloned().collect();
+    lines.iter_mut().for_each(|(_, text)| {
+        let mut sorted: Vec<&str> = text.lines().collect();
+        sorted
+            .sort_unstable_by_key(|line| ["one.md", "two.md", "three.md"].iter().position(|name| line.contains(name)));
+        *text = sorted.join("\n") + "\n"; // a line that was removed comes back at the end
+    });
+    let files = |all: &[(String, String)]| -> Vec<_> {
+        all.iter().filter(|(path, _)| !path.ends_with("MEMORY.md")).cloned().collect()
+    };
+    assert_eq!(files(&after), files(&before));
+    assert_eq!(lines[0].1, "- [One](one.md) — in my own words\n- [two](two.md)\n- [three](three.md) — x\n");
+    // Again, there is nothing left to do.
+    place.changes.undo(&runs[0].id, None, &place.store).unwrap();
+    assert_eq!(place.memories(), after);
+}
+
+/// DREAM-5: what was changed since stays as it is, and is shown.
+#[test]
+fn what_was_changed_since_stays() {
+    let place = Place::new();
+    place.of_the_users();
+    let mut run = place.begin("r-1");
+    place.write(&mut run, "one.md", "changed");
+    place.write(&mut run, "two.md", "changed");
+    run.end().unwrap();
+    let one = place.store.root().path().join("one.md");
+    std::fs::write(&one, text("one", "and the user's edit after it")).unwrap();
+    let undone = place.changes.undo("r-1", None, &place.store).unwrap();
+    assert!(matches!(&undone[0], Undone::ChangedSince { path, .. } if path == "one.md"), "{undone:?}");
+    assert_eq!(undone[1], Undone::Restored { path: "two.md".into() });
+    assert!(std::fs::read_to_string(&one).unwrap().contains("the user's edit after it"));
+    let only = place.changes.undo("r-1", Some("two.md"), &place.store).unwrap();
+    assert_eq!(only, [Undone::Restored { path: "two.md".into() }]);
+}
+
+/// MEM-3: a run that was killed between a file and its line is settled at the next start; one that still runs is not.
+#[test]
+fn a_run_that_was_killed_leaves_file_and_index_in_step_at_the_next_start() {
+    let place = Place::new();
+    place.of_the_users();
+    let index = place.store.root().path().join("MEMORY.md");
+    let mut run = place.begin("r-1");
+    place.write(&mut run, "new.md", "made");
+    place.discard(&mut run, "two.md");
+    std::fs::write(&index, "- [One](one.md) — in my own words\n- [two](two.md)\n- [three](three.md) — x\n").unwrap();
+    assert_eq!(place.changes.settle(&place.store).unwrap(), Vec::<String>::new(), "it still runs");
+    drop(run); // killed
+    assert_eq!(place.changes.settle(&place.store).unwrap(), ["new.md", "two.md"]);
+    let text = std::fs::read_to_string(&index).unwrap();
+    assert!(text.contains("(new.md)") && !text.contains("(two.md)"), "{text}");
+    assert_eq!(place.changes.settle(&place.store).unwrap(), Vec::<String>::new(), "once");
+}
+
+/// Old runs go, so that the folder has an end; names that are no run's lead nowhere.
+#[test]
+fn only_so_many_runs_are_kept() {
+    let place = Place::new();
+    for n in 0..KEPT + 5 {
+        let mut run = place.begin(&format!("r-{n:04}"));
+        run.keep(&memory::changes::Change { path: "a.md".into(), before: None, after: None, line: None }).unwrap();
+    }
+    let runs = place.changes.runs();
+    assert_eq!((runs.len(), runs[0].id.as_str()), (KEPT, "r-0104"));
+    for bad in ["../x", "", "a/b", "r.0"] {
+        assert!(place.changes.run(bad).is_err(), "{bad}");
+    }
+}
