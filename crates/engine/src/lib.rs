@@ -34,6 +34,7 @@
 
 pub mod agent;
 pub mod background;
+pub mod dream;
 pub mod driver;
 mod error;
 pub mod event;

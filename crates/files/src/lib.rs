@@ -11,7 +11,7 @@
 //! - [`Lines`]: reading such a file back, however long it is, in bounded memory.
 //!
 //! What it refuses to do: follow a path out of a root, read a device or a pipe, load a file of unknown size, write in
-//! place, truncate a log. It knows no network, no environment, no clock and no home directory: paths are passed in.
+//! place (a [`LockFile`] aside), truncate a log. It knows no network, no environment, no clock and no home directory: paths are passed in.
 
 #![allow(clippy::disallowed_methods, reason = "this crate is the way to the disk that the bans point to")]
 
@@ -19,8 +19,10 @@ mod error;
 pub mod exact;
 mod lines;
 mod lock;
+mod lockfile;
 mod log;
 mod named;
+mod process;
 mod put;
 mod root;
 mod stamp;
@@ -29,11 +31,13 @@ mod walk;
 pub use error::Error;
 pub use lines::{Ending, Line, Lines, OVERSIZED, Text};
 pub use lock::Lock;
+pub use lockfile::{LockFile, Said};
 pub use log::Log;
 pub use named::{
     Glance, create_directory, create_new, glance, is_own, list, open, read, read_range, real, remove, remove_tree,
     replace, replace_unchanged, stamp,
 };
+pub use process::process_runs;
 pub use root::{Entry, EntryKind, Head, Root};
 pub use stamp::{Snapshot, Stamp};
 pub use walk::Found;

@@ -19,6 +19,8 @@ use crate::stamp::{Snapshot, Stamp};
 pub(crate) enum Mode {
     /// Exactly these bits.
     Exact(u32),
+    /// Exactly these bits, and dated 1970.
+    Dated(u32),
     /// What the process gives to new files.
     Inherited,
     /// These bits and, where we may, this owner: those of the file that is replaced.
@@ -84,6 +86,10 @@ fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<TempFile<'d
     match mode {
         Mode::Exact(bits) => temporary.as_file().set_permissions(Permissions::from_mode(bits))?,
         Mode::Inherited => {}
+        Mode::Dated(bits) => {
+            temporary.as_file().set_permissions(Permissions::from_mode(bits))?;
+            temporary.as_file().try_clone()?.into_std().set_modified(std::time::SystemTime::UNIX_EPOCH)?;
+        }
         Mode::Kept { bits, uid, gid } => {
             keep_owner(temporary.as_file(), uid, gid)?;
             temporary.as_file().set_permissions(Permissions::from_mode(bits))?;

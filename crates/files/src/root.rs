@@ -259,7 +259,7 @@ impl Root {
     }
 
     /// The directory and the name a relative path stands for; directories on the way are made.
-    fn place<'p>(&self, relative: &'p Path) -> Result<(Dir, &'p OsStr), Error> {
+    pub(crate) fn place<'p>(&self, relative: &'p Path) -> Result<(Dir, &'p OsStr), Error> {
         let escapes = || Error::Escapes { path: relative.to_owned() };
         match relative.components().next_back() {
             Some(Component::Normal(name)) => Ok((self.directory(relative.parent().unwrap_or(Path::new("")))?, name)),

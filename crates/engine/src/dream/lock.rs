@@ -1,0 +1,272 @@
+//! Who may dream: `<memory>/.consolidate-lock`, as Claude Code has it. Its text is the holder's process id, and it is dated
+//! with the last dream.
+//!
+//! Between our own processes the operating system's lock on that file decides; it is held throughout, and goes with the
+//! process however that ends. Text and date are for other programs, and for the next to come: whoever holds the lock looks
+//! at them, writes its own, and reads them back. A dream that fails sets the date back, and removes a file that it made.
+//! Between dreams the file is empty.
+//!
+//! Taking and giving back are machines that do one thing to the disk at a step, so that a test can run several of them in
+//! every order there is, over a disk of its own.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// The lock's file, in the memory directory.
+pub const FILE: &str = ".consolidate-lock";
+
+/// A holder that wrote longer ago has ended its dream, though its process goes on: dreams end within 20 minutes, and Claude
+/// Code leaves its id behind.
+const HOLDS: SignedDuration = SignedDuration::from_hours(1);
+
+/// How often the file is opened again when it was removed meanwhile.
+const ATTEMPTS: u32 = 5;
+
+/// What the machines need of the disk. Each call is one step that others may come between.
+pub trait Disk {
+    /// An opened lock file; when the last one goes, so does the lock.
+    type Handle;
+    /// What can go wrong.
+    type Error;
+
+    /// Makes the file, empty and dated 1970, unless there is one.
+    fn make(&mut self) -> Result<(), Self::Error>;
+    /// Opens the file, if there is one.
+    fn open(&mut self) -> Result<Option<Self::Handle>, Self::Error>;
+    /// Takes the operating system's lock, unless somebody has it.
+    fn try_lock(&mut self, handle: &Self::Handle) -> Result<bool, Self::Error>;
+    /// Whether the name still leads to the opened file.
+    fn is_named(&mut self, handle: &Self::Handle) -> Result<bool, Self::Error>;
+    /// What the file says.
+    fn read(&mut self, handle: &Self::Handle) -> Result<Mark, Self::Error>;
+    /// Lets the file say something else.
+    fn write(&mut self, handle: &Self::Handle, text: &str) -> Result<(), Self::Error>;
+    /// Dates the file.
+    fn date(&mut self, handle: &Self::Handle, at: Timestamp) -> Result<(), Self::Error>;
+    /// Removes the file of that name.
+    fn remove(&mut self) -> Result<(), Self::Error>;
+    /// Whether a process runs that did when the file was written.
+    fn is_alive(&mut self, pid: u32, written: Timestamp) -> bool;
+}
+
+/// What a lock file says: its text, and its date.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Mark {
+    /// The process in it; none in one that is empty or cannot be read.
+    pub holder: Option<u32>,
+    /// When the last dream was, as far as the date tells.
+    pub dreamt: Option<Timestamp>,
+}
+
+impl Mark {
+    /// A mark by a text and a date.
+    pub fn of(text: &str, modified: Timestamp) -> Self {
+        let holder = text.trim().parse().ok().filter(|pid| *pid != 0);
+        Self { holder, dreamt: Some(modified).filter(|at| at.as_second() > 0) }
+    }
+}
+
+/// Taking the lock.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Taking<H> {
+    at: At,
+    handle: Option<H>,
+    attempts: u32,
+    pid: u32,
+    now: Timestamp,
+    /// The date when it was decided to dream.
+    seen: Option<Timestamp>,
+    before: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum At {
+    Make,
+    Open,
+    Lock,
+    Name,
+    Look,
+    Write,
+    Date,
+    ReadBack,
+    NameAgain,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Taken<H> {
+    /// It is ours.
+    Ours(Held<H>),
+    /// Another process dreams: its id, where it is known.
+    Busy(Option<u32>),
+    /// Somebody has dreamt since it was decided to.
+    Overtaken,
+}
+
+/// The lock, held.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Held<H> {
+    handle: H,
+    pid: u32,
+    /// Since when.
+    pub since: Timestamp,
+    /// The dream before.
+    pub before: Option<Timestamp>,
+}
+
+impl<H> Taking<H> {
+    /// Begins, for a process that saw the lock dated `seen` when it decided to dream.
+    pub fn new(pid: u32, seen: Option<Timestamp>, now: Timestamp) -> Self {
+        Self { at: At::Make, handle: None, attempts: 0, pid, now, seen, before: None }
+    }
+
+    /// One step. Nothing is held by one that came to anything but [`Taken::Ours`].
+    pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<Taken<H>>, D::Error> {
+        match (self.at, &self.handle) {
+            (At::Make, _) => {
+                disk.make()?;
+                self.at = At::Open;
+            }
+            (At::Open, _) | (_, None) => {
+                self.handle = disk.open()?;
+                self.at = At::Lock;
+                if self.handle.is_none() {
+                    return Ok(self.again()); // removed by now
+                }
+            }
+            (At::Lock, Some(handle)) => {
+                if !disk.try_lock(handle)? {
+                    let holder = disk.read(handle)?.holder;
+                    return Ok(Some(self.gives_up(Taken::Busy(holder))));
+                }
+                self.at = At::Name;
+            }
+            (At::Name, Some(handle)) => {
+                if !disk.is_named(handle)? {
+                    self.handle = None; // a lock on a file that was removed guards nothing
+                    return Ok(self.again());
+                }
+                self.at = At::Look;
+            }
+            (At::Look, Some(handle)) => {
+                let mark = disk.read(handle)?;
+                if mark.dreamt != self.seen {
+                    return Ok(Some(self.gives_up(Taken::Overtaken)));
+                }
+                if let (Some(pid), Some(written)) = (mark.holder.filter(|pid| *pid != self.pid), mark.dreamt)
+                    && self.now.duration_since(written).abs() < HOLDS
+                    && disk.is_alive(pid, written)
+                {
+                    return Ok(Some(self.gives_up(Taken::Busy(Some(pid)))));
+                }
+                self.before = mark.dreamt;
+                self.at = At::Write;
+            }
+            (At::Write, Some(handle)) => {
+                disk.write(handle, &self.pid.to_string())?;
+                self.at = At::Date;
+            }
+            (At::Date, Some(handle)) => {
+                disk.date(handle, self.now)?;
+                self.at = At::ReadBack;
+            }
+            (At::ReadBack, Some(handle)) => {
+                let holder = disk.read(handle)?.holder;
+                if holder != Some(self.pid) {
+                    return Ok(Some(self.gives_up(Taken::Busy(holder))));
+                }
+                self.at = At::NameAgain;
+            }
+            (At::NameAgain, Some(handle)) => {
+                if !disk.is_named(handle)? {
+                    return Ok(Some(self.gives_up(Taken::Busy(None))));
+                }
+                let (pid, since, before) = (self.pid, self.now, self.before);
+                return Ok(self.handle.take().map(|handle| Taken::Ours(Held { handle, pid, since, before })));
+            }
+        }
+        Ok(None)
+    }
+
+    fn gives_up(&mut self, taken: Taken<H>) -> Taken<H> {
+        self.handle = None;
+        taken
+    }
+
+    fn again(&mut self) -> Option<Taken<H>> {
+        self.at = At::Make;
+        self.attempts += 1;
+        (self.attempts >= ATTEMPTS).then_some(Taken::Busy(None))
+    }
+}
+
+impl<H> Held<H> {
+    /// Whether it still is ours, as far as others are concerned. Asked before each round.
+    pub fn is_ours<D: Disk<Handle = H>>(&self, disk: &mut D) -> Result<bool, D::Error> {
+        Ok(disk.read(&self.handle)?.holder == Some(self.pid) && disk.is_named(&self.handle)?)
+    }
+}
+
+/// How a dream ended, for the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// It is dated with this dream.
+    Dreamt,
+    /// It failed or was stopped: as if it had never been.
+    Failed,
+}
+
+/// Giving the lock back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Giving<H> {
+    held: Held<H>,
+    ended: Ended,
+    at: GivingAt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum GivingAt {
+    Read,
+    Name,
+    Remove,
+    Write,
+    Date,
+    Done,
+}
+
+impl<H> Giving<H> {
+    /// Begins.
+    pub fn new(held: Held<H>, ended: Ended) -> Self {
+        Self { held, ended, at: GivingAt::Read }
+    }
+
+    /// One step; done, when it says so. Then this is dropped, and the operating system's lock with it.
+    pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<bool, D::Error> {
+        let handle = &self.held.handle;
+        self.at = match (self.at, self.ended, self.held.before) {
+            // What somebody else has written over is theirs.
+            (GivingAt::Read, ..) if disk.read(handle)?.holder != Some(self.held.pid) => GivingAt::Done,
+            (GivingAt::Read, ..) => GivingAt::Name,
+            (GivingAt::Name, ..) if !disk.is_named(handle)? => GivingAt::Done,
+            (GivingAt::Name, Ended::Failed, None) => GivingAt::Remove,
+            (GivingAt::Name, ..) => GivingAt::Write,
+            (GivingAt::Remove, ..) => {
+                disk.remove()?;
+                GivingAt::Done
+            }
+            (GivingAt::Write, ..) => {
+                disk.write(handle, "")?;
+                GivingAt::Date
+            }
+            (GivingAt::Date, ended, before) => {
+                let at = before.filter(|_| ended == Ended::Failed).unwrap_or(self.held.since);
+                disk.date(handle, at)?;
+                GivingAt::Done
+            }
+            (GivingAt::Done, ..) => GivingAt::Done,
+        };
+        Ok(self.at == GivingAt::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests;
