@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use engine::Ledger;
 use engine::agent::Small;
 use engine::knowledge::Selector;
 use engine::settings::{Provider, ProviderKind, Settings, keys};
@@ -59,11 +60,12 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// Who is asked which memories matter: a small model of the same server, if one is known or named.
-    pub(crate) fn selector(&self, settings: &Settings) -> Option<Selector> {
+    pub(crate) fn selector(&self, settings: &Settings, ledger: &Arc<Ledger>) -> Option<Selector> {
         if settings.recall == Some(false) {
             return None;
         }
-        Some(Selector { model: self.model.clone(), name: self.small_name(settings)? })
+        let (model, ledger) = (self.model.clone(), ledger.clone());
+        Some(Selector { model, name: self.small_name(settings)?, ledger })
     }
 
     /// The model for questions beside the conversation, if there is a smaller one.

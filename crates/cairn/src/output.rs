@@ -78,6 +78,9 @@ impl Output {
     pub(crate) fn event(&self, event: &Event) {
         let mut state = self.state();
         state.heard(event);
+        if let Event::Warning(text) = event {
+            out::warn(text); // whether anybody watches or not
+        }
         match self.format {
             OutputFormat::Text if self.watched => progress(event),
             OutputFormat::Text | OutputFormat::Json => {}
@@ -191,7 +194,7 @@ fn progress(event: &Event) {
         Event::Retrying { attempt, after, why } => {
             talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
-        Event::Warning(text) => out::warn(text),
+        Event::Warning(_) => {}
         _ => {
             if let Some(text) = told::of_layers(event) {
                 talk!([dim(&text)]);

@@ -55,11 +55,11 @@ pub(crate) fn reload(
         *told = warnings;
         let settings = judged.settings;
         let environment = engine::agent::environment(&settings);
-        let mut rules = settings.rules;
+        let (mut rules, budget) = (settings.rules, settings.budget);
         rules.allow.extend(flags.allow.iter().cloned());
         rules.ask.extend(flags.ask.iter().cloned());
         rules.deny.extend(flags.deny.iter().cloned());
         let directories = settings.directories.into_iter().chain(directories.iter().cloned()).collect();
-        Some(Reloaded { files, rules, bypass: settings.bypass, directories, environment, layers, told: new })
+        Some(Reloaded { files, rules, bypass: settings.bypass, directories, environment, layers, budget, told: new })
     })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use engine::agent::{Listener, Parts};
 use engine::context::Layers;
+use engine::ledger::{Ledger, Spender};
 use engine::permission::Approver;
 use engine::prompt::BARE;
 use engine::session::Fork;
@@ -91,6 +92,12 @@ impl Place {
             directory: &self.directory,
             home: self.user_home.as_deref(),
         })
+    }
+
+    /// What is spent, and what may still be.
+    pub(crate) fn ledger(&self, settings: &Settings, session: &str) -> Ledger {
+        let spender = Spender { project: self.directory.clone(), session: session.to_owned() };
+        Ledger::at(self.home.path(), spender, settings.prices.clone(), settings.budget, World::real())
     }
 
     /// The settings in force.
@@ -196,10 +203,11 @@ pub(crate) async fn agent(
 
     let rules = |texts: &[String]| settings::rules(texts, &place.ground()).map_err(engine::Error::from);
     let bare = args.is_bare();
-    let (selector, small) = (chosen.selector(settings), chosen.small(settings));
+    let ledger = Arc::new(place.ledger(settings, session.id()));
+    let (selector, small) = (chosen.selector(settings, &ledger), chosen.small(settings));
     let mut plan = (!bare).then(|| Plan::new(place, settings, &judged.agreed));
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(settings);
-    parts.small = small;
+    (parts.small, parts.ledger) = (small, ledger);
     parts.policy.mode.set(mode(args, settings, &mut warnings));
     parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
     parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);

@@ -3,6 +3,7 @@
 use engine::Event;
 use engine::agent::End;
 use engine::context::framing::Made;
+use engine::ledger::{Budget, Day};
 use engine::run::Ending;
 use engine::savings::Saving;
 
@@ -73,6 +74,23 @@ fn results_of(number: usize) -> String {
 
 fn tokens(number: u64) -> String {
     format!("{number} tokens")
+}
+
+/// What was spent on a day, by whom: the whole first.
+pub(crate) fn spent(day: &Day) -> String {
+    let kinds: Vec<String> = day.kinds.iter().map(|(kind, sum)| format!("{kind} ${:.4}", sum.usd)).collect();
+    match kinds.is_empty() {
+        true => "nothing".to_owned(),
+        false => format!("${:.4}: {}", day.total().usd, kinds.join(", ")),
+    }
+}
+
+/// What is left of the budget for work in the background.
+pub(crate) fn budget(day: &Day, budget: &Budget) -> String {
+    let (spent, most) = (day.background.usd, budget.usd);
+    let rest = if spent < most { "" } else { "; it pauses until tomorrow" };
+    let tokens = budget.tokens.map(|most| format!(", {} of {most} tokens", day.background.tokens));
+    format!("${spent:.4} of ${most:.2} a day for work in the background{}{rest}", tokens.unwrap_or_default())
 }
 
 /// What each layer saved: a heading, and a row for each.

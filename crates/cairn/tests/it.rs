@@ -41,6 +41,8 @@ mod sdk;
 mod secrets;
 #[path = "it/sessions.rs"]
 mod sessions;
+#[path = "it/spending.rs"]
+mod spending;
 #[path = "it/stream.rs"]
 mod stream;
 #[path = "it/team.rs"]

@@ -22,6 +22,7 @@ use crate::filling::Filling;
 use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
+use crate::ledger::Ledger;
 use crate::permission::{LiveMode, Policy};
 use crate::run::{Ending, Run, Step};
 use crate::session::Session;
@@ -137,6 +138,11 @@ impl Agent {
             Err(error) => End::NotWritten(error),
         };
         Turn { end, text: String::new(), rounds: 0, usage: Usage::default() }
+    }
+
+    /// What was spent, and what may still be.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.driver.parts.ledger
     }
 
     /// The notes of its session.

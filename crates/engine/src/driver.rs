@@ -128,6 +128,11 @@ impl Driver {
         listener(event);
     }
 
+    /// Tells what the ledger has to say: that work in the background pauses, say.
+    pub(crate) fn tell_news(&self) {
+        self.parts.ledger.news().into_iter().for_each(|text| self.tell(Event::Warning(text)));
+    }
+
     /// A new turn begins.
     pub(crate) fn turn_begins(&mut self) {
         self.reacted = false;
@@ -188,6 +193,7 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         self.walk(&Occasion::End, knowledge, cancel).await?;
+        self.tell_news();
         Ok(())
     }
 

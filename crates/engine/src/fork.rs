@@ -20,6 +20,8 @@ use transcript::block::Kind;
 use transcript::mark::{MOST_MARKS, Place};
 use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopReason, Usage};
 
+use crate::ledger::{Ledger, Paused};
+
 /// About so many bytes are a token of output; where a stream is stopped, that is near enough.
 const BYTES_PER_TOKEN: u64 = 4;
 /// What a call is answered where no result will ever come of it.
@@ -45,6 +47,8 @@ pub struct Fork {
     pub most_output: Option<u64>,
     /// What all of them may read and write together, in tokens; past it no further one is made.
     pub budget: Option<u64>,
+    /// Where what it uses is written down, and asked for before each round.
+    pub ledger: Arc<Ledger>,
     /// Stops it; a child of the parent's.
     pub cancel: CancellationToken,
 }
@@ -103,6 +107,9 @@ pub enum ForkError {
     /// The provider refused or failed.
     #[error(transparent)]
     Provider(provider::Error),
+    /// The day's budget is spent.
+    #[error(transparent)]
+    Paused(#[from] Paused),
     /// It took too long.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
@@ -134,9 +141,11 @@ impl Fork {
                 mark_tail(&self.parent, &mut request);
             }
             extends(&self.parent, &request)?;
+            self.ledger.allows(self.kind)?;
             rounds += 1;
             let reply = reply(&*self.model, request.clone(), self.most_output).await?;
             *used += reply.usage;
+            self.ledger.record(self.kind, &self.parent.prologue.model, &reply.usage);
             if rounds == 1 {
                 first = reply.usage;
             }

@@ -44,7 +44,7 @@ pub mod history;
 pub mod home;
 mod inbox;
 pub mod knowledge;
-
+pub mod ledger;
 pub mod permission;
 pub mod prompt;
 pub mod record;
@@ -68,5 +68,6 @@ pub use error::Error;
 pub use event::Event;
 pub use home::Home;
 pub use inbox::Inbox;
+pub use ledger::Ledger;
 pub use session::Session;
 pub use world::World;

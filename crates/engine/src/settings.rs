@@ -38,6 +38,7 @@ pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
 pub use watch::Watch;
 
+use crate::ledger::Budget;
 use keys::{Key, Part};
 
 /// What the settings say.
@@ -75,6 +76,8 @@ pub struct Settings {
     pub recall: Option<bool>,
     /// `smallModel`: the model for side questions.
     pub small_model: Option<String>,
+    /// What work in the background may spend.
+    pub budget: Budget,
     /// How the layers work, as far as the settings say.
     pub layers: LayerSettings,
     /// What they say of the sandbox.
@@ -303,6 +306,7 @@ impl Settings {
             claude_md_excludes: counting.texts(&keys::EXCLUDES),
             recall: counting.one(&keys::RECALL),
             small_model: counting.one(&keys::SMALL_MODEL),
+            budget: budget(&counting),
             layers: LayerSettings::of(&counting),
             sandbox: Sandbox::of(&counting, ground),
             sets: Vec::new(),
@@ -335,6 +339,15 @@ fn model(loaded: &Loaded, counting: &Counting<'_>) -> Option<Chosen> {
     let own = loaded.sets.iter().rev().find(of_user).and_then(|set| set.value.as_str()).map(str::to_owned);
     let (name, source) = (set.value.as_str()?.to_owned(), set.origin.source);
     Some(Chosen { name, source, own: own.filter(|_| source.is_below_project()) })
+}
+
+fn budget(counting: &Counting<'_>) -> Budget {
+    Budget {
+        usd: counting.one(&keys::BUDGET_USD).unwrap_or(Budget::default().usd),
+        tokens: counting.one(&keys::BUDGET_TOKENS),
+        project_usd: counting.one(&keys::BUDGET_PROJECT_USD),
+        project_tokens: counting.one(&keys::BUDGET_PROJECT_TOKENS),
+    }
 }
 
 fn mode(name: &str) -> Option<Mode> {

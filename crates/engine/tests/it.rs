@@ -24,6 +24,8 @@ mod embed;
 mod forking;
 #[path = "it/knowing.rs"]
 mod knowing;
+#[path = "it/ledger.rs"]
+mod ledger;
 #[path = "it/media.rs"]
 mod media;
 #[path = "it/replaying.rs"]

@@ -1,6 +1,6 @@
 //! The only way to the disk.
 //!
-//! Five doors, each with one promise:
+//! Six doors, each with one promise:
 //!
 //! - [`Root`]: an opened directory. What lies outside it cannot be named: not by `..`, not by an absolute path, not
 //!   through a symbolic link.
@@ -8,6 +8,7 @@
 //!   Reading is bounded and never hangs on a pipe; replacing is atomic and notices a concurrent change.
 //! - [`exact`]: the same for paths that were judged before. No link is followed any more, at any part of the path.
 //! - [`Log`]: an append-only file. What was acknowledged is on the disk, whatever happens next; two writers never mix.
+//! - [`add_line`]: a file of lines that several processes add to, none waiting for another.
 //! - [`Lines`]: reading such a file back, however long it is, in bounded memory.
 //!
 //! What it refuses to do: follow a path out of a root, read a device or a pipe, load a file of unknown size, write in
@@ -25,6 +26,7 @@ mod named;
 mod process;
 mod put;
 mod root;
+mod shared;
 mod stamp;
 mod walk;
 
@@ -39,5 +41,6 @@ pub use named::{
 };
 pub use process::process_runs;
 pub use root::{Entry, EntryKind, Head, Root};
+pub use shared::add_line;
 pub use stamp::{Snapshot, Stamp};
 pub use walk::Found;

@@ -1,8 +1,10 @@
 //! `cairn stats`: what sessions used, and what each layer saved.
 
+use engine::ledger::{Budget, Day};
 use engine::savings::{self, Saving};
 use engine::stats::{Stats, causes, saved_text};
 use engine::{Home, record};
+use jiff::civil::Date;
 use serde_json::json;
 use transcript::Log;
 
@@ -10,7 +12,10 @@ use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::setup::Place;
 use crate::span::bold;
+use crate::told;
 
+/// No more days are looked at.
+const MOST_DAYS: usize = 400;
 /// Longer files are left out, with a word.
 const MOST_BYTES: u64 = 200_000_000;
 
@@ -20,10 +25,14 @@ const MOST_BYTES: u64 = 200_000_000;
 Examples:
   cairn stats                    all sessions of this project
   cairn stats 01890a5d           one of them
+  cairn stats --days 7           what each of the last days cost, and who spent it
   cairn stats --json | jq .layers")]
 pub(crate) struct StatsArgs {
     /// One session: a file, an id, or the beginning of one.
     file: Option<String>,
+    /// What was spent on each of the last days, instead.
+    #[arg(long, value_name = "N", conflicts_with = "file")]
+    days: Option<usize>,
     /// One JSON object.
     #[arg(long)]
     json: bool,
@@ -32,7 +41,13 @@ pub(crate) struct StatsArgs {
 /// Counts and prints.
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let prices = place.settings(None)?.prices;
+    let settings = place.settings(None)?;
+    let ledger = place.ledger(&settings, "");
+    if let Some(most) = args.days {
+        return days(&ledger.days(most.min(MOST_DAYS)), args.json);
+    }
+    let (today, budget) = (ledger.today(), ledger.budget());
+    let prices = settings.prices;
     let logs = match &args.file {
         Some(name) => vec![record::read(&super::session::find(&place, name)?)?.log],
         None => all(&place.home, &place)?,
@@ -40,11 +55,34 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     let figures: Vec<Stats> = logs.iter().map(|log| Stats::of(log, &prices)).collect();
     let layers = savings::sum(logs.iter().map(|log| savings::of(log, &prices)));
     if args.json {
-        data!("{}", json!({"sessions": figures, "layers": layers}))?;
+        data!("{}", json!({"sessions": figures, "layers": layers, "today": told_today(&today, &budget)}))?;
     } else {
         print(&figures, &layers, &place)?;
+        if today.kinds.is_empty() {
+            return Ok(Code::Success);
+        }
+        data!("")?;
+        data!("today        {}", told::spent(&today))?;
+        data!("budget       {}", told::budget(&today, &budget))?;
     }
     Ok(Code::Success)
+}
+
+/// What each of the last days cost.
+fn days(days: &[(Date, Day)], json: bool) -> anyhow::Result<Code> {
+    if json {
+        let each = |(date, day): &(Date, Day)| json!({"day": date.to_string(), "spent": day, "usd": day.total().usd});
+        data!("{}", json!({"days": days.iter().map(each).collect::<Vec<_>>()}))?;
+        return Ok(Code::Success);
+    }
+    for (date, day) in days {
+        data!("{date}   {}", told::spent(day))?;
+    }
+    Ok(Code::Success)
+}
+
+fn told_today(today: &Day, budget: &Budget) -> serde_json::Value {
+    json!({"spent": today, "usd": today.total().usd, "budgetUsd": budget.usd, "budgetTokens": budget.tokens})
 }
 
 fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<Log>> {
@@ -86,7 +124,7 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
     if layers.is_empty() {
         return Ok(());
     }
-    let (head, rows) = crate::told::savings(layers);
+    let (head, rows) = told::savings(layers);
     data!("")?;
     data!([bold(&head)])?;
     for row in rows {

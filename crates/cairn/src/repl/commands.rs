@@ -10,7 +10,7 @@ use super::slash::{self, COMMANDS, KEYS};
 use super::status::mode_name;
 use crate::args::RunArgs;
 use crate::span::{Colour, Look, Span};
-use crate::told::count;
+use crate::told::{self, count};
 
 /// What `/help` says of a session of plain lines.
 const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
@@ -132,6 +132,10 @@ impl Conversation {
             let forks = count(stats.forks, "question", "questions");
             entries
                 .push(("beside", format!("{forks} for notes and summaries, ${:.4} of the cost", stats.fork_cost_usd)));
+        }
+        if let Some(agent) = &self.agent {
+            let (today, budget) = (agent.ledger().today(), agent.ledger().budget());
+            entries.extend([("today", told::spent(&today)), ("budget", told::budget(&today, &budget))]);
         }
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         self.page.begin(Part::Note);

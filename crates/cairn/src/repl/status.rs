@@ -1,7 +1,10 @@
 //! The status line: model, how full the window is, what it cost, what waits.
 
-use engine::Event;
+use std::sync::Arc;
+
+use engine::ledger::{self, Day};
 use engine::permission::LiveMode;
+use engine::{Event, Ledger};
 use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window};
@@ -25,6 +28,10 @@ pub(crate) struct Status {
     pub(crate) mode: LiveMode,
     used: u64,
     cost: Option<f64>,
+    ledger: Arc<Ledger>,
+    /// What was spent today, and whether work in the background may go on.
+    today: Day,
+    paused: bool,
 }
 
 impl Status {
@@ -40,6 +47,9 @@ impl Status {
             mode: ready.agent.mode().clone(),
             used: stats.context_tokens,
             cost: stats.cost_usd,
+            today: ready.agent.ledger().today(),
+            paused: is_paused(ready.agent.ledger()),
+            ledger: ready.agent.ledger().clone(),
         }
     }
 
@@ -53,6 +63,10 @@ impl Status {
                 self.used = reply.usage.total();
                 let cost = self.prices.of(&reply.model).map(|price| price.cost(&reply.usage));
                 self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+            }
+            Event::TurnEnded { .. } => {
+                self.today = self.ledger.today();
+                self.paused = is_paused(&self.ledger);
             }
             _ => {}
         }
@@ -75,6 +89,15 @@ impl Status {
         ];
         if let Some(cost) = self.cost {
             parts.push((2, Span::new(&format!("${cost:.4}"), Look::DIM)));
+        }
+        let (today, beside) = (self.today.total().usd, self.today.background.usd);
+        // Where it says no more than the session's own cost, it says nothing.
+        if today >= self.cost.unwrap_or_default() + 0.01 || beside > 0.0 {
+            let beside = if beside > 0.0 { format!(", ${beside:.2} of it beside") } else { String::new() };
+            parts.push((0, Span::new(&format!("today ${today:.2}{beside}"), Look::DIM)));
+        }
+        if self.paused {
+            parts.push((3, Span::new("background paused: the day's budget is spent", yellow)));
         }
         if self.mode() != Mode::Default {
             parts.push((4, Span::new(mode_name(self.mode()), yellow)));
@@ -113,6 +136,11 @@ pub(crate) struct Work {
     pub(crate) background: usize,
     /// Questions that wait.
     pub(crate) questions: usize,
+}
+
+/// Whether the day's budget for work in the background is spent.
+fn is_paused(ledger: &Ledger) -> bool {
+    ledger.allows(ledger::NOTES).is_err()
 }
 
 /// A mode as flags and settings name it.

@@ -49,8 +49,8 @@ fn cost_and_status_give_the_figures() {
     terminal.say("hi");
     terminal.rests("Hello.");
     terminal.keys(&format!("/cost{ENTER}"));
-    let screen = terminal.rests("re-write factor");
-    assert!(screen.contains("written to the cache") && screen.count("$") == 3, "{}", screen.text());
+    let screen = terminal.rests("a day for work in the background");
+    assert!(screen.contains("written to the cache") && screen.count("$") == 7, "{}", screen.text());
     terminal.keys(&format!("/status{ENTER}"));
     let screen = terminal.rests("replies");
     for text in ["session", "file", "claude-sonnet-5", "tokens", "directory", "~/project", "mode       default"] {

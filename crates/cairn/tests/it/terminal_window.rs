@@ -225,7 +225,7 @@ fn cost_tells_what_broke_the_cache_and_what_summaries_cost() {
     terminal.say("which do you see?");
     terminal.rests("neither.");
     terminal.keys(&format!("/cost{ENTER}"));
-    let screen = terminal.rests("beside");
+    let screen = terminal.rests("budget");
     for text in [
         "re-write factor",
         "% read",
@@ -233,6 +233,9 @@ fn cost_tells_what_broke_the_cache_and_what_summaries_cost() {
         "breaks  compact, 1×",
         "tokens not read",
         "beside  1 question for notes",
+        ": compact $",
+        "today   $",
+        "of $2.00 a day for work in the background",
     ] {
         assert!(screen.contains(text), "{text} in {}", screen.text());
     }

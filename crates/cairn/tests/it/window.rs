@@ -209,7 +209,9 @@ fn stats_of_nothing_say_so() {
     let ran = run(stage.cairn().arg("stats"));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     assert!(ran.stderr.contains("No sessions in"), "{ran:?}");
-    assert_eq!(json(&run(stage.cairn().args(["stats", "--json"]))), serde_json::json!({"sessions": [], "layers": []}));
+    let nothing = json(&run(stage.cairn().args(["stats", "--json"])));
+    assert_eq!((&nothing["sessions"], &nothing["layers"]), (&serde_json::json!([]), &serde_json::json!([])));
+    assert_eq!((&nothing["today"]["usd"], &nothing["today"]["budgetUsd"]), (&0.0.into(), &2.0.into()));
     let ran = run(stage.cairn().args(["stats", "0000"]));
     assert!(ran.code != Some(0) && ran.stderr.contains("0000"), "{ran:?}");
 }

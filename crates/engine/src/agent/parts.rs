@@ -14,11 +14,13 @@ use transcript::{Prologue, Thinking};
 use super::{Listener, Reload};
 use crate::error::Error;
 use crate::home::git_branch;
+use crate::ledger::Ledger;
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, prologue};
 use crate::run::Limits;
 use crate::session::Session;
 use crate::settings::{Ground, Settings, rules};
+use crate::world::World;
 
 /// The most a reply may be when nobody says.
 pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
@@ -69,6 +71,8 @@ pub struct Parts {
     pub layers: Layers,
     /// Who hears of what happens.
     pub listener: Listener,
+    /// Where what is spent is written down.
+    pub ledger: Arc<Ledger>,
     /// Who is asked before each request whether the settings have changed.
     pub reload: Option<Reload>,
 }
@@ -105,6 +109,7 @@ impl Parts {
             ttl: Ttl::default(),
             layers: Layers::default(),
             listener: Arc::new(|_| {}),
+            ledger: Arc::new(Ledger::in_memory(World::real())),
             reload: None,
         }
     }

@@ -11,6 +11,7 @@ use tools::permission::{Rule, Rules};
 use super::{Agent, parts};
 use crate::error::Error;
 use crate::event::Event;
+use crate::ledger::Budget;
 use crate::settings::Bypass;
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap.
@@ -30,6 +31,8 @@ pub struct Reloaded {
     pub environment: Environment,
     /// How to keep within the window; its size is not taken from here.
     pub layers: Layers,
+    /// What work in the background may spend.
+    pub budget: Budget,
     /// What else is to be said.
     pub told: Vec<String>,
 }
@@ -38,16 +41,18 @@ impl Agent {
     /// Takes in what the settings say now.
     pub(super) fn reload(&mut self) -> Result<(), Error> {
         let Some(new) = self.driver.parts.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
-        let Reloaded { files, mut rules, bypass, directories, environment, layers, told } = new;
+        let Reloaded { files, mut rules, bypass, directories, environment, layers, budget, told } = new;
         rules.allow.extend(parts::kept(&self.driver.session)?);
         rules.allow.extend(self.driver.answered.iter().cloned());
         let now = &self.driver.parts;
         let layers = Layers { window: now.layers.window, ..layers };
         // Rules that were answered with "always" are in force already, so nobody hears of them again.
-        let shown = |environment: &Environment, layers: &Layers| format!("{environment:?} {layers:?}");
-        let before =
-            (texts(&now.policy.rules), now.policy.bypass, &now.directories, shown(&now.environment, &now.layers));
-        let after = (texts(&rules), bypass, &directories, shown(&environment, &layers));
+        let shown = |environment: &Environment, layers: &Layers, budget: Budget| {
+            format!("{environment:?} {layers:?} {budget:?}")
+        };
+        let known = shown(&now.environment, &now.layers, now.ledger.budget());
+        let before = (texts(&now.policy.rules), now.policy.bypass, &now.directories, known);
+        let after = (texts(&rules), bypass, &directories, shown(&environment, &layers, budget));
         if before != after {
             let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
             let text = format!("the settings have changed and count from now on: {}", names.join(", "));
@@ -59,6 +64,7 @@ impl Agent {
         let scope = self.driver.scope.clone().with_directories(directories.clone());
         self.driver.scope = scope.with_readable(parts::readable(&rules)).with_environment(environment.clone());
         let parts = &mut self.driver.parts;
+        parts.ledger.set_budget(budget);
         (parts.directories, parts.environment, parts.layers) = (directories, environment, layers);
         (parts.policy.rules, parts.policy.bypass) = (rules, bypass);
         Ok(())

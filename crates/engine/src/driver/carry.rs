@@ -116,6 +116,7 @@ impl Driver {
                 patience: write.patience,
                 most_output: Some(write.most_output),
                 budget: None,
+                ledger: self.parts.ledger.clone(),
                 cancel: cancel.child_token(),
             };
             let gap = match self.accounted(fork).await? {

@@ -15,6 +15,7 @@ use super::Driver;
 use crate::error::Error;
 use crate::event::Event;
 use crate::fork::{Fork, ForkError, ToolPolicy};
+use crate::ledger;
 
 /// The most requests of an update.
 const ROUNDS: u32 = 3;
@@ -25,7 +26,7 @@ const WAIT: Duration = Duration::from_secs(15);
 /// Larger notes are not read.
 const NOTES_BYTES: u64 = 1_000_000;
 /// This kind of work in the background.
-const KIND: &str = "notes";
+const KIND: &str = ledger::NOTES;
 
 /// What came of an update.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(super) struct Updated {
 impl Driver {
     /// Begins an update, if none is under way.
     pub(super) fn update_notes(&mut self, update: &Update) {
-        if self.background.is_running(KIND) {
+        if self.background.is_running(KIND) || self.parts.ledger.allows(KIND).is_err() {
             return;
         }
         let path = self.notes_path();
@@ -62,6 +63,7 @@ impl Driver {
             patience: PATIENCE,
             most_output: None,
             budget: None,
+            ledger: self.parts.ledger.clone(),
             cancel: CancellationToken::new(),
         };
         let work = write(fork, path, text, model, update.clone());
@@ -95,6 +97,7 @@ impl Driver {
         for updated in self.background.take_ended().await {
             self.took_in(updated)?;
         }
+        self.tell_news();
         Ok(())
     }
 

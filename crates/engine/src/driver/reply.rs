@@ -12,6 +12,7 @@ use crate::agent::NOT_RUN;
 use crate::error::Error;
 use crate::event::Event;
 use crate::knowledge::Knowledge;
+use crate::ledger;
 
 /// What the log says where the user stopped a turn.
 const INTERRUPTED: &str = "[The user interrupted this turn.]";
@@ -93,6 +94,7 @@ impl Driver {
                 }
                 Some(provider::Event::Done(reply)) => {
                     self.write_reply(&reply)?;
+                    self.parts.ledger.record(ledger::CONVERSATION, &reply.model, &reply.usage);
                     self.account(request, &reply)?;
                     self.tell(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));

@@ -13,7 +13,9 @@ use memory::{Header, scan};
 use provider::Model;
 use tools::Scope;
 use transcript::mark::Marks;
-use transcript::{Block, Message, Prologue, Request, Role};
+use transcript::{Block, Message, Prologue, Reply, Request, Role};
+
+use crate::ledger::{self, Ledger};
 
 /// How long a selector may think before the ranker's word stands alone.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,6 +27,8 @@ pub struct Selector {
     pub model: Arc<dyn Model>,
     /// The model's name.
     pub name: String,
+    /// Where what it uses is written down, and asked for before.
+    pub ledger: Arc<Ledger>,
 }
 
 /// What it is asked.
@@ -41,6 +45,9 @@ pub(super) struct Asking {
 impl Asking {
     /// Asks. On any failure nothing is chosen: the ranker's word, which is in the request already, stands.
     pub(super) async fn select(&self) -> Vec<String> {
+        if self.selector.ledger.allows(ledger::SELECT).is_err() {
+            return Vec::new();
+        }
         let candidates = self.candidates();
         let Some(Need::Select { system, prompt, schema, max_tokens }) =
             recall::select(&self.message, &candidates, &self.doing.tools)
@@ -56,8 +63,10 @@ impl Asking {
         };
         let messages = vec![Message { role: Role::User, blocks: vec![Block::text(prompt)] }];
         let request = Request { prologue: Arc::new(prologue), messages, marks: Marks::default() };
-        let answer = tokio::time::timeout(PATIENCE, text_of(self.selector.model.stream(request))).await;
-        let answer = answer.ok().flatten().unwrap_or_default();
+        let answer = tokio::time::timeout(PATIENCE, reply_of(self.selector.model.stream(request))).await;
+        let Some(reply) = answer.ok().flatten() else { return Vec::new() };
+        self.selector.ledger.record(ledger::SELECT, &self.selector.name, &reply.usage);
+        let answer = reply.blocks.iter().find_map(Block::as_text).unwrap_or_default();
         recall::chosen(&answer, &candidates).unwrap_or_default()
     }
 
@@ -79,11 +88,11 @@ impl Asking {
     }
 }
 
-/// The text of a reply, if one comes.
-async fn text_of(mut events: BoxStream<'static, provider::Event>) -> Option<String> {
+/// The reply, if one comes.
+async fn reply_of(mut events: BoxStream<'static, provider::Event>) -> Option<Reply> {
     while let Some(event) = events.next().await {
         match event {
-            provider::Event::Done(reply) => return reply.blocks.iter().find_map(Block::as_text),
+            provider::Event::Done(reply) => return Some(reply),
             provider::Event::Failed(_) => return None,
             _ => {}
         }

@@ -51,7 +51,7 @@ pub enum Kind {
     Switch,
     /// A whole number, not negative.
     Count,
-    /// A number.
+    /// A number, not negative.
     Amount,
     /// One of these strings.
     OneOf(&'static [&'static str]),
@@ -171,6 +171,10 @@ keys! {
     TIME_MICROCOMPACT = "timeMicrocompact", Kind::Switch, Trusted, "Whether old tool results are cleared when a session wakes up after an hour.";
     MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, Trusted, "How many of the newest results then stay; at least one does.";
     NOTES = "notes", Kind::Switch, Trusted, "Whether notes of the session are kept, for compaction.";
+    BUDGET_USD = "budget.usdPerDay", Kind::Amount, Own, "What work in the background (notes, selectors, extraction, dreams) may cost a day, in dollars; 2 where nothing is said. Spent, it pauses until tomorrow; the conversation goes on.";
+    BUDGET_TOKENS = "budget.tokensPerDay", Kind::Count, Own, "What it may read and write a day, in tokens: a bound for models without a price.";
+    BUDGET_PROJECT_USD = "budget.projectUsdPerDay", Kind::Amount, Own, "The same for each project, in dollars.";
+    BUDGET_PROJECT_TOKENS = "budget.projectTokensPerDay", Kind::Count, Own, "The same for each project, in tokens.";
     NOTES_COMPACT = "notesCompact", Kind::Switch, Trusted, "Whether notes take the place of a summary.";
     NOTES_SHARE = "notesShare", Kind::Count, Trusted, "The share of a session's cost that notes may have, in percent; 0 is no limit.";
     REACTIVE = "reactive", Kind::Switch, Trusted, "Whether a request that the provider finds too long is made shorter and sent again.";
@@ -263,7 +267,7 @@ impl Kind {
             Self::Text => value.is_string(),
             Self::Switch => value.is_boolean(),
             Self::Count => value.is_u64(),
-            Self::Amount => value.is_number(),
+            Self::Amount => value.as_f64().is_some_and(|amount| amount >= 0.0),
             Self::OneOf(values) => value.as_str().is_some_and(|value| values.contains(&value)),
             Self::Entry(Entry { keys, required }) => value.as_object().is_some_and(|entry| {
                 let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
@@ -281,7 +285,7 @@ impl Kind {
             Self::Text => "a string".into(),
             Self::Switch => "true or false".into(),
             Self::Count => "a whole number".into(),
-            Self::Amount => "a number".into(),
+            Self::Amount => "a number from 0 on".into(),
             Self::OneOf(values) => {
                 let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
                 quoted.join(" or ")
@@ -312,7 +316,7 @@ impl Kind {
             Self::Text => json!({"type": "string"}),
             Self::Switch => json!({"type": "boolean"}),
             Self::Count => json!({"type": "integer", "minimum": 0}),
-            Self::Amount => json!({"type": "number"}),
+            Self::Amount => json!({"type": "number", "minimum": 0}),
             Self::OneOf(values) => json!({"enum": values}),
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Variables => {

@@ -16,7 +16,7 @@ const SIDE: &str = r#"
     say = "answer {{ n }}"
 "#;
 
-fn fork(stage: &Stage, parent: transcript::Request, words: &str) -> Fork {
+pub fn fork(stage: &Stage, parent: transcript::Request, words: &str) -> Fork {
     let model = Anthropic::new(Config::new(stage.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
     Fork {
         kind: "aside",
@@ -28,6 +28,7 @@ fn fork(stage: &Stage, parent: transcript::Request, words: &str) -> Fork {
         patience: Duration::from_secs(30),
         most_output: None,
         budget: None,
+        ledger: Arc::new(engine::Ledger::in_memory(engine::World::real())),
         cancel: CancellationToken::new(),
     }
 }

@@ -77,7 +77,11 @@ impl Stage {
             ..Sources::default()
         };
         let model = || Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap());
-        let selector = selector.then(|| Selector { model: model(), name: "claude-haiku-4-5".into() });
+        let selector = selector.then(|| Selector {
+            model: model(),
+            name: "claude-haiku-4-5".into(),
+            ledger: agent.ledger().clone(),
+        });
         let knowledge = Knowledge::new(sources, Some(&self.memories()), selector, agent.session());
         knowledge.ready().await;
         agent.with_knowledge(knowledge)

@@ -1,0 +1,55 @@
+//! What was spent today, as scripts and the command line see it.
+
+use serde_json::Value;
+
+use crate::stage::{Ran, Stage, run};
+use crate::worker;
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("no JSON: {ran:?}"))
+}
+
+fn work(stage: &Stage, settings: &str) -> Ran {
+    let mut cairn = stage.cairn();
+    cairn.args(["-p", "Do all the steps.", "--permission-mode", "bypassPermissions", "--settings", settings]);
+    run(&mut cairn)
+}
+
+/// TOK-7, BUDGET-1: two processes at once write into the ledger of the day, and `stats` tells who spent what.
+#[test]
+fn processes_at_once_share_the_ledger_of_the_day() {
+    let stage = Stage::new("[[rule]]\nsay = \"hello\"\n");
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| assert_eq!(run(stage.cairn().args(["-p", "hi"])).code, Some(0)));
+        }
+    });
+    let stats = |args: &[&str]| run(stage.cairn().arg("stats").args(args));
+    let today = json(&stats(&["--json"]))["today"].clone();
+    let conversation = &today["spent"]["kinds"]["conversation"];
+    assert_eq!((conversation["requests"].as_u64(), today["spent"]["broken"].as_u64()), (Some(2), Some(0)), "{today}");
+    assert!(conversation["usd"].as_f64() > Some(0.0) && conversation["usd"] == today["usd"], "{today}");
+    let text = stats(&[]).stdout;
+    assert!(text.contains("\ntoday        $") && text.contains(": conversation $"), "{text}");
+    assert!(text.contains("budget       $0.0000 of $2.00 a day for work in the background\n"), "{text}");
+    let days = stats(&["--days", "2"]).stdout;
+    assert!(days.lines().count() == 2 && days.lines().nth(1).unwrap().ends_with("   nothing"), "{days}");
+    let days = json(&stats(&["--days", "2", "--json"]));
+    assert_eq!(days["days"][0]["usd"], today["usd"]);
+}
+
+/// BUDGET-1: a spent budget is said, nothing is asked beside the conversation, and the work is done.
+#[test]
+fn a_spent_budget_is_said_and_the_work_goes_on() {
+    let stage = Stage::new(&worker::script(12));
+    worker::equip(&stage.project(), 9_000);
+    let ran = work(&stage, r#"{"notesShare": 0, "budget": {"usdPerDay": 0}}"#);
+    assert_eq!((ran.code, worker::done(&stage.project()).len()), (Some(0), 12), "{ran:?}");
+    assert_eq!(
+        ran.stderr.matches("work in the background pauses: $0.00 of $0.00 a day are spent").count(),
+        1,
+        "{ran:?}"
+    );
+    let today = json(&run(stage.cairn().args(["stats", "--json"])))["today"].clone();
+    assert_eq!(today["spent"]["kinds"].as_object().unwrap().keys().collect::<Vec<_>>(), ["conversation"], "{today}");
+}

@@ -1,0 +1,273 @@
+//! The ledger: what was spent, by whom, on which day, and what may still be.
+//!
+//! `<config>/cairn/ledger/2026-11-15.jsonl` has a line for each request of that local day, whichever process of the user
+//! made it. Work in the background asks before each of its rounds whether the day's budget allows one more, and writes down
+//! after it what it used. The conversation, and what it cannot go on without, is written down and never stopped.
+//!
+//! It is no lock: rounds that several processes begin at the same moment are all made, and the next are not. What cannot
+//! be written counts in this process all the same. A clock that steps back over midnight opens no second budget: what
+//! stands under tomorrow counts as today's.
+
+mod day;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use transcript::Usage;
+use transcript::price::Prices;
+
+use crate::world::World;
+use day::{Entry, Reading};
+
+pub use day::{Day, Sum};
+
+/// What the user talks with.
+pub const CONVERSATION: &str = "conversation";
+/// Notes of the session.
+pub const NOTES: &str = "notes";
+/// Which memories matter.
+pub const SELECT: &str = "select";
+/// What a session leaves behind.
+pub const EXTRACT: &str = "extract";
+/// Memory is kept in order.
+pub const DREAM: &str = "dream";
+/// Names for sessions and jobs.
+pub const LABEL: &str = "label";
+
+/// The kinds of work that nobody waits for. All others belong to the conversation.
+const BACKGROUND: [&str; 5] = [NOTES, SELECT, EXTRACT, DREAM, LABEL];
+
+/// Where ledgers lie below the config home.
+const FOLDER: &str = "cairn/ledger";
+
+/// What work in the background may spend on a day.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget {
+    /// Dollars, all projects together.
+    pub usd: f64,
+    /// Tokens, all projects together: what bounds models without a price.
+    pub tokens: Option<u64>,
+    /// Dollars for one project.
+    pub project_usd: Option<f64>,
+    /// Tokens for one project.
+    pub project_tokens: Option<u64>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { usd: 2.0, tokens: None, project_usd: None, project_tokens: None }
+    }
+}
+
+/// Why work in the background has to wait for tomorrow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("work in the background pauses: {0}")]
+pub struct Paused(pub String);
+
+/// Who spends.
+#[derive(Debug, Clone, Default)]
+pub struct Spender {
+    /// The project's directory.
+    pub project: PathBuf,
+    /// The session, if it is one.
+    pub session: String,
+}
+
+/// What was spent, and what may still be.
+#[derive(Debug)]
+pub struct Ledger {
+    /// Where the files lie; without a place it counts for this process alone.
+    folder: Option<PathBuf>,
+    spender: Spender,
+    prices: Prices,
+    world: World,
+    zone: TimeZone,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    budget: Budget,
+    /// The files that count today, as far as they were read.
+    readings: Vec<(Date, Reading)>,
+    /// What could not be written, by day.
+    unwritten: Vec<(Date, Day)>,
+    /// What the user is to hear, and the days on which it was heard.
+    news: Vec<String>,
+    told: Vec<(Date, News)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    Paused,
+    NotWritten,
+}
+
+impl Ledger {
+    /// The ledger below a config home.
+    pub fn at(config_home: &Path, spender: Spender, prices: Prices, budget: Budget, world: World) -> Self {
+        let state = Mutex::new(State { budget, ..State::default() });
+        Self { folder: Some(config_home.join(FOLDER)), spender, prices, world, zone: TimeZone::system(), state }
+    }
+
+    /// One that counts for this process alone.
+    pub fn in_memory(world: World) -> Self {
+        let (spender, prices, state) = (Spender::default(), Prices::default(), Mutex::default());
+        Self { folder: None, spender, prices, world, zone: TimeZone::system(), state }
+    }
+
+    /// With the days of another place.
+    #[must_use]
+    pub fn with_zone(mut self, zone: TimeZone) -> Self {
+        self.zone = zone;
+        self
+    }
+
+    /// What may be spent.
+    pub fn budget(&self) -> Budget {
+        self.state().budget
+    }
+
+    /// What may be spent from now on.
+    pub fn set_budget(&self, budget: Budget) {
+        self.state().budget = budget;
+    }
+
+    /// Asked before each round: whether a kind of work may make one more.
+    pub fn allows(&self, kind: &str) -> Result<(), Paused> {
+        if !BACKGROUND.contains(&kind) {
+            return Ok(());
+        }
+        let today = self.today();
+        let mut state = self.state();
+        let paused = today.unread.clone().or_else(|| state.budget.exceeded_by(&today));
+        let Some(why) = paused else { return Ok(()) };
+        let paused = Paused(why);
+        state.tell(self.date(), News::Paused, paused.to_string());
+        Err(paused)
+    }
+
+    /// Written down after each round: what it used.
+    pub fn record(&self, kind: &str, model: &str, usage: &Usage) {
+        let now = self.world.now();
+        let entry = Entry {
+            at: now.to_string(),
+            kind: kind.to_owned(),
+            background: BACKGROUND.contains(&kind),
+            project: self.spender.project.display().to_string(),
+            session: self.spender.session.clone(),
+            model: model.to_owned(),
+            tokens: usage.total(),
+            usd: self.prices.of(model).map(|price| price.cost(usage)),
+        };
+        let date = self.date_of(now);
+        let Some(folder) = &self.folder else {
+            self.state().keep(date, &entry, &self.spender.project);
+            return;
+        };
+        let line = serde_json::to_vec(&entry).unwrap_or_default();
+        if let Err(error) = files::add_line(file(folder, date), &line) {
+            let mut state = self.state();
+            state.keep(date, &entry, &self.spender.project);
+            let text = format!("what is spent cannot be written down and counts for this session alone: {error}");
+            state.tell(date, News::NotWritten, text);
+        }
+    }
+
+    /// What was spent today, by everybody.
+    pub fn today(&self) -> Day {
+        let today = self.date();
+        let counts = |date: &Date| *date == today || Some(*date) == tomorrow(today);
+        let state = &mut *self.state();
+        state.readings.retain(|(date, _)| counts(date));
+        let mut sum = Day::default();
+        if let Some(folder) = &self.folder {
+            for date in [Some(today), tomorrow(today)].into_iter().flatten() {
+                let at = state.readings.iter().position(|(known, _)| *known == date).unwrap_or_else(|| {
+                    state.readings.push((date, Reading::default()));
+                    state.readings.len() - 1
+                });
+                let reading = &mut state.readings[at].1;
+                reading.refresh(&file(folder, date), &self.spender.project);
+                sum.add_day(&reading.day);
+            }
+        }
+        state.unwritten.retain(|(date, _)| counts(date));
+        state.unwritten.iter().for_each(|(_, day)| sum.add_day(day));
+        sum
+    }
+
+    /// What was spent on the last days, the newest first. Today's is as it stands in the file.
+    pub fn days(&self, most: usize) -> Vec<(Date, Day)> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        let days = std::iter::successors(Some(self.date()), |date| date.yesterday().ok()).take(most);
+        let read = days.map(|date| {
+            let mut reading = Reading::default();
+            reading.refresh(&file(folder, date), &self.spender.project);
+            (date, reading.day)
+        });
+        read.collect()
+    }
+
+    /// What the user is to hear: each once a day.
+    pub fn news(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().news)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn date(&self) -> Date {
+        self.date_of(self.world.now())
+    }
+
+    fn date_of(&self, now: Timestamp) -> Date {
+        now.to_zoned(self.zone.clone()).date()
+    }
+}
+
+impl State {
+    fn keep(&mut self, date: Date, entry: &Entry, project: &Path) {
+        let at = self.unwritten.iter().position(|(known, _)| *known == date).unwrap_or_else(|| {
+            self.unwritten.push((date, Day::default()));
+            self.unwritten.len() - 1
+        });
+        self.unwritten[at].1.add(entry, project);
+    }
+
+    fn tell(&mut self, date: Date, news: News, text: String) {
+        if !self.told.contains(&(date, news)) {
+            self.told.push((date, news));
+            self.news.push(text);
+        }
+    }
+}
+
+impl Budget {
+    /// Which part of it a day has used up, in words.
+    fn exceeded_by(&self, day: &Day) -> Option<String> {
+        let (all, project) = (&day.background, &day.project_background);
+        let usd = |spent: f64, budget: f64, whose: &str, key: &str| {
+            (spent >= budget).then(|| format!("${spent:.2} of {whose}${budget:.2} a day are spent ({key})"))
+        };
+        let tokens = |spent: u64, budget: u64, whose: &str, key: &str| {
+            (spent >= budget).then(|| format!("{spent} of {whose}{budget} tokens a day are spent ({key})"))
+        };
+        usd(all.usd, self.usd, "", "budget.usdPerDay")
+            .or_else(|| tokens(all.tokens, self.tokens?, "", "budget.tokensPerDay"))
+            .or_else(|| usd(project.usd, self.project_usd?, "this project's ", "budget.projectUsdPerDay"))
+            .or_else(|| tokens(project.tokens, self.project_tokens?, "this project's ", "budget.projectTokensPerDay"))
+    }
+}
+
+fn tomorrow(today: Date) -> Option<Date> {
+    today.checked_add(Span::new().days(1)).ok()
+}
+
+fn file(folder: &Path, date: Date) -> PathBuf {
+    folder.join(format!("{date}.jsonl"))
+}

@@ -1,0 +1,152 @@
+//! One day of the ledger: its file, read as far as it is written, and its sums.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use files::{Ending, Lines, Text};
+use serde::{Deserialize, Serialize};
+
+/// A longer line is not one of ours.
+const LONGEST_LINE: usize = 16 * 1024;
+/// No more of a file is read: some 200,000 requests.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A request, as its line has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    /// When, for who reads the file.
+    #[serde(default)]
+    pub(super) at: String,
+    /// Who made it.
+    pub(super) kind: String,
+    /// Whether nobody waits for it.
+    #[serde(default)]
+    pub(super) background: bool,
+    #[serde(default)]
+    pub(super) project: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) session: String,
+    #[serde(default)]
+    pub(super) model: String,
+    /// Read and written, together.
+    #[serde(default)]
+    pub(super) tokens: u64,
+    /// None where the model has no known price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) usd: Option<f64>,
+}
+
+/// What was spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sum {
+    /// How many requests.
+    pub requests: u64,
+    /// What they read and wrote.
+    pub tokens: u64,
+    /// Dollars, as far as prices are known.
+    pub usd: f64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.usd += other.usd;
+    }
+}
+
+/// What was spent on a day.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Day {
+    /// By the kind of work.
+    pub kinds: BTreeMap<String, Sum>,
+    /// What nobody waits for.
+    pub background: Sum,
+    /// Of that, this project's.
+    pub project_background: Sum,
+    /// Lines that nobody can read.
+    pub broken: u64,
+    /// Why not all of it could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
+}
+
+impl Day {
+    /// All of it.
+    pub fn total(&self) -> Sum {
+        let mut total = Sum::default();
+        self.kinds.values().for_each(|sum| total.add(*sum));
+        total
+    }
+
+    pub(super) fn add(&mut self, entry: &Entry, project: &Path) {
+        // A sum that somebody else's line made meaningless would bound nothing.
+        let usd = entry.usd.filter(|usd| usd.is_finite() && *usd >= 0.0).unwrap_or_default();
+        let sum = Sum { requests: 1, tokens: entry.tokens, usd };
+        self.kinds.entry(entry.kind.clone()).or_default().add(sum);
+        if entry.background {
+            self.background.add(sum);
+            if Path::new(&entry.project) == project {
+                self.project_background.add(sum);
+            }
+        }
+    }
+
+    pub(super) fn add_day(&mut self, other: &Self) {
+        for (kind, sum) in &other.kinds {
+            self.kinds.entry(kind.clone()).or_default().add(*sum);
+        }
+        self.background.add(other.background);
+        self.project_background.add(other.project_background);
+        self.broken += other.broken;
+        self.unread = self.unread.take().or_else(|| other.unread.clone());
+    }
+}
+
+/// A day's file, as far as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) day: Day,
+    offset: u64,
+}
+
+impl Reading {
+    /// Reads what was added since.
+    pub(super) fn refresh(&mut self, path: &Path, project: &Path) {
+        self.day.unread = None;
+        match self.read(path, project) {
+            Ok(()) | Err(files::Error::NotFound { .. }) => {}
+            Err(error) => self.day.unread = Some(format!("the ledger cannot be read: {error}")),
+        }
+    }
+
+    fn read(&mut self, path: &Path, project: &Path) -> Result<(), files::Error> {
+        let mut lines = Lines::open_at(path, self.offset)?.with_cap(LONGEST_LINE);
+        if lines.file_len()? < self.offset {
+            *self = Self::default(); // another file stands in its place
+            lines = Lines::open(path)?.with_cap(LONGEST_LINE);
+        }
+        while let Some(line) = lines.next()? {
+            if line.offset >= MOST_BYTES {
+                let (size, limit) = (lines.file_len()?, MOST_BYTES);
+                return Err(files::Error::TooLarge { path: path.to_owned(), size, limit });
+            }
+            let (length, entry) = match line.text {
+                Text::Whole(bytes) => (bytes.len() as u64, serde_json::from_slice::<Entry>(bytes).ok()),
+                Text::Oversized { len, .. } => (len, None),
+            };
+            if line.ending == Ending::EndOfFile {
+                break; // torn, or still being written
+            }
+            self.offset = line.offset + length + 1;
+            match entry {
+                Some(entry) => self.day.add(&entry, project),
+                None => self.day.broken += u64::from(length > 0),
+            }
+        }
+        Ok(())
+    }
+}
