@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::commands::{
-    completions, config, demo, instructions, man, memory, policy, recall, reference, secrets, session, simulate, stats,
-    team, trust,
+    completions, config, demo, dream, instructions, man, memory, policy, recall, reference, secrets, session, simulate,
+    stats, team, trust,
 };
 use crate::setup::OneRun;
 use crate::{env, exit};
@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     Session(session::SessionArgs),
     Memory(memory::MemoryArgs),
+    Dream(dream::DreamArgs),
     Team(team::TeamArgs),
     Recall(recall::RecallArgs),
     Instructions(instructions::InstructionsArgs),

@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod dream;
 pub(crate) mod instructions;
 pub(crate) mod man;
 pub(crate) mod memory;
@@ -27,6 +28,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
     match args.command {
         Some(Command::Demo(args)) => demo::run(&args).await,
         Some(Command::Memory(args)) => memory::run(&args),
+        Some(Command::Dream(args)) => dream::run(&args).await,
         Some(Command::Recall(args)) => recall::run(&args),
         Some(Command::Secrets(args)) => secrets::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),

@@ -4,6 +4,7 @@ mod args;
 mod asking;
 mod closing;
 mod commands;
+mod dreaming;
 mod env;
 mod error;
 mod exit;

@@ -19,6 +19,8 @@ mod clients;
 mod config;
 #[path = "it/docs.rs"]
 mod docs;
+#[path = "it/dreaming.rs"]
+mod dreaming;
 #[path = "it/edges.rs"]
 mod edges;
 #[path = "it/ends.rs"]

@@ -26,6 +26,7 @@ use crate::ledger::Ledger;
 use crate::permission::{LiveMode, Policy};
 use crate::run::{Ending, Run, Step};
 use crate::session::Session;
+pub(crate) use parts::readable;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
 pub use reload::{Reload, Reloaded};
 

@@ -1,8 +1,20 @@
 //! Dreaming: now and then an agent goes over what is remembered and brings it into order.
 //!
-//! [`gate`] says whether it is time, [`lock`] and [`disk`] that only one process does it, [`sessions`] what happened since.
+//! [`gate`] says whether it is time, [`lock`] and [`disk`] that only one process does it, [`sessions`] what happened since;
+//! a [`Site`] is where all that is looked up.
+//! [`run`] is the dream itself, [`book`] where it is written down, [`progress`] what can be seen of it meanwhile. What it
+//! changed is kept with all that agents change ([`memory::changes`]), and can be taken back.
 
+pub mod book;
+mod brief;
 pub mod disk;
 pub mod gate;
 pub mod lock;
+pub mod progress;
+mod rations;
+pub mod run;
 pub mod sessions;
+mod site;
+
+pub use run::{Dream, NotDreamt};
+pub use site::Site;

@@ -38,6 +38,7 @@ pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
 pub use watch::Watch;
 
+use crate::dream::gate::Rhythm;
 use crate::ledger::Budget;
 use keys::{Key, Part};
 
@@ -78,6 +79,10 @@ pub struct Settings {
     pub small_model: Option<String>,
     /// What work in the background may spend.
     pub budget: Budget,
+    /// When memories are brought into order, and by whom.
+    pub dream: DreamSettings,
+    /// `dailyLog`: whether sessions keep a daily log instead of memories.
+    pub daily_log: Option<bool>,
     /// How the layers work, as far as the settings say.
     pub layers: LayerSettings,
     /// What they say of the sandbox.
@@ -107,6 +112,19 @@ pub enum Bypass {
     Allowed,
     /// Not at all.
     Disabled,
+}
+
+/// What the settings say of dreams.
+#[derive(Debug, Clone, Default)]
+pub struct DreamSettings {
+    /// `dream`.
+    pub on: Option<bool>,
+    /// `dreamHours`.
+    pub hours: Option<u64>,
+    /// `dreamSessions`.
+    pub sessions: Option<u64>,
+    /// `dreamModel`.
+    pub model: Option<String>,
 }
 
 /// What the settings say of the layers.
@@ -307,12 +325,29 @@ impl Settings {
             recall: counting.one(&keys::RECALL),
             small_model: counting.one(&keys::SMALL_MODEL),
             budget: budget(&counting),
+            dream: DreamSettings {
+                on: counting.one(&keys::DREAM),
+                hours: counting.one(&keys::DREAM_HOURS),
+                sessions: counting.one(&keys::DREAM_SESSIONS),
+                model: counting.one(&keys::DREAM_MODEL),
+            },
+            daily_log: counting.one(&keys::DAILY_LOG),
             layers: LayerSettings::of(&counting),
             sandbox: Sandbox::of(&counting, ground),
             sets: Vec::new(),
             findings,
         };
         Self { sets, ..settings }
+    }
+
+    /// When dreams come by themselves: not where sessions keep a daily log, and the user asks for one.
+    pub fn rhythm(&self) -> Rhythm {
+        let usual = Rhythm::default();
+        Rhythm {
+            on: self.dream.on.unwrap_or(usual.on) && self.daily_log != Some(true),
+            hours: self.dream.hours.unwrap_or(usual.hours),
+            sessions: self.dream.sessions.unwrap_or(usual.sessions),
+        }
     }
 
     /// What the user should know before a session starts.

@@ -16,6 +16,10 @@ mod cost;
 mod covering;
 #[path = "it/crash.rs"]
 mod crash;
+#[path = "it/dreaming.rs"]
+mod dreaming;
+#[path = "it/dreaming_badly.rs"]
+mod dreaming_badly;
 #[path = "it/elsewhere.rs"]
 mod elsewhere;
 #[path = "it/embed.rs"]

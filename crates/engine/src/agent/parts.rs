@@ -211,7 +211,7 @@ pub fn environment(settings: &Settings) -> Environment {
 type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
 
 /// Keeps files from being shown that no rule lets anybody read.
-pub(super) fn readable(rules: &Rules) -> Arc<Readable> {
+pub(crate) fn readable(rules: &Rules) -> Arc<Readable> {
     let rules = rules.clone();
     Arc::new(move |named, real| may_read(&rules, named, real))
 }

@@ -163,6 +163,11 @@ keys! {
     RECALL = "recall", Kind::Switch, Trusted, "Whether memories are brought up by themselves.";
     AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, Trusted, "Whether there is memory.";
     MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, Own, "Where memory lies.";
+    DREAM = "dream", Kind::Switch, Trusted, "Whether memories are brought into order by themselves, after some days and sessions.";
+    DREAM_HOURS = "dreamHours", Kind::Count, Trusted, "How many hours have to pass between two of these dreams; 24 where nothing is said.";
+    DREAM_SESSIONS = "dreamSessions", Kind::Count, Trusted, "How many other sessions have to be touched between them; 5 where nothing is said.";
+    DREAM_MODEL = "dreamModel", Kind::Text, Trusted, "The model that dreams; the small one where nothing is said. It is one of the server you use.";
+    DAILY_LOG = "dailyLog", Kind::Switch, Trusted, "Whether sessions write what is worth remembering into a daily log, which `/dream` distils, instead of memories.";
     AUTO_COMPACT = "autoCompactEnabled" or "autoCompact", Kind::Switch, Trusted, "Whether a full window is compacted by itself.";
     COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), Trusted, "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
     SNIP = "snip", Kind::Switch, Trusted, "Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them: the model has to look them up.";

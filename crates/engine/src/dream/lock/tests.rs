@@ -331,7 +331,7 @@ fn killed_and_failing_dreams_leave_a_lock_that_the_next_can_take() {
 #[test]
 fn dreams_that_are_asked_for_come_one_at_a_time() {
     for drive in drives() {
-        let start = All { asked: true, ..All::new(drive, 3, 0, 1, 2) };
+        let start = All { asked: true, ..All::new(drive, 3, 0, 1, 1) };
         explore(start, |state| assert!(state.dreaming().len() <= 1, "{state:#?}"), |_| {});
     }
 }

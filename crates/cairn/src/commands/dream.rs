@@ -1,0 +1,231 @@
+//! `cairn dream`: memories are brought into order, now; and what dreams did, to look at and to take back.
+
+mod past;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use engine::dream::NotDreamt;
+use engine::dream::book::{How, Over};
+use engine::dream::gate::{Gate, Said};
+use engine::dream::progress::{Progress, improved};
+use engine::dream::run::Listener;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use transcript::price::Price;
+
+use crate::closing::{Closed, Closing};
+use crate::exit::Code;
+use crate::out::{data, talk, talk_row, warn};
+use crate::setup::Place;
+use crate::span::{bold, dim, first_line};
+use crate::{dreaming, model};
+
+pub(crate) use past::diff_text;
+
+/// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.
+///
+/// A model goes over the memories of this project, over what they name that is gone, and over what was said in sessions
+/// since the last time, ours and Claude Code's. It can change nothing but memories, and all it changes can be taken back.
+/// It needs no session, so a timer can run it. Ctrl-C stops it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cairn dream                          now, in this project
+  cairn dream --dry-run                what it would change
+  cairn dream --if-due --all-projects  for a timer: only where a day and five sessions have passed
+  cairn dream log                      what dreams there were
+  cairn dream diff                     what the last one changed
+  cairn dream undo                     take it back")]
+pub(crate) struct DreamArgs {
+    /// Another project than the one in the working directory.
+    #[arg(long, value_name = "DIR", global = true)]
+    project: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Show what would change, and change nothing. It costs what a dream costs.
+    #[arg(long)]
+    dry_run: bool,
+    /// Every project that has memories, one after another.
+    #[arg(long, conflicts_with = "project")]
+    all_projects: bool,
+    /// Only where it is time: hours and sessions as the settings say.
+    #[arg(long)]
+    if_due: bool,
+    #[command(subcommand)]
+    command: Option<DreamCommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum DreamCommand {
+    /// The dreams there were, newest first.
+    Log,
+    /// What a dream changed: the last one that changed something, or the one that is named.
+    Diff {
+        /// Its name, or the beginning of it.
+        id: Option<String>,
+    },
+    /// Take back what a dream changed. What was edited since stays, and is shown.
+    Undo {
+        /// Its name, or the beginning of it.
+        id: Option<String>,
+    },
+    /// When the last one was, whether the next is due, and whether one runs.
+    Status,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
+    let mut place = Place::from_env()?;
+    if let Some(project) = &args.project {
+        let project = files::real(place.directory.join(project))?;
+        anyhow::ensure!(project.is_dir(), "--project {}: no such directory", project.display());
+        place.directory = project;
+    }
+    if let Some(command) = &args.command {
+        return past::run(command, &place, args.json);
+    }
+    if !args.all_projects {
+        return one(args, &place).await;
+    }
+    let projects = dreaming::projects(&place.home);
+    if projects.is_empty() {
+        talk!("No project has memories yet.");
+    }
+    let mut code = Code::Success;
+    for directory in projects {
+        let place = Place { directory, ..place.clone() };
+        talk_row(&[bold(&place.directory.display().to_string())]);
+        match one(args, &place).await {
+            Ok(Code::Success) => {}
+            Ok(ended @ (Code::Interrupted | Code::HungUp | Code::Terminated | Code::Unread)) => return Ok(ended),
+            Ok(other) => code = other,
+            // One project that cannot dream keeps no other from it.
+            Err(error) => {
+                warn(&format!("{error:#}"));
+                code = Code::Failure;
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// One project.
+async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
+    let settings = place.settings(None)?;
+    let site = dreaming::site(place, &settings)?;
+    if args.if_due && !settings.rhythm().on {
+        talk!("Dreams are off here.");
+        return Ok(Code::Success);
+    }
+    if args.if_due {
+        match site.due(&mut Gate::default(), &settings.rhythm())? {
+            Said::Due => {}
+            other => {
+                talk!("{}", why_not(&other));
+                return Ok(Code::Success);
+            }
+        }
+    }
+    let chosen = model::choose(None, None, &settings).await?;
+    let cancel = CancellationToken::new();
+    let dream = dreaming::dream(site, place, &settings, &chosen, told(), cancel.clone());
+    let price = settings.prices.of(&dream.name);
+    let mut closing = Closing::watch_all()?;
+    if args.dry_run {
+        let ended = closing.or_done(&cancel, dream.rehearse()).await;
+        return finish(ended, |(over, net)| {
+            if args.json {
+                let changes: Vec<_> =
+                    net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after})).collect();
+                let mut object = object(&over, place, price);
+                object["changes"] = changes.into();
+                data!("{object}")?;
+            } else {
+                for change in &net {
+                    data!("{}", diff_text(&change.path, change.before.as_deref(), change.after.as_deref()))?;
+                }
+                talk!("Nothing was changed. {}", over.text);
+            }
+            Ok(code(&over))
+        });
+    }
+    let ended = closing.or_done(&cancel, dream.run()).await;
+    finish(ended, |over| {
+        if args.json {
+            data!("{}", object(&over, place, price))?;
+        } else {
+            say(&over);
+        }
+        Ok(code(&over))
+    })
+}
+
+fn finish<T>(
+    ended: Result<(Result<T, NotDreamt>, Option<Closed>), Closed>,
+    show: impl FnOnce(T) -> anyhow::Result<Code>,
+) -> anyhow::Result<Code> {
+    let (outcome, closed) = match ended {
+        Ok(ended) => ended,
+        Err(closed) => return Ok(closed.code()),
+    };
+    let code = match outcome {
+        Ok(done) => show(done)?,
+        Err(why @ (NotDreamt::Busy(_) | NotDreamt::Overtaken)) => {
+            talk!("Not now: {why}.");
+            Code::Success
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(closed.map_or(code, Closed::code))
+}
+
+fn code(over: &Over) -> Code {
+    if over.how == How::Completed { Code::Success } else { Code::Failure }
+}
+
+/// What came of a dream, for people.
+fn say(over: &Over) {
+    let files = over.saved.len() + over.removed.len();
+    match over.how {
+        How::Completed => talk!("{}. {}", improved(files), over.text),
+        How::Failed => warn(&format!("the dream failed: {}", over.text)),
+        How::Killed => talk!("Stopped. {files} memory files were changed before."),
+    }
+    if files > 0 {
+        talk_row(&[dim("cairn dream diff shows it; cairn dream undo takes it back")]);
+    }
+}
+
+fn object(over: &Over, place: &Place, price: Option<Price>) -> serde_json::Value {
+    let mut object = serde_json::to_value(over).unwrap_or_default();
+    object["project"] = place.directory.display().to_string().into();
+    object["costUsd"] = price.map(|price| price.cost(&over.usage)).into();
+    object
+}
+
+/// Tells of progress, a line a round.
+fn told() -> Listener {
+    let rounds = AtomicU32::new(0);
+    Arc::new(move |progress: &Progress| {
+        if rounds.swap(progress.rounds, Ordering::Relaxed) == progress.rounds {
+            return;
+        }
+        let calls: Vec<String> = progress.tools.iter().map(|(tool, times)| format!("{tool} {times}")).collect();
+        let said = progress.said.back().map(|text| first_line(text, 100)).unwrap_or_default();
+        talk_row(&[dim(&format!("round {}  {}  {}", progress.rounds, calls.join(", "), said))]);
+    })
+}
+
+/// Why no dream is due.
+pub(crate) fn why_not(said: &Said) -> String {
+    match said {
+        Said::Due => "A dream is due.".to_owned(),
+        Said::Off => "Dreams do not come by themselves here.".to_owned(),
+        Said::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
+        Said::JustLooked => "It was looked a moment ago.".to_owned(),
+        Said::TooFew(sessions) => format!("Not yet: {sessions} sessions were touched since the last one."),
+    }
+}

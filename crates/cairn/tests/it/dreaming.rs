@@ -1,0 +1,180 @@
+//! `cairn dream`, from outside.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::stage::{Ran, Stage, run};
+
+const SCRIPT: &str = r#"
+    [[rule]]
+    name = "merge"
+    when = { system = "look after the memories", visible = "(?s)memories lie in `(?P<memory>[^`]+)`", missing = "Saved deploys.md" }
+    say = "Both are about deploys."
+    call = [
+      { tool = "Write", input = { file_path = "{{ memory }}/deploys.md", content = "---\nname: Deploys\ndescription: who signs off\ntype: project\n---\n\nTwo people sign off every deploy, in the channel ops.\n" } },
+      { tool = "Write", input = { file_path = "{{ memory }}/channel.md", content = "" } },
+    ]
+
+    [[rule]]
+    say = "Merged the two."
+"#;
+
+fn stage_with(script: &str) -> Stage {
+    let stage = Stage::new(script);
+    for (file, body) in [("deploys.md", "Two people sign off."), ("channel.md", "Sign offs go to the channel ops.")] {
+        let ran = run(stage.cairn().args(["memory", "add", file, "--file", file, "--type", "project", "--body", body]));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    stage
+}
+
+fn dream(stage: &Stage, args: &[&str]) -> Ran {
+    run(stage.cairn().arg("dream").args(args))
+}
+
+fn memory(stage: &Stage) -> PathBuf {
+    PathBuf::from(run(stage.cairn().args(["memory", "path"])).stdout.trim())
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+/// DREAM-4, DREAM-5: dreaming, looking at what it changed, taking it back; for people and as JSON.
+#[test]
+fn a_dream_is_run_looked_at_and_taken_back() {
+    let stage = stage_with(SCRIPT);
+    let status = json(&dream(&stage, &["status", "--json"]));
+    assert_eq!((status["last"].is_null(), status["due"].as_bool()), (true, Some(false)), "{status}");
+    let ran = dream(&stage, &["--dry-run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stdout.contains("+Two people sign off every deploy") && ran.stdout.contains("+++ /dev/null"),
+        "{ran:?}"
+    );
+    assert!(memory(&stage).join("channel.md").exists() && dream(&stage, &["log"]).stdout.is_empty());
+
+    let ran = dream(&stage, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stderr.contains("Improved 2 memory files. Merged the two.") && ran.stderr.contains("Write 2"),
+        "{ran:?}"
+    );
+    assert!(!memory(&stage).join("channel.md").exists());
+    let log = dream(&stage, &["log"]).stdout;
+    assert!(log.contains("completed") && log.contains("1 changed, 1 removed"), "{log}");
+    let diff = dream(&stage, &["diff"]).stdout;
+    assert!(diff.contains("-Two people sign off.\n") && diff.contains("--- a/channel.md\n+++ /dev/null"), "{diff}");
+    let status = json(&dream(&stage, &["status", "--json"]));
+    assert!(status["last"].is_string() && status["running"].is_null(), "{status}");
+
+    let undone = json(&dream(&stage, &["undo", "--json"]));
+    assert_eq!(undone["restored"], serde_json::json!(["channel.md", "deploys.md"]), "{undone}");
+    assert!(std::fs::read_to_string(memory(&stage).join("deploys.md")).unwrap().contains("Two people sign off.\n"));
+    assert!(dream(&stage, &["log"]).stdout.contains("undone"));
+    let again = dream(&stage, &["undo"]);
+    assert!(again.code != Some(0) && again.stderr.contains("no dream has changed anything"), "{again:?}");
+    assert_eq!(dream(&stage, &["diff", "nonsense"]).code, Some(1));
+}
+
+/// DREAM-5: what was edited since stays, and is shown.
+#[test]
+fn an_undo_keeps_what_was_edited_since() {
+    let stage = stage_with(SCRIPT);
+    assert_eq!(dream(&stage, &[]).code, Some(0));
+    let file = memory(&stage).join("deploys.md");
+    let mine = "---\nname: Deploys\ndescription: d\ntype: project\n---\n\nThree people, since today.\n";
+    std::fs::write(&file, mine).unwrap();
+    let ran = dream(&stage, &["undo"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stdout.contains("-Three people, since today.") && ran.stdout.contains("+Two people sign off."),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("restored channel.md"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), mine);
+}
+
+/// DREAM-2: ten processes started together: one dreams, the others say why not.
+#[test]
+fn of_ten_processes_one_dreams() {
+    let slow = format!("[[fault]]\nrequest = 1\ndelay_ms = 300\n{SCRIPT}");
+    let stage = stage_with(&slow);
+    std::fs::create_dir_all(stage.config()).unwrap();
+    std::fs::write(stage.config().join("settings.json"), r#"{"dreamSessions": 0}"#).unwrap();
+    let spawn = |_| {
+        let mut command: Command = stage.cairn();
+        command.args(["dream", "--if-due"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let running: Vec<_> = (0..10).map(spawn).collect();
+    let said: Vec<String> = running
+        .into_iter()
+        .map(|child| {
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stderr).unwrap()
+        })
+        .collect();
+    assert_eq!(said.iter().filter(|said| said.contains("Merged the two.")).count(), 1, "{said:#?}");
+    assert_eq!(said.iter().filter(|said| said.starts_with("Not")).count(), 9, "{said:#?}");
+    assert_eq!(dream(&stage, &["log"]).stdout.lines().count(), 1);
+    assert_eq!(stage.simulator.requests().len(), 2, "the rounds of one dream");
+}
+
+/// DREAM-4: a signal stops it within two seconds; nothing counts as dreamt, and nothing is left running.
+#[test]
+fn a_signal_stops_a_dream() {
+    let stage = stage_with("[[fault]]\nstall = true\ntimes = 9\n");
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let seen = stage.simulator.requests().len();
+        let mut child = stage.cairn().arg("dream").stderr(Stdio::piped()).spawn().unwrap();
+        while stage.simulator.requests().len() == seen {
+            std::thread::yield_now();
+        }
+        let began = std::time::Instant::now();
+        Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert!(began.elapsed().as_secs() < 2, "{signal}: {:?}", began.elapsed());
+    }
+    assert!(!memory(&stage).join(".consolidate-lock").exists(), "as if it had never been");
+    assert!(dream(&stage, &["log"]).stdout.lines().all(|line| line.contains("killed")));
+}
+
+/// DREAM-2: killed in the middle, it leaves whole files, an index in step, and nothing in the way of the next.
+#[test]
+fn a_dream_that_is_killed_leaves_nothing_in_the_way() {
+    let stage = stage_with(&format!("[[fault]]\nrequest = 2\nstall = true\n{SCRIPT}"));
+    let mut child = stage.cairn().arg("dream").stderr(Stdio::null()).spawn().unwrap();
+    while stage.simulator.requests().len() < 2 {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(memory(&stage).join(".consolidate-lock").exists() && dream(&stage, &["log"]).stdout.contains("cut off"));
+    let diff = dream(&stage, &["diff"]).stdout;
+    assert!(diff.contains("+Two people sign off every deploy"), "what it did is known: {diff}");
+    let ran = dream(&stage, &[]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("Merged the two."), "{ran:?}");
+    assert_eq!(run(stage.cairn().args(["memory", "doctor"])).code, Some(0));
+}
+
+/// DREAM-1: other projects, by name or all of them; where it is not time, a timer's run does nothing.
+#[test]
+fn a_timer_goes_through_all_projects() {
+    let stage = stage_with(SCRIPT);
+    let talk = run(stage.cairn().args(["-p", "hello there"]));
+    assert_eq!(talk.code, Some(0), "{talk:?}");
+    let before = stage.simulator.requests().len();
+    let ran = dream(&stage, &["--all-projects", "--if-due"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("Not yet: 1 sessions") && ran.stderr.contains("project"), "{ran:?}");
+    assert_eq!(stage.simulator.requests().len(), before, "no request");
+    let elsewhere = stage.project().parent().unwrap().to_owned();
+    let project = stage.project().display().to_string();
+    let ran = run(stage.cairn().current_dir(&elsewhere).args(["dream", "--project", &project]));
+    assert!(ran.code == Some(0) && ran.stderr.contains("Merged the two."), "{ran:?}");
+    let ran = run(stage.cairn().current_dir(&elsewhere).args(["dream", "--project", "nowhere"]));
+    assert!(ran.code != Some(0) && ran.stderr.contains("nowhere"), "{ran:?}");
+}

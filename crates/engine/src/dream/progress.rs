@@ -1,0 +1,106 @@
+//! What can be seen of a dream while it runs: where it is, what it says and does, what it has touched.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Of so many rounds is kept what was said.
+pub const ROUNDS: usize = 30;
+
+/// Where a dream is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// It looks around.
+    #[default]
+    Starting,
+    /// It has written something.
+    Updating,
+    /// It came to its end.
+    Completed,
+    /// Something went wrong.
+    Failed,
+    /// Somebody stopped it.
+    Killed,
+}
+
+impl Phase {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Updating => "updating",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+        }
+    }
+}
+
+/// A dream as it is now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Where it is.
+    pub phase: Phase,
+    /// How many replies came.
+    pub rounds: u32,
+    /// What the last of them said, the newest last.
+    pub said: VecDeque<String>,
+    /// How often each tool was called.
+    pub tools: BTreeMap<String, u32>,
+    /// What was called last: the tool, and what it was about.
+    pub doing: Option<(String, String)>,
+    /// The memories it has changed or removed.
+    pub touched: Vec<String>,
+}
+
+impl Progress {
+    /// A reply came.
+    pub(super) fn replied(&mut self, text: String, calls: Vec<(String, String)>) {
+        self.rounds += 1;
+        for call in calls {
+            *self.tools.entry(call.0.clone()).or_default() += 1;
+            self.doing = Some(call);
+        }
+        if !text.trim().is_empty() {
+            self.said.push_back(text);
+        }
+        while self.said.len() > ROUNDS {
+            self.said.pop_front();
+        }
+    }
+
+    /// What it has touched by now.
+    pub(super) fn touches(&mut self, touched: Vec<String>) {
+        if !touched.is_empty() && self.phase == Phase::Starting {
+            self.phase = Phase::Updating;
+        }
+        self.touched = touched;
+    }
+}
+
+/// What a dream did to how many files, in words.
+pub fn improved(files: usize) -> String {
+    match files {
+        0 => "Nothing had to be improved".to_owned(),
+        1 => "Improved 1 memory file".to_owned(),
+        files => format!("Improved {files} memory files"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DREAM-4: from starting to updating at the first write; the text of the last 30 rounds; how often each tool ran.
+    #[test]
+    fn progress_goes_from_starting_to_updating_and_keeps_thirty_rounds() {
+        let mut progress = Progress::default();
+        progress.touches(Vec::new());
+        assert_eq!(progress.phase, Phase::Starting);
+        for round in 0..40 {
+            progress.replied(format!("round {round}"), vec![("Read".into(), "a.md".into())]);
+        }
+        progress.touches(vec!["a.md".into()]);
+        assert_eq!((progress.phase, progress.rounds, progress.said.len()), (Phase::Updating, 40, ROUNDS));
+        assert_eq!((progress.said[0].as_str(), progress.tools["Read"]), ("round 10", 40));
+        assert_eq!(improved(3), "Improved 3 memory files");
+    }
+}

@@ -1,0 +1,77 @@
+//! How much a dream may read. A transcript can be larger than any window, and a dream that reads too much fails at the end
+//! of what it cost. So every result is cut, and when all of them together are enough, nothing more is shown.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tools::{Access, Limit, Output, Scope, Subject, Tool};
+use transcript::{Block, ToolDefinition};
+
+/// The most of one result, and of all, in bytes: some 4,000 and some 100,000 tokens.
+const EACH: usize = 12_000;
+const ALL: usize = 300_000;
+
+/// A tool that shows only so much.
+struct Rationed {
+    tool: Arc<dyn Tool>,
+    left: Arc<AtomicUsize>,
+}
+
+/// The tools, those that look around on one ration.
+pub(super) fn rationed(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    let left = Arc::new(AtomicUsize::new(ALL));
+    let ration = |tool: Arc<dyn Tool>| match tool.name() {
+        "Read" | "Grep" | "Glob" => Arc::new(Rationed { tool, left: left.clone() }) as Arc<dyn Tool>,
+        _ => tool,
+    };
+    tools.into_iter().map(ration).collect()
+}
+
+impl Tool for Rationed {
+    fn name(&self) -> &str {
+        self.tool.name()
+    }
+
+    fn definition(&self) -> ToolDefinition {
+        self.tool.definition()
+    }
+
+    fn access(&self, input: &Value) -> Access {
+        self.tool.access(input)
+    }
+
+    fn subject(&self, input: &Value, scope: &Scope) -> Subject {
+        self.tool.subject(input, scope)
+    }
+
+    fn changes(&self, input: &Value, scope: &Scope) -> Option<PathBuf> {
+        self.tool.changes(input, scope)
+    }
+
+    fn limit(&self) -> Limit {
+        self.tool.limit()
+    }
+
+    fn run(&self, input: Value, scope: Scope) -> BoxFuture<'static, Output> {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            let enough = "You have read enough for one run. Write down what you know, and come to an end.";
+            return Box::pin(std::future::ready(Output::failed(enough)));
+        }
+        let (running, left) = (self.tool.run(input, scope), self.left.clone());
+        Box::pin(async move {
+            let output = running.await;
+            let text = output.text();
+            let most = EACH.min(left.load(Ordering::Relaxed));
+            left.fetch_sub(text.len().min(most), Ordering::Relaxed);
+            if text.len() <= most {
+                return output;
+            }
+            let cut = &text[..text.floor_char_boundary(most)];
+            let note = format!("{cut}\n[cut after {most} bytes; ask for less: a narrower pattern, a range of lines]");
+            Output { content: vec![Block::text(note)], ..output }
+        })
+    }
+}
