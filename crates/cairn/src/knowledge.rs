@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use engine::Session;
-use engine::knowledge::{Knowledge, Recalling, Selector};
+use engine::knowledge::{Authors, Knowledge, Recalling, Selector};
 use engine::settings::{Settings, Source};
 use engine::trust::{Claim, Kind, Site};
 use memory::index;
 use memory::instructions::{Instructions, Note, Reason, Sources, What};
 use memory::place::{BySource, Inputs, Switch};
 use memory::taxonomy::{Rules, Variant, rules};
+use team::mirror::Agreed;
 
 use crate::env;
+use crate::membership;
 use crate::setup::Place;
 
 /// What a session starts from.
@@ -20,6 +23,8 @@ use crate::setup::Place;
 pub(crate) struct Plan {
     /// The memory directory, if memory is on.
     pub(crate) directory: Option<PathBuf>,
+    /// The part of it that is shared with others, if the user joined a server.
+    team: Option<Team>,
     /// Where instruction files are looked for.
     pub(crate) sources: Sources,
     /// What the user should know.
@@ -43,10 +48,12 @@ impl Plan {
                 }
             },
         };
-        let indexes = directory.iter().map(|directory| directory.join(index::FILE)).collect();
+        let team = directory.as_deref().and_then(|directory| Team::of(place, directory, &mut warnings));
+        let shared = team.iter().map(|team| team.directory.clone());
+        let indexes = directory.iter().cloned().chain(shared).map(|directory| directory.join(index::FILE)).collect();
         let sources = Sources { agreed: agreed.clone(), indexes, ..sources(place, settings) };
         let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
-        Self { directory, sources, warnings, recalling }
+        Self { directory, team, sources, warnings, recalling }
     }
 
     /// What the system prompt says of memory.
@@ -54,7 +61,10 @@ impl Plan {
         let extra = env::MEMORY_GUIDELINES.get();
         let section = |directory: &PathBuf| {
             rules(&Rules {
-                variant: Variant::Private,
+                variant: match &self.team {
+                    Some(team) => Variant::Team { directory: &team.directory },
+                    None => Variant::Private,
+                },
                 directory,
                 skip_index: false,
                 extra_guidelines: extra.as_deref(),
@@ -67,9 +77,10 @@ impl Plan {
     /// Makes the memory directory, so that the model need not, and allows work inside it.
     pub(crate) fn prepare(&mut self) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
-        if let Err(error) = files::create_directory(directory) {
+        let shared = self.team.as_ref().map_or(directory, |team| &team.directory);
+        if let Err(error) = files::create_directory(directory).and_then(|()| files::create_directory(shared)) {
             self.warnings.push(format!("memory is off: {error}"));
-            self.directory = None;
+            (self.directory, self.team) = (None, None);
             return Vec::new();
         }
         let inside = format!("/{}/**", directory.display());
@@ -80,7 +91,11 @@ impl Plan {
     pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session) -> Knowledge {
         let agents = self.agents();
         let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, session);
-        knowledge.with_agents(agents).with_recall(self.recalling)
+        let knowledge = knowledge.with_agents(agents).with_recall(self.recalling);
+        match self.team {
+            Some(team) => knowledge.with_authors(team.authors()),
+            None => knowledge,
+        }
     }
 
     /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.
@@ -91,6 +106,37 @@ impl Plan {
         let project = memory::place::canonical_root(&self.sources.working_directory);
         let user = (self.sources.config_home.join("agent-memory"), PathBuf::from(""));
         vec![user, (project.clone(), ".claude/agent-memory".into()), (project, ".claude/agent-memory-local".into())]
+    }
+}
+
+/// The memory that is shared with others.
+#[derive(Debug)]
+struct Team {
+    directory: PathBuf,
+    /// What the folder and the server agreed on.
+    state: PathBuf,
+}
+
+impl Team {
+    /// Where the user joined a server, and nowhere else.
+    fn of(place: &Place, directory: &Path, warnings: &mut Vec<String>) -> Option<Self> {
+        let directory = directory.join("team");
+        match membership::here(place) {
+            Ok(membership) => {
+                membership.map(|membership| Self { state: membership.state(place, &directory), directory })
+            }
+            Err(error) => {
+                warnings.push(format!("team memory is not shared: {error:#}"));
+                None
+            }
+        }
+    }
+
+    fn authors(self) -> Authors {
+        Arc::new(move |path| {
+            let key = path.strip_prefix("team/")?.parse().ok()?;
+            Some(Agreed::read(&self.state).ok()?.authors.remove(&key)?.name)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod env;
 mod error;
 mod exit;
 mod knowledge;
+mod membership;
 mod model;
 mod out;
 mod output;
@@ -17,6 +18,7 @@ mod repl;
 mod rules;
 mod said;
 mod setup;
+mod sharing;
 mod span;
 mod told;
 

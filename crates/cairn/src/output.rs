@@ -195,6 +195,7 @@ fn progress(event: &Event) {
             talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
         Event::Warning(_) => {}
+        Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
         _ => {
             if let Some(text) = told::of_layers(event) {
                 talk!([dim(&text)]);

@@ -26,6 +26,7 @@ mod sandbox;
 mod screen;
 pub(crate) mod slash;
 mod status;
+mod team;
 mod terminal;
 mod turns;
 mod width;
@@ -241,6 +242,7 @@ impl Repl {
         let said = !agent.session().log().is_empty();
         let id = agent.session().id().to_owned();
         put_away(agent).await;
+        self.talk.part_from_team().await;
         if said {
             show!();
             show!([dim(&format!("go on with: cairn --resume {id}"))]);

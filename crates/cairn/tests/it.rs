@@ -49,6 +49,8 @@ mod spending;
 mod stream;
 #[path = "it/team.rs"]
 mod team;
+#[path = "it/team_session.rs"]
+mod team_session;
 #[path = "it/terminal.rs"]
 mod terminal;
 #[path = "it/terminal_asking.rs"]

@@ -170,8 +170,26 @@ pub enum Event {
         /// The file.
         path: PathBuf,
     },
+    /// Memory that is shared with others came or went.
+    TeamMemory {
+        /// What happened, a sentence each.
+        told: Vec<String>,
+        /// The texts that others changed here.
+        changed: Vec<TeamChange>,
+    },
     /// Something the user should know, that stops nothing.
     Warning(String),
+}
+
+/// A shared text that somebody else changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TeamChange {
+    /// Which, and who.
+    pub title: String,
+    /// The text before; empty where there was none.
+    pub before: String,
+    /// The text now; empty where there is none.
+    pub after: String,
 }
 
 /// A memory that joined a request.

@@ -24,7 +24,7 @@ use crate::session::{Beside, Session};
 use crate::world::World;
 use recall::Recall;
 
-pub use recall::Recalling;
+pub use recall::{Authors, Recalling};
 pub use selector::Selector;
 
 /// Instruction files and memory of one session.
@@ -101,6 +101,13 @@ impl Knowledge {
         self
     }
 
+    /// Names who is asked who wrote a memory that is shared.
+    #[must_use]
+    pub fn with_authors(mut self, authors: Authors) -> Self {
+        self.recall.authors = Some(authors);
+        self
+    }
+
     /// Files that were loaded, and what was wrong with others.
     pub fn instructions(&self) -> &Instructions {
         &self.instructions
@@ -141,6 +148,7 @@ impl Knowledge {
         if !self.attached.is_empty() {
             return None;
         }
+        self.instructions.refresh_indexes(Reason::SessionStart);
         let today = self.world.now().to_zoned(jiff::tz::TimeZone::system()).date();
         let block = Block::text(first_message(&self.instructions.files, today));
         let mut paths: Vec<PathBuf> = self.instructions.files.iter().map(|file| file.path.clone()).collect();
@@ -206,15 +214,33 @@ impl Knowledge {
     }
 }
 
-/// Why the model may not write this into a memory: it holds a secret. The reason names the rule and never the secret.
-pub(crate) fn refuses(input: &serde_json::Value) -> Option<String> {
-    let texts = input.as_object()?.values().filter_map(|value| value.as_str());
-    let found = texts.flat_map(|text| secrets::scan(text.as_bytes(), "", Remarks::Ignored)).next()?;
+/// Why the model may not write this into a memory: it holds a secret, or the file would with it. The reason names the rule
+/// and never the secret.
+pub(crate) fn refuses(input: &serde_json::Value, file: &Path) -> Option<String> {
+    let rules = |text: &str| -> Vec<&'static str> {
+        secrets::scan(text.as_bytes(), "", Remarks::Ignored).into_iter().map(|finding| finding.rule).collect()
+    };
+    // What an edit takes out may be a secret: that is how one is mended.
+    let given = input.as_object()?.iter().filter(|(name, _)| *name != "old_string");
+    let mut found: Vec<&'static str> = given.filter_map(|(_, value)| value.as_str()).flat_map(rules).collect();
+    if let Some((before, after)) = edited(input, file) {
+        // A secret can come in two parts.
+        let (before, after) = (rules(&before), rules(&after));
+        found.extend(after.iter().filter(|rule| after.len() > before.len() || !before.contains(rule)));
+    }
+    let rule = found.first()?;
     Some(format!(
-        "Not saved: the text holds what the rule `{}` knows as a secret. Memories are plain files: write where the secret \
-         is kept, not the secret.",
-        found.rule
+        "Not saved: the text holds what the rule `{rule}` knows as a secret. Memories are plain files: write where the \
+         secret is kept, not the secret.",
     ))
+}
+
+/// What a file is, and would be after an edit.
+fn edited(input: &serde_json::Value, file: &Path) -> Option<(String, String)> {
+    let (old, new) = (input["old_string"].as_str()?, input["new_string"].as_str()?);
+    let text = String::from_utf8(files::read(file, INDEX_LIMIT).ok()?.bytes).ok()?;
+    let after = if input["replace_all"] == true { text.replace(old, new) } else { text.replacen(old, new, 1) };
+    Some((text, after))
 }
 
 /// The largest index that is looked at.

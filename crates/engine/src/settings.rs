@@ -75,6 +75,8 @@ pub struct Settings {
     pub claude_md_excludes: Vec<String>,
     /// `recall`: whether memories are brought up by themselves.
     pub recall: Option<bool>,
+    /// `teamDeletions`: whether a file that is deleted from team memory is deleted for all.
+    pub team_deletions: Option<bool>,
     /// `smallModel`: the model for side questions.
     pub small_model: Option<String>,
     /// What work in the background may spend.
@@ -323,6 +325,7 @@ impl Settings {
                 .find_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.source))),
             claude_md_excludes: counting.texts(&keys::EXCLUDES),
             recall: counting.one(&keys::RECALL),
+            team_deletions: counting.one(&keys::TEAM_DELETIONS),
             small_model: counting.one(&keys::SMALL_MODEL),
             budget: budget(&counting),
             dream: DreamSettings {

@@ -128,23 +128,33 @@ impl Instructions {
         for directory in above.into_iter().rev() {
             all.directory(&directory, reason);
         }
-        for path in all.sources.indexes.clone() {
+        all.read_indexes(reason);
+        all
+    }
+
+    /// Reads the memory indexes again: others may have written to theirs since.
+    pub fn refresh_indexes(&mut self, reason: Reason) {
+        self.files.retain(|file| !matches!(file.owner, Owner::AutoMem | Owner::TeamMem));
+        self.read_indexes(reason);
+    }
+
+    fn read_indexes(&mut self, reason: Reason) {
+        for path in self.sources.indexes.clone() {
             if let Some(text) = index(&path)
-                && all.seen.insert(path.clone())
+                && !self.files.iter().any(|file| file.path == path)
             {
-                let size = text.len() as u64;
-                all.files.push(Loaded {
-                    path,
-                    owner: Owner::AutoMem,
-                    reason,
-                    parent: None,
-                    globs: Vec::new(),
-                    text,
-                    size,
-                });
+                let (size, owner) = (text.len() as u64, self.owner_of_index(&path));
+                self.seen.insert(path.clone());
+                self.files.push(Loaded { path, owner, reason, parent: None, globs: Vec::new(), text, size });
             }
         }
-        all
+    }
+
+    /// The team's folder lies in the private one.
+    fn owner_of_index(&self, path: &Path) -> Owner {
+        let folder = path.parent();
+        let is_team = |private: &PathBuf| private.parent().map(|private| private.join("team")).as_deref() == folder;
+        if self.sources.indexes.iter().any(is_team) { Owner::TeamMem } else { Owner::AutoMem }
     }
 
     /// Loads what a touched file asks for, and returns it: rules for it, and the files of directories on the way to it

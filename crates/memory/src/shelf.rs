@@ -113,9 +113,15 @@ impl Shelf {
         self.ranker.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads and renders a memory for a request.
-    pub fn surface(&self, path: &str, older: &[String], now: Timestamp) -> Result<Attachment, Error> {
-        recall::surface_over(&self.root, path, older, self.tree.as_deref(), now)
+    /// Reads and renders a memory for a request; says who wrote it, where others do too and it is known.
+    pub fn surface(
+        &self,
+        path: &str,
+        older: &[String],
+        author: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Attachment, Error> {
+        recall::surface_by(&self.root, path, older, self.tree.as_deref(), author, now)
     }
 }
 

@@ -172,8 +172,7 @@ impl Client {
                 return Err(self.later(failed));
             }
             // Members that were cut off together do not come back together.
-            let part = f64::from(u32::from(uuid::Uuid::new_v4().as_bytes()[0])) / 255.0;
-            tokio::time::sleep(wait.mul_f64(0.5 + part / 2.0)).await;
+            tokio::time::sleep(wait.mul_f64(0.5 + part() / 2.0)).await;
             wait *= 2;
         }
         Err(self.later("it did not answer".to_owned()))
@@ -226,6 +225,11 @@ impl Client {
     fn name(&self) -> String {
         self.server.host_str().unwrap_or("the server").to_owned()
     }
+}
+
+/// Some part of the whole, another each time.
+pub(crate) fn part() -> f64 {
+    f64::from(uuid::Uuid::new_v4().as_bytes()[0]) / 255.0
 }
 
 /// Whether the same request may work later.

@@ -4,8 +4,9 @@
 //! is left where it is and told. What was edited here since it was looked at is never written over.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use files::{EntryKind, Root, Stamp};
+use files::{EntryKind, Glance, Root, Stamp};
 use memory::secrets::Remarks;
 
 use crate::checksum;
@@ -56,15 +57,14 @@ impl Found {
 
 impl Folder {
     /// Opens the folder, made where it is missing.
-    pub fn open(path: &std::path::Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self { root: Root::create(path)? })
     }
 
     /// Looks through it.
     pub fn look(&self) -> Result<Found, Error> {
         let mut found = Found::default();
-        let visible =
-            |path: &std::path::Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+        let visible = |path: &Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
         let mut folded: BTreeSet<String> = BTreeSet::new();
         for one in self.root.walk(visible)? {
             let name = one.path.to_string_lossy().into_owned();
@@ -96,14 +96,28 @@ impl Folder {
         Ok((key, File { text, checksum, stamp: snapshot.stamp }))
     }
 
-    /// Writes what somebody else wrote, unless the file was changed here since it was looked at. Says whether it did.
-    pub fn take(&self, key: &Key, text: &str, found: &Found) -> Result<bool, Error> {
-        let written = match found.files.get(key) {
+    /// A glance at every file: another means that something was changed.
+    pub fn glances(&self) -> Result<BTreeMap<PathBuf, Glance>, Error> {
+        let visible = |path: &Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+        let regular = self.root.walk(visible)?.into_iter().filter(|one| one.kind == EntryKind::File);
+        let glance = |one: files::Found| Some((one.path.clone(), files::glance(self.root.path().join(&one.path))?));
+        Ok(regular.filter_map(glance).collect())
+    }
+
+    /// Writes what somebody else wrote, unless the file was changed here since it was looked at. Says whether it did. The
+    /// file gets the time it was written at, where that is known: how old a memory is matters to who reads it.
+    pub fn take(&self, key: &Key, text: &str, written: Option<jiff::Timestamp>, found: &Found) -> Result<bool, Error> {
+        let put = match found.files.get(key) {
             Some(file) => self.root.replace_unchanged(key.as_str(), text.as_bytes(), &file.stamp, MODE),
             None => self.root.create_new(key.as_str(), text.as_bytes(), MODE),
         };
-        match written {
-            Ok(_) => Ok(true),
+        match put {
+            Ok(_) => {
+                if let Some(written) = written {
+                    self.root.date(key.as_str(), written.into())?;
+                }
+                Ok(true)
+            }
             Err(files::Error::Changed { .. } | files::Error::Exists { .. } | files::Error::NotFound { .. }) => {
                 Ok(false)
             }

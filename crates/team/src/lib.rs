@@ -20,6 +20,7 @@ pub mod rhythm;
 pub mod serve;
 pub mod store;
 pub mod sync;
+pub mod watch;
 
 pub use error::Error;
 pub use key::{BadKey, Key};

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use files::Glance;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum;
@@ -41,6 +42,18 @@ pub struct Agreed {
     pub most: Option<u64>,
 }
 
+impl Agreed {
+    /// What was written down.
+    pub fn read(state: &Path) -> Result<Self, Error> {
+        match files::read(state, AGREED_BYTES) {
+            // What cannot be read is as if nothing had been agreed on: nothing is lost by that, only compared again.
+            Ok(snapshot) => Ok(serde_json::from_slice(&snapshot.bytes).unwrap_or_default()),
+            Err(files::Error::NotFound { .. }) => Ok(Self::default()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 /// What a run did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
@@ -56,6 +69,28 @@ pub struct Done {
     pub conflicts: BTreeSet<Key>,
     /// Files that are not shared, and why.
     pub left: BTreeMap<String, String>,
+    /// What was changed here by others.
+    pub changes: Vec<Change>,
+}
+
+/// What was changed here by somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The entry.
+    pub key: Key,
+    /// The text here before, if there was one.
+    pub before: Option<String>,
+    /// The text now, if there is one.
+    pub after: Option<String>,
+    /// Who wrote it, where the server says.
+    pub author: Option<String>,
+}
+
+impl Done {
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        [&self.taken, &self.removed, &self.sent, &self.deleted, &self.conflicts].iter().all(|keys| keys.is_empty())
+    }
 }
 
 /// A folder, a server, and what they agreed on.
@@ -82,13 +117,8 @@ pub enum Stopped {
 impl Mirror {
     /// A mirror of a repository in a folder; `state` is where it writes down what was agreed on, outside of it.
     pub fn open(folder: &Path, state: &Path, client: Client, deletions: Deletions) -> Result<Self, Error> {
-        let agreed = match files::read(state, AGREED_BYTES) {
-            // What cannot be read is as if nothing had been agreed on: nothing is lost by that, only compared again.
-            Ok(snapshot) => serde_json::from_slice(&snapshot.bytes).unwrap_or_default(),
-            Err(files::Error::NotFound { .. }) => Agreed::default(),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Self { folder: Folder::open(folder)?, client, state: state.to_owned(), agreed, deletions })
+        let (folder, agreed) = (Folder::open(folder)?, Agreed::read(state)?);
+        Ok(Self { folder, client, state: state.to_owned(), agreed, deletions })
     }
 
     /// What is remembered.
@@ -103,9 +133,23 @@ impl Mirror {
         Ok((self.compare(&found), found))
     }
 
+    /// What was done here since both sides were last compared, and the files that are not shared with why; no server is
+    /// asked.
+    pub fn waiting(&self) -> Result<(Plan, BTreeMap<String, String>), Error> {
+        let found = self.folder.look()?;
+        let plan = self.compare(&found);
+        Ok((Plan { take: BTreeSet::new(), remove: BTreeSet::new(), ..plan }, found.left))
+    }
+
+    /// A glance at every file of the folder.
+    pub fn glances(&self) -> Result<BTreeMap<PathBuf, Glance>, Error> {
+        self.folder.glances()
+    }
+
     /// Takes in what others did.
     pub async fn pull(&mut self) -> Result<Done, Stopped> {
         let mut done = Done::default();
+        self.remember();
         self.take_in(&mut done).await?;
         Ok(done)
     }
@@ -113,6 +157,7 @@ impl Mirror {
     /// Pulls, and sends what was done here.
     pub async fn push(&mut self) -> Result<Done, Stopped> {
         let mut done = Done::default();
+        self.remember();
         for _ in 0..=CONFLICTS {
             self.take_in(&mut done).await?;
             match self.send(&mut done).await {
@@ -121,6 +166,13 @@ impl Mirror {
             }
         }
         Err(Trouble::Conflict.into())
+    }
+
+    /// Another program may have met the server since, for the same folder.
+    fn remember(&mut self) {
+        if let Ok(agreed) = Agreed::read(&self.state) {
+            self.agreed = agreed;
+        }
     }
 
     /// Reads what the server has, and the texts that came with it are put into the folder.
@@ -135,17 +187,23 @@ impl Mirror {
                 texts = checked(*snapshot).content.entries;
             }
         }
+        let before = |key: &Key| found.files.get(key).map(|file| file.text.clone());
         for key in &plan.take {
+            let author = self.agreed.authors.get(key);
+            let written = author.and_then(|author| author.at.parse().ok());
             if let Some(text) = texts.get(key)
-                && self.folder.take(key, text, &found)?
+                && self.folder.take(key, text, written, &found)?
             {
+                let author = author.map(|author| author.name.clone());
                 self.agreed.entries.insert(key.clone(), checksum::of(text));
+                done.changes.push(Change { key: key.clone(), before: before(key), after: Some(text.clone()), author });
                 done.taken.insert(key.clone());
             }
         }
         for key in &plan.remove {
             if self.folder.remove(key, &found)? {
                 self.agreed.entries.remove(key);
+                done.changes.push(Change { key: key.clone(), before: before(key), after: None, author: None });
                 done.removed.insert(key.clone());
             }
         }

@@ -37,6 +37,11 @@ impl Rhythm {
         self.changed = Some(now);
     }
 
+    /// Somebody asks for a push now, whatever was said before.
+    pub fn hurry(&mut self) {
+        (self.silent, self.changed) = (false, Some(Time::MIN / 2));
+    }
+
     /// What to do now.
     pub fn next(&self, now: Time) -> Next {
         let Some(pulled) = self.pulled else { return Next::Pull };

@@ -13,4 +13,5 @@ mod it {
     mod page;
     mod server;
     mod store;
+    mod watching;
 }

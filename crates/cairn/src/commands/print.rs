@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use engine::agent::Listener;
 use engine::permission::{LiveMode, Nobody};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,7 @@ use crate::out;
 use crate::output::{Facts, Output};
 use crate::said;
 use crate::setup::{self, Place, Ready};
+use crate::sharing::Sharing;
 use input::{Line, Request};
 
 /// Runs the turns and prints what they say.
@@ -42,6 +44,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
 /// A session that nobody watches.
 struct Headless {
     ready: Ready,
+    sharing: Option<Sharing>,
     output: Arc<Output>,
     closing: Closing,
 }
@@ -51,18 +54,19 @@ impl Headless {
     async fn open(args: &RunArgs, place: &Place) -> anyhow::Result<Result<Self, Code>> {
         let mut closing = Closing::watch_all()?;
         let output = Arc::new(Output::new(args, &place.directory));
-        let listener = {
+        let listener: Listener = {
             let output = output.clone();
             Arc::new(move |event| output.event(&event))
         };
         let ready = tokio::select! {
-            ready = setup::agent(args, place, Arc::new(Nobody), listener) => ready?,
+            ready = setup::agent(args, place, Arc::new(Nobody), listener.clone()) => ready?,
             closed = closing.wanted() => return Ok(Err(closed.code())),
         };
         for warning in &ready.warnings {
             out::warn(warning);
         }
-        Ok(Ok(Self { ready, output, closing }))
+        let sharing = Sharing::start(place, &ready, listener);
+        Ok(Ok(Self { ready, sharing, output, closing }))
     }
 }
 
@@ -83,9 +87,23 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
         turn
     };
     Ok(match session.closing.or_done(&cancel, work).await {
-        Ok((turn, closed)) => session.output.result(&turn, &Facts { prices: &prices, took: started.elapsed(), closed }),
+        Ok((turn, closed)) => {
+            let code = session.output.result(&turn, &Facts { prices: &prices, took: started.elapsed(), closed });
+            part(session.sharing, &mut session.closing).await;
+            code
+        }
         Err(closed) => closed.code(),
     })
+}
+
+/// Sends what waits for others, after the answer: nobody waits for it who does not want to.
+async fn part(sharing: Option<Sharing>, closing: &mut Closing) {
+    if let Some(sharing) = sharing {
+        tokio::select! {
+            () = sharing.close() => {}
+            _ = closing.wanted() => {}
+        }
+    }
 }
 
 /// The prompt, with what comes from a pipe before it. Only pictures that the prompt names are sent along: a pipe's text
@@ -109,7 +127,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         "--input-format stream-json needs --output-format stream-json"
     );
     let place = Place::from_env()?;
-    let Headless { ready, output, mut closing } = match Headless::open(args, &place).await? {
+    let Headless { ready, sharing, output, mut closing } = match Headless::open(args, &place).await? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
@@ -158,6 +176,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         }
     }
     agent.close().await;
+    part(sharing, &mut closing).await;
     Ok(code)
 }
 

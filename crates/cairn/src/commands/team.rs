@@ -1,7 +1,6 @@
 //! `cairn team`: memory that all collaborators of a repository share.
 
 mod client;
-mod membership;
 mod serve;
 
 use std::path::PathBuf;

@@ -26,7 +26,7 @@ impl Conversation {
             return Ok(());
         };
         let waits = match command.name {
-            "help" | "exit" | "expand" | "memory" | "mode" | "jobs" => false,
+            "help" | "exit" | "expand" | "memory" | "team" | "mode" | "jobs" => false,
             "permissions" => argument.is_empty(),
             _ => true,
         };
@@ -47,6 +47,7 @@ impl Conversation {
             "rewind" => self.rewind(argument)?,
             "undo" => self.undo()?,
             "memory" => self.memories(argument),
+            "team" => self.team(argument),
             "model" => self.model(argument).await?,
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),

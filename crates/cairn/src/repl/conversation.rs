@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::agent::Listener;
 use engine::context::Reach as Covered;
 use engine::permission::{Answer, Approver, Question};
 use engine::settings::Bypass;
@@ -23,6 +24,7 @@ use super::put_away;
 use super::status::Status;
 use crate::args::RunArgs;
 use crate::setup::{self, Place, Ready};
+use crate::sharing::Sharing;
 use crate::span::{Colour, Look, first_line};
 
 /// Where the agent's events and questions go.
@@ -35,9 +37,13 @@ pub(super) struct Wires {
 impl Wires {
     /// An agent that is heard through these.
     pub(super) async fn agent(&self, args: &RunArgs, place: &Place) -> anyhow::Result<Ready> {
+        setup::agent(args, place, Arc::new(self.clone()), self.listener()).await
+    }
+
+    /// Who hears of events through these.
+    fn listener(&self) -> Listener {
         let events = self.events.clone();
-        let listener = Arc::new(move |event| drop(events.send(event)));
-        setup::agent(args, place, Arc::new(self.clone()), listener).await
+        Arc::new(move |event| drop(events.send(event)))
     }
 }
 
@@ -90,6 +96,8 @@ pub(super) struct Conversation {
     pub(super) bypass: Bypass,
     /// Where memories lie, if memory is on.
     pub(super) memory: Option<PathBuf>,
+    /// The memory that is shared with others, kept in step until the program ends.
+    pub(super) sharing: Option<Sharing>,
     /// What was shown in one line and can be shown whole.
     pub(super) shown: VecDeque<Shown>,
     /// Something to tell for a moment.
@@ -117,6 +125,7 @@ impl Conversation {
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
             memory: memory_of(&ready.agent),
+            sharing: Sharing::start(&place, &ready, wires.listener()),
             agent: Some(ready.agent),
             args,
             place,
@@ -171,6 +180,13 @@ impl Conversation {
         }
         self.agent = Some(ready.agent);
         self.shown.clear();
+    }
+
+    /// Sends what waits for others, if that takes only a moment.
+    pub(super) async fn part_from_team(&mut self) {
+        if let Some(sharing) = self.sharing.take() {
+            sharing.close().await;
+        }
     }
 
     /// Whether a call is a command of the user's own.

@@ -55,6 +55,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     if let Some(agent) = plain.talk.agent.take() {
         super::put_away(agent).await;
     }
+    plain.talk.part_from_team().await;
     Ok(plain.closed.map_or(Code::Success, Closed::code))
 }
 
@@ -249,15 +250,19 @@ impl Plain {
         while let Ok(event) = self.events.try_recv() {
             self.hear(&event);
         }
-        let rows = self.talk.page.take();
-        for row in rows.iter().skip_while(|row| row.is_empty()) {
-            show!("{}", paint(row, Colours::Off));
-        }
+        self.print_page();
         if let Some(hint) = self.talk.hint.take() {
             show!("{hint}");
         }
         if let Some(text) = self.talk.prompt.take().filter(|text| !text.is_empty()) {
             show!("You had said: {text}");
+        }
+    }
+
+    fn print_page(&mut self) {
+        let rows = self.talk.page.take();
+        for row in rows.iter().skip_while(|row| row.is_empty()) {
+            show!("{}", paint(row, Colours::Off));
         }
     }
 
@@ -285,6 +290,11 @@ impl Plain {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
             Event::Warning(text) => talk!("warning: {text}"),
+            Event::TeamMemory { told, changed } => {
+                told.iter().for_each(|text| show!("{text}"));
+                self.talk.team_changes(changed);
+                self.print_page();
+            }
             _ => {
                 if let Some(text) = told::of_layers(event) {
                     show!("{text}");

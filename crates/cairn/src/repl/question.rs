@@ -276,7 +276,8 @@ fn current(path: &Path) -> String {
     files::read(path, DIFF_LIMIT).map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default()
 }
 
-fn diff(before: &str, after: &str) -> Vec<Vec<Span>> {
+/// What changed, with two lines around it.
+pub(super) fn diff(before: &str, after: &str) -> Vec<Vec<Span>> {
     let diff = TextDiff::from_lines(before, after);
     let mut rows = Vec::new();
     for (at, group) in diff.grouped_ops(2).iter().enumerate() {

@@ -30,6 +30,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "snip", argument: "", about: "drop what precedes a message from the window" },
     Command { name: "context", argument: "", about: "what fills the window" },
     Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
+    Command { name: "team", argument: "[now]", about: "how the shared memory stands and what others changed" },
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
@@ -59,6 +60,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "compact" => &["from", "up-to"],
         "sandbox" => &["on", "off"],
         "jobs" => &["stop"],
+        "team" => &["now"],
         _ => &[],
     }
 }

@@ -157,6 +157,10 @@ impl Repl {
                 self.remark(&format!("memory saved: {name}"), Look::of(Colour::Green));
             }
             Event::Warning(text) => self.talk.page.warning(&text),
+            Event::TeamMemory { told, changed } => {
+                told.iter().for_each(|text| self.remark(text, Look::DIM));
+                self.talk.team_changes(&changed);
+            }
             Event::Compacting { .. } => self.doing("compacting"),
             Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
             Event::Spilled { .. }

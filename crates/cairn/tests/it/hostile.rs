@@ -150,6 +150,8 @@ collections! {
     memories;
     /// TRUST-5: a model, or a server, that was talked round.
     models;
+    /// TEAM-1, TRUST-3: a repository that would share its reader's memory, or its reader's token.
+    team;
 }
 
 /// There are as many as there should be, and no two are the same.

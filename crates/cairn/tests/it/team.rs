@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use crate::stage::{Ran, bare, run};
 
 /// A server that runs as a program, and what it printed at first.
-struct Server {
+pub struct Server {
     child: Child,
-    address: String,
-    invitation: String,
+    pub address: String,
+    pub invitation: String,
 }
 
 impl Server {
-    fn start(home: &Path) -> Self {
+    pub fn start(home: &Path) -> Self {
         std::fs::create_dir_all(home).unwrap();
         let mut command = bare(home, &home.join(".claude"));
         command.args(["team", "serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
@@ -27,19 +27,19 @@ impl Server {
     }
 
     /// Ends it as systemd would.
-    fn stop(mut self) -> Option<i32> {
+    pub fn stop(mut self) -> Option<i32> {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         self.child.wait().unwrap().code()
     }
 }
 
 /// A member's home and checkout.
-struct Checkout {
-    home: PathBuf,
+pub struct Checkout {
+    pub home: PathBuf,
 }
 
 impl Checkout {
-    fn new(root: &Path, name: &str, remote: &str) -> Self {
+    pub fn new(root: &Path, name: &str, remote: &str) -> Self {
         let home = root.join(name);
         std::fs::create_dir_all(home.join("project/.git")).unwrap();
         let config = format!("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = {remote}\n\tfetch = +refs/*\n");
@@ -50,22 +50,22 @@ impl Checkout {
         Self { home }
     }
 
-    fn team(&self, args: &[&str]) -> Ran {
+    pub fn team(&self, args: &[&str]) -> Ran {
         run(bare(&self.home.join("project"), &self.home.join(".claude")).arg("team").args(args))
     }
 
     /// Where its team memory lies, as the program says.
-    fn folder(&self) -> PathBuf {
+    pub fn folder(&self) -> PathBuf {
         let told = self.team(&["status"]).stdout;
         PathBuf::from(told.lines().find_map(|line| line.strip_prefix("folder      ")).unwrap())
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         std::fs::create_dir_all(self.folder()).unwrap();
         std::fs::write(self.folder().join(name), text).unwrap();
     }
 
-    fn read(&self, name: &str) -> Option<String> {
+    pub fn read(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.folder().join(name)).ok()
     }
 }
@@ -164,4 +164,45 @@ fn a_token_does_not_travel_in_the_open() {
     let folder = Checkout::new(root.path(), "folder", "/srv/git/rocket.git");
     let ran = folder.team(&["join", "http://127.0.0.1:9", "--token", "x"]);
     assert!(ran.stderr.contains("folder of this machine"), "{ran:?}");
+}
+
+/// TEAM-5: a deletion travels, and with `teamDeletions` off the file comes back instead; no project's file says which.
+#[test]
+fn a_setting_of_the_user_says_whether_deletions_travel() {
+    let root = tempfile::tempdir().unwrap();
+    let server = Server::start(&root.path().join("server"));
+    let ada = Checkout::new(root.path(), "ada", "git@github.com:acme/rocket.git");
+    ada.team(&["join", &server.address, "--invitation", &server.invitation, "--name", "Ada"]);
+    ada.write("a.md", "one\n");
+    ada.team(&["push"]);
+    let settings = ada.home.join(".claude/settings.json");
+    std::fs::create_dir_all(ada.home.join("project/.claude")).unwrap();
+    std::fs::write(ada.home.join("project/.claude/settings.json"), r#"{"teamDeletions": true}"#).unwrap();
+    std::fs::write(&settings, r#"{"teamDeletions": false}"#).unwrap();
+    std::fs::remove_file(ada.folder().join("a.md")).unwrap();
+    assert!(ada.team(&["push"]).stdout.contains("took     a.md"));
+    std::fs::write(&settings, "{}").unwrap();
+    std::fs::remove_file(ada.folder().join("a.md")).unwrap();
+    assert!(ada.team(&["push"]).stdout.contains("deleted  a.md"));
+    assert_eq!(server.stop(), Some(0));
+}
+
+/// TEAM-3: two checkouts of one repository on one machine have a folder each; what one has not is not deleted for all.
+#[test]
+fn a_second_checkout_deletes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let server = Server::start(&root.path().join("server"));
+    let ada = Checkout::new(root.path(), "ada", "git@github.com:acme/rocket.git");
+    ada.team(&["join", &server.address, "--invitation", &server.invitation, "--name", "Ada"]);
+    ada.write("a.md", "one\n");
+    ada.team(&["push"]);
+    let token = ada.team(&["token"]).stdout;
+    let again = ada.home.join("again");
+    std::fs::create_dir_all(again.join(".git")).unwrap();
+    std::fs::copy(ada.home.join("project/.git/config"), again.join(".git/config")).unwrap();
+    let team = |args: &[&str]| run(bare(&again, &ada.home.join(".claude")).arg("team").args(args));
+    assert_eq!(team(&["join", &server.address, "--token", token.trim()]).code, Some(0));
+    let pushed = team(&["push"]).stdout;
+    assert!(pushed.contains("took     a.md") && !pushed.contains("deleted"), "{pushed}");
+    assert_eq!(server.stop(), Some(0));
 }

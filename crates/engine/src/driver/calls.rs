@@ -108,7 +108,7 @@ impl Driver {
         let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
         if let Some(path) = known.and_then(|known| known.changes(&call.input, scope)) {
             let memories = self.memories.as_deref().filter(|memories| path.starts_with(memories));
-            if let Some(why) = memories.and_then(|_| crate::knowledge::refuses(&call.input)) {
+            if let Some(why) = memories.and_then(|_| crate::knowledge::refuses(&call.input, &path)) {
                 self.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
                 self.write_result(call, Output::failed(why), scope)?;
                 return Ok(false);

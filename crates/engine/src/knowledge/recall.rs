@@ -32,9 +32,13 @@ pub enum Recalling {
     Off,
 }
 
+/// Who wrote a memory that is shared, by its path below the memory directory.
+pub type Authors = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// What a session recalls.
 pub(super) struct Recall {
     pub(super) recalling: Recalling,
+    pub(super) authors: Option<Authors>,
     /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
     pub(super) agents: Vec<(PathBuf, PathBuf)>,
     shelf: Option<Arc<Shelf>>,
@@ -55,6 +59,7 @@ impl Recall {
     pub(super) fn new(shelf: Option<Shelf>, selector: Option<Selector>) -> Self {
         Self {
             recalling: Recalling::On,
+            authors: None,
             agents: Vec::new(),
             shelf: shelf.map(Arc::new),
             selector,
@@ -148,13 +153,14 @@ impl Recall {
         let paths = asked.await.unwrap_or_default();
         let Some(shelf) = &self.shelf else { return Vec::new() };
         let fresh = paths.iter().filter(|path| !self.state.has(path));
-        let found = fresh.filter_map(|path| shelf.surface(path, &[], now).ok()).collect();
+        let found = fresh.filter_map(|path| shelf.surface(path, &[], self.author(path).as_deref(), now).ok()).collect();
         self.attach(found)
     }
 
     fn surface(&mut self, found: Vec<Found>, now: Timestamp) -> Vec<Attached> {
         let render = |found: Found| {
-            let attachment = found.shelf.surface(&found.hit.path, &found.hit.older, now).ok()?;
+            let (path, older) = (&found.hit.path, &found.hit.older);
+            let attachment = found.shelf.surface(path, older, self.author(path).as_deref(), now).ok()?;
             // A session's own memories are known by their path below it, an agent's by the whole one.
             let path = match found.shelf.scope() {
                 Whose::Agent(_) => found.shelf.file(&found.hit.path).display().to_string(),
@@ -164,6 +170,10 @@ impl Recall {
         };
         let found = found.into_iter().filter_map(render).collect();
         self.attach(found)
+    }
+
+    fn author(&self, path: &str) -> Option<String> {
+        self.authors.as_ref().and_then(|authors| authors(path))
     }
 
     fn attach(&mut self, mut found: Vec<Attachment>) -> Vec<Attached> {

@@ -161,6 +161,7 @@ keys! {
     SMALL_MODEL = "smallModel", Kind::Text, Trusted, "The model for side questions, such as which memories matter.";
     ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run; yours also count where Cairn itself reads a variable. The project's may not be ones that load code, redirect traffic or hold a key.";
     RECALL = "recall", Kind::Switch, Trusted, "Whether memories are brought up by themselves.";
+    TEAM_DELETIONS = "teamDeletions", Kind::Switch, Own, "Whether a file you delete from team memory is deleted for all. Where not, it comes back with the next pull.";
     AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, Trusted, "Whether there is memory.";
     MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, Own, "Where memory lies.";
     DREAM = "dream", Kind::Switch, Trusted, "Whether memories are brought into order by themselves, after some days and sessions.";

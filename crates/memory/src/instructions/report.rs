@@ -18,6 +18,8 @@ pub enum Owner {
     Local,
     /// The memory index.
     AutoMem,
+    /// The index of the memory that is shared with others.
+    TeamMem,
 }
 
 /// Why a file was loaded.
@@ -97,6 +99,7 @@ impl Owner {
             Self::Project => "Project",
             Self::Local => "Local",
             Self::AutoMem => "AutoMem",
+            Self::TeamMem => "TeamMem",
         }
     }
 }

@@ -93,7 +93,8 @@ fn files_load_in_order() {
     assert_eq!(owners[0], "Managed");
     assert_eq!(owners[1..4], ["User"; 3]);
     assert_eq!(owners[4..7], ["Project"; 3]);
-    assert_eq!((owners[7], owners[8], owners[9], owners[11]), ("Local", "Project", "Local", "AutoMem"));
+    assert_eq!(owners[7..10], ["Local", "Project", "Local"]);
+    assert_eq!(owners[10..], ["AutoMem", "TeamMem"]);
     assert_eq!(loaded.files[4].size, 4);
 }
 

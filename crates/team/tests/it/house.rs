@@ -85,7 +85,16 @@ impl House {
 
     /// A member's folder.
     pub(crate) async fn folder(&self, name: &str) -> Desk {
-        let token = self.token(name, Level::Write).await;
+        self.desk(name, Level::Write).await
+    }
+
+    /// A folder of one who may only read.
+    pub(crate) async fn reader(&self, name: &str) -> Desk {
+        self.desk(name, Level::Read).await
+    }
+
+    async fn desk(&self, name: &str, level: Level) -> Desk {
+        let token = self.token(name, level).await;
         let client = Client::new(&self.address(), &token, repository()).unwrap();
         let path = self.place.path().join(name);
         std::fs::create_dir_all(path.join("team")).unwrap();
@@ -106,7 +115,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    fn mirror(&self) -> Mirror {
+    pub(crate) fn mirror(&self) -> Mirror {
         let (folder, state) = (self.path.join("team"), self.path.join("agreed.json"));
         Mirror::open(&folder, &state, self.client.clone(), self.deletions).unwrap()
     }

@@ -12,8 +12,8 @@ use team::mirror::{Done, Stopped};
 use team::store::Level;
 
 use super::JoinArgs;
-use super::membership::{self, Membership};
 use crate::exit::Code;
+use crate::membership::{self, Membership};
 use crate::out::{data, talk};
 use crate::setup::Place;
 use crate::span::{cyan, dim};
@@ -188,6 +188,15 @@ fn told(done: Result<Done, Stopped>) -> anyhow::Result<Code> {
         for key in keys {
             data!("{what:<8} {key}")?;
         }
+    }
+    for change in &done.changes {
+        let (before, after) =
+            (change.before.as_deref().unwrap_or_default(), change.after.as_deref().unwrap_or_default());
+        let by = change.author.as_deref().unwrap_or("the server");
+        let diff = TextDiff::from_lines(before, after);
+        let diff =
+            diff.unified_diff().header(&format!("here/{}", change.key), &format!("{by}/{}", change.key)).to_string();
+        data!("{}", diff.trim_end())?;
     }
     for key in &done.conflicts {
         talk!("{key} was changed on both sides: yours counts; `cairn team log {key}` shows the other");

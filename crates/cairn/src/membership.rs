@@ -23,40 +23,59 @@ const GIT_LIMIT: u64 = 1_000_000;
 
 /// A directory that shares.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Membership {
+pub(crate) struct Membership {
     /// The server's address.
-    pub(super) server: String,
+    pub(crate) server: String,
     /// The repository there.
-    pub(super) repository: Repository,
+    pub(crate) repository: Repository,
     /// The token.
     token: String,
 }
 
 impl Membership {
-    pub(super) fn new(server: String, repository: Repository, token: String) -> Self {
+    pub(crate) fn new(server: String, repository: Repository, token: String) -> Self {
         Self { server, repository, token }
     }
 
     /// The token; one in the environment is stronger.
-    pub(super) fn token(&self) -> String {
+    pub(crate) fn token(&self) -> String {
         env::TEAM_TOKEN.get().unwrap_or_else(|| self.token.clone())
     }
 
-    pub(super) fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
         Ok(Client::new(&self.server, &self.token(), self.repository.clone())?)
     }
 
     /// The mirror of the repository in this project's team folder.
-    pub(super) fn mirror(&self, place: &Place) -> anyhow::Result<Mirror> {
-        let folder = folder(place)?;
-        let name = blake3::hash(format!("{} {}", self.server, self.repository).as_bytes()).to_hex();
-        let state = place.home.path().join("cairn/team").join(format!("{}.json", &name[..16]));
-        Ok(Mirror::open(&folder, &state, self.client()?, Deletions::default())?)
+    pub(crate) fn mirror(&self, place: &Place) -> anyhow::Result<Mirror> {
+        self.mirror_in(place, &folder(place)?)
+    }
+
+    /// The mirror of the repository in a folder.
+    pub(crate) fn mirror_in(&self, place: &Place, folder: &Path) -> anyhow::Result<Mirror> {
+        let state = self.state(place, folder);
+        Ok(Mirror::open(folder, &state, self.client()?, deletions(place))?)
+    }
+
+    /// Where is written down what a folder and the server agreed on. Two checkouts have a folder each: what is missing in
+    /// one was not deleted in the other.
+    pub(crate) fn state(&self, place: &Place, folder: &Path) -> PathBuf {
+        let name = format!("{}\n{}\n{}", self.server, self.repository, folder.display());
+        let name = blake3::hash(name.as_bytes()).to_hex();
+        place.home.path().join("cairn/team").join(format!("{}.json", &name[..16]))
+    }
+}
+
+/// Whether a file that is deleted here is deleted for all. No file below the project has a say in it.
+fn deletions(place: &Place) -> Deletions {
+    match place.settings(None).ok().and_then(|settings| settings.team_deletions) {
+        Some(false) => Deletions::ComeBack,
+        _ => Deletions::Travel,
     }
 }
 
 /// Where this project's team memory lies.
-pub(super) fn folder(place: &Place) -> anyhow::Result<PathBuf> {
+pub(crate) fn folder(place: &Place) -> anyhow::Result<PathBuf> {
     Ok(knowledge::directory(place, None)?.join("team"))
 }
 
@@ -79,17 +98,17 @@ fn all(place: &Place) -> anyhow::Result<BTreeMap<PathBuf, Membership>> {
 }
 
 /// This project's membership.
-pub(super) fn here(place: &Place) -> anyhow::Result<Option<Membership>> {
+pub(crate) fn here(place: &Place) -> anyhow::Result<Option<Membership>> {
     Ok(all(place)?.remove(&root(place)))
 }
 
 /// This project's membership, or what to do.
-pub(super) fn required(place: &Place) -> anyhow::Result<Membership> {
+pub(crate) fn required(place: &Place) -> anyhow::Result<Membership> {
     here(place)?.context("this repository is not shared\n\nhint: cairn team join SERVER --invitation CODE")
 }
 
 /// Changes this project's membership. Returns what it was.
-pub(super) fn change(place: &Place, membership: Option<Membership>) -> anyhow::Result<Option<Membership>> {
+pub(crate) fn change(place: &Place, membership: Option<Membership>) -> anyhow::Result<Option<Membership>> {
     let path = file(place);
     let folder = files::Root::create(path.parent().unwrap_or(Path::new("/")))?;
     let _held = folder.lock("team.lock")?;
@@ -103,7 +122,7 @@ pub(super) fn change(place: &Place, membership: Option<Membership>) -> anyhow::R
 }
 
 /// The repository by its git remote, read without running git.
-pub(super) fn remote(place: &Place) -> anyhow::Result<Repository> {
+pub(crate) fn remote(place: &Place) -> anyhow::Result<Repository> {
     let path = root(place).join(".git/config");
     let text = files::read(&path, GIT_LIMIT).context("this is no git repository; name it with --repo OWNER/NAME")?;
     let text = String::from_utf8_lossy(&text.bytes).into_owned();

@@ -1,0 +1,72 @@
+//! `/team`: how this project's shared memory stands, and what others changed in it since the session began.
+
+use engine::event::TeamChange;
+use team::watch::Standing;
+
+use super::conversation::Conversation;
+use super::page::Part;
+use super::question;
+use crate::sharing;
+use crate::span::{Colour, Look, Span};
+
+/// So many changes of others are shown with what changed in them, the newest.
+const SHOWN: usize = 10;
+
+impl Conversation {
+    /// Shows how it stands, or brings both sides in step now.
+    pub(super) fn team(&mut self, what: &str) {
+        let Some(sharing) = &self.sharing else {
+            let why = if self.memory.is_some() { "this project's team memory is not shared" } else { "memory is off" };
+            self.hint = Some(format!("{why}; `cairn team join SERVER` shares it"));
+            return;
+        };
+        match what {
+            "" => {}
+            "now" => {
+                sharing.hurry();
+                self.hint = Some("team memory is brought in step".into());
+                return;
+            }
+            other => {
+                self.hint = Some(format!("/team does not know {other}; /team now brings both sides in step"));
+                return;
+            }
+        }
+        let standing = sharing.standing();
+        let mut entries = vec![
+            ("repository", sharing.repository.clone()),
+            ("server", sharing.server.clone()),
+            ("folder", self.short(&sharing.folder)),
+            ("in step", when(&standing)),
+        ];
+        entries.extend(standing.waiting.iter().map(|key| ("to send", key.to_string())));
+        entries.extend(standing.conflicts.iter().map(|key| ("changed twice", format!("{key}: yours counts"))));
+        entries.extend(standing.left.iter().map(|(name, why)| ("not shared", format!("{name}: {why}"))));
+        entries.extend(standing.trouble().map(|trouble| ("trouble", trouble)));
+        let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
+        self.page.begin(Part::Note);
+        self.page.table(&entries, Look::DIM);
+        let old = standing.changes.len().saturating_sub(SHOWN);
+        let changed: Vec<TeamChange> = standing.changes[old..].iter().map(sharing::change).collect();
+        self.team_changes(&changed);
+    }
+
+    /// What others changed, as diffs.
+    pub(super) fn team_changes(&mut self, changed: &[TeamChange]) {
+        for one in changed {
+            self.page.begin(Part::Note);
+            self.page.line(&[Span::new(&one.title, Look::of(Colour::Cyan))], 2);
+            self.page.rows(question::diff(&one.before, &one.after));
+        }
+    }
+}
+
+fn when(standing: &Standing) -> String {
+    let Some(met) = standing.met else { return "not yet".to_owned() };
+    let seconds = (engine::World::real().now().as_millisecond() - met).max(0) / 1000;
+    match seconds {
+        ..5 => "now".to_owned(),
+        5..120 => format!("{seconds} seconds ago"),
+        _ => format!("{} minutes ago", seconds / 60),
+    }
+}

@@ -1,0 +1,128 @@
+//! Team memory while a session runs: kept in step beside it, and what happened is told as events.
+//!
+//! It begins where the user joined a server and memory is on, and nowhere else. The session neither waits for it nor fails
+//! because of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::agent::Listener;
+use engine::event::TeamChange;
+use engine::{Event, World};
+use team::mirror::{Change, Done};
+use team::watch::{News, Standing, Watching};
+
+use crate::membership;
+use crate::setup::{Place, Ready};
+use crate::told::count;
+
+/// So many names stand in one sentence.
+const NAMES: usize = 5;
+
+/// This project's team memory, kept in step.
+pub(crate) struct Sharing {
+    /// With which server.
+    pub(crate) server: String,
+    /// As which repository.
+    pub(crate) repository: String,
+    /// Where the files lie.
+    pub(crate) folder: PathBuf,
+    watching: Watching,
+}
+
+impl Sharing {
+    /// Keeps it in step from now on, if it is shared.
+    pub(crate) fn start(place: &Place, ready: &Ready, listener: Listener) -> Option<Self> {
+        let folder = ready.agent.knowledge()?.memory_directory()?.join("team");
+        let started = membership::here(place).and_then(|membership| {
+            let Some(membership) = membership else { return Ok(None) };
+            let mirror = membership.mirror_in(place, &folder)?;
+            Ok(Some((membership.server, membership.repository.to_string(), mirror)))
+        });
+        let (server, repository, mirror) = match started {
+            Ok(started) => started?,
+            Err(error) => {
+                listener(Event::Warning(format!("team memory: {error:#}")));
+                return None;
+            }
+        };
+        let clock = Arc::new(|| World::real().now().as_millisecond());
+        let watching = Watching::start(mirror, clock, Arc::new(move |news| listener(event(news))));
+        Some(Self { server, repository, folder, watching })
+    }
+
+    /// How it stands.
+    pub(crate) fn standing(&self) -> Standing {
+        self.watching.standing()
+    }
+
+    /// Pulls and pushes now.
+    pub(crate) fn hurry(&self) {
+        self.watching.hurry();
+    }
+
+    /// Sends what waits, if that takes only a moment.
+    pub(crate) async fn close(self) {
+        self.watching.close().await;
+    }
+}
+
+fn event(news: News) -> Event {
+    match news {
+        News::Done(done) => Event::TeamMemory { told: told(&done), changed: done.changes.iter().map(change).collect() },
+        News::Left(left) => {
+            let told = left.iter().map(|(name, why)| format!("team memory: {name} is not shared: {why}"));
+            Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
+        }
+        News::Trouble(why) => Event::Warning(format!("team memory: {why}")),
+    }
+}
+
+/// What was done, a sentence each.
+fn told(done: &Done) -> Vec<String> {
+    let mut told = Vec::new();
+    for (what, keys) in [
+        ("came from others", &done.taken),
+        ("went, others deleted it", &done.removed),
+        ("was sent", &done.sent),
+        ("was deleted for all", &done.deleted),
+    ] {
+        match keys.len() {
+            0 => {}
+            few if few <= NAMES => told.extend(keys.iter().map(|key| format!("team memory: {key} {what}"))),
+            many => told.push(format!("team memory: {}: each {what}", count(many, "file", "files"))),
+        }
+    }
+    let conflicts = done.conflicts.iter().map(|key| {
+        format!(
+            "team memory: {key} was changed on both sides; yours counts, `cairn team log {key}` shows the other, `cairn team \
+             restore` brings it back"
+        )
+    });
+    told.extend(at_most(conflicts.collect()));
+    told
+}
+
+fn at_most(mut told: Vec<String>) -> Vec<String> {
+    let rest = told.len().saturating_sub(NAMES);
+    if rest > 0 {
+        told.truncate(NAMES);
+        told.push(format!("team memory: and {rest} more; `cairn team status` names them"));
+    }
+    told
+}
+
+/// What somebody else changed.
+pub(crate) fn change(change: &Change) -> TeamChange {
+    let by = change.author.as_ref().map(|author| format!(", by {author}")).unwrap_or_default();
+    let what = match (&change.before, &change.after) {
+        (None, _) => "new",
+        (_, None) => "deleted",
+        _ => "changed",
+    };
+    TeamChange {
+        title: format!("{} ({what}{by})", change.key),
+        before: change.before.clone().unwrap_or_default(),
+        after: change.after.clone().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,239 @@
+//! A folder kept in step while somebody works: [`Rhythm`] says when, a task does it, and what happened is told.
+//!
+//! Nobody waits for it, and nothing it meets stops anybody. At the end what was not sent yet gets a moment; what is not
+//! sent by then is sent the next time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use files::Glance;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::key::Key;
+use crate::mirror::{Change, Done, Mirror, Stopped};
+use crate::rhythm::{Next, Rhythm};
+use crate::store::Time;
+
+/// How often the folder is looked at for changes. Looking opens no file.
+const LOOK: Duration = Duration::from_millis(500);
+/// At the end, what was not sent yet may take so long.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// So many changes of others are remembered, the newest.
+const CHANGES: usize = 100;
+
+/// The time.
+pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+/// Who hears what happened.
+pub type Tell = Arc<dyn Fn(News) + Send + Sync>;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// Something was taken, sent, removed or deleted, or changed on both sides.
+    Done(Done),
+    /// Files that are not shared, and why; each is told once.
+    Left(BTreeMap<String, String>),
+    /// Why nothing can be taken or sent now. It is told once.
+    Trouble(String),
+}
+
+/// How it stands.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// When both sides were last compared.
+    pub met: Option<Time>,
+    /// Why they cannot be now.
+    pub trouble: Option<String>,
+    /// Whether pushes are given up until something is deleted here or the program starts again.
+    pub is_silent: bool,
+    /// What waits to be sent or deleted there.
+    pub waiting: BTreeSet<Key>,
+    /// Files that are not shared, and why.
+    pub left: BTreeMap<String, String>,
+    /// Entries that both sides had changed.
+    pub conflicts: BTreeSet<Key>,
+    /// What others changed here, the newest last.
+    pub changes: Vec<Change>,
+}
+
+/// A folder that is kept in step. Dropped, it is left as it is.
+#[derive(Debug)]
+pub struct Watching {
+    stop: CancellationToken,
+    wake: Arc<Notify>,
+    standing: Arc<Mutex<Standing>>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Watching {
+    /// Keeps a mirror in step from now on.
+    pub fn start(mirror: Mirror, clock: Clock, tell: Tell) -> Self {
+        let (stop, wake) = (CancellationToken::new(), Arc::new(Notify::new()));
+        let standing: Arc<Mutex<Standing>> = Arc::default();
+        let work = Work {
+            mirror,
+            clock,
+            tell,
+            stop: stop.clone(),
+            wake: wake.clone(),
+            standing: standing.clone(),
+            rhythm: Rhythm::default(),
+            seen: None,
+        };
+        let task = Some(tokio::spawn(work.run()));
+        Self { stop, wake, standing, task }
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> Standing {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Pulls and pushes now.
+    pub fn hurry(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Sends what waits, if that takes only a moment, and ends.
+    pub async fn close(mut self) {
+        self.stop.cancel();
+        if let Some(task) = self.task.take() {
+            let _ = task.await; // it ended either way
+        }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+struct Work {
+    mirror: Mirror,
+    clock: Clock,
+    tell: Tell,
+    stop: CancellationToken,
+    wake: Arc<Notify>,
+    standing: Arc<Mutex<Standing>>,
+    rhythm: Rhythm,
+    seen: Option<BTreeMap<PathBuf, Glance>>,
+}
+
+impl Work {
+    async fn run(mut self) {
+        let stop = self.stop.clone();
+        while !stop.is_cancelled() {
+            let now = (self.clock)();
+            self.look(now);
+            let did = match self.rhythm.next(now) {
+                Next::Wait(until) => {
+                    let pause = Duration::from_millis(until.saturating_sub(now).unsigned_abs()).min(LOOK);
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = self.wake.notified() => self.rhythm.hurry(),
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                    continue;
+                }
+                did => did,
+            };
+            // What is cut off here is done again below, or the next time.
+            let outcome = tokio::select! {
+                () = stop.cancelled() => break,
+                outcome = step(&mut self.mirror, did) => outcome,
+            };
+            let trouble = match &outcome {
+                Err(Stopped::Server(trouble)) => Some(trouble.clone()),
+                _ => None,
+            };
+            self.rhythm.done(did, trouble.as_ref(), (self.clock)(), crate::client::part());
+            self.heard(outcome);
+        }
+        self.look((self.clock)());
+        if !self.stand().waiting.is_empty()
+            && !self.rhythm.is_silent()
+            && let Ok(outcome) = tokio::time::timeout(FAREWELL, self.mirror.push()).await
+        {
+            self.heard(outcome);
+        }
+    }
+
+    /// Whether something was changed here since the last look.
+    fn look(&mut self, now: Time) {
+        let Ok(found) = self.mirror.glances() else { return };
+        if self.seen.as_ref() == Some(&found) {
+            return;
+        }
+        self.seen = Some(found);
+        let Ok((waiting, left)) = self.mirror.waiting() else { return };
+        if !waiting.is_empty() {
+            self.rhythm.changed(now, !waiting.delete.is_empty());
+        }
+        let known = {
+            let mut standing = self.stand();
+            standing.waiting = waiting.send.union(&waiting.delete).cloned().collect();
+            std::mem::replace(&mut standing.left, left.clone())
+        };
+        let fresh: BTreeMap<String, String> =
+            left.into_iter().filter(|(name, why)| known.get(name) != Some(why)).collect();
+        if !fresh.is_empty() {
+            (self.tell)(News::Left(fresh));
+        }
+    }
+
+    fn heard(&mut self, outcome: Result<Done, Stopped>) {
+        let (now, is_silent) = ((self.clock)(), self.rhythm.is_silent());
+        let mut standing = self.stand();
+        standing.is_silent = is_silent;
+        let news = match outcome {
+            Ok(done) => {
+                (standing.met, standing.trouble) = (Some(now), None);
+                standing.waiting.retain(|key| !done.sent.contains(key) && !done.deleted.contains(key));
+                standing.conflicts.extend(done.conflicts.iter().cloned());
+                standing.changes.extend(done.changes.iter().cloned());
+                let old = standing.changes.len().saturating_sub(CHANGES);
+                standing.changes.drain(..old);
+                (!done.is_empty()).then_some(News::Done(done))
+            }
+            Err(error) => {
+                let text = error.to_string();
+                let is_new = standing.trouble.replace(text.clone()).as_ref() != Some(&text);
+                is_new.then_some(News::Trouble(text))
+            }
+        };
+        drop(standing);
+        if let Some(news) = news {
+            (self.tell)(news);
+        }
+    }
+
+    fn stand(&self) -> std::sync::MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn step(mirror: &mut Mirror, what: Next) -> Result<Done, Stopped> {
+    match what {
+        Next::Push => mirror.push().await,
+        _ => mirror.pull().await,
+    }
+}
+
+impl Standing {
+    /// In a sentence, what keeps it from being in step; nothing if nothing does.
+    pub fn trouble(&self) -> Option<String> {
+        match (&self.trouble, self.is_silent) {
+            (Some(trouble), true) => {
+                Some(format!("{trouble}; nothing is sent until a file is deleted here or the session begins anew"))
+            }
+            (trouble, _) => trouble.clone(),
+        }
+    }
+}
