@@ -3,6 +3,7 @@
 use engine::Event;
 use engine::agent::End;
 use engine::context::framing::Made;
+use engine::extract::Outcome;
 use engine::ledger::{Budget, Day};
 use engine::run::Ending;
 use engine::savings::Saving;
@@ -28,12 +29,24 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
         }
         Event::CompactionFailed { why } => format!("the compaction failed: {why}"),
         Event::NotesUpdated { failed: Some(why), .. } => format!("the session's notes were not updated: {why}"),
+        Event::Extracted(outcome) => return learnt(outcome),
         Event::CacheBroke(broke) if !broke.is_declared() => {
             format!("the prompt cache broke ({} instead of {}): {}", broke.read, tokens(broke.expected), broke.cause)
         }
         _ => return None,
     };
     Some(text)
+}
+
+/// What was learnt, if anything was.
+fn learnt(outcome: &Outcome) -> Option<String> {
+    let (saved, removed) = (&outcome.tally.saved, &outcome.tally.removed);
+    let of = |what: &str, names: &[String]| {
+        let text = format!("{what} {}: {}", count(names.len(), "memory", "memories"), names.join(", "));
+        (!names.is_empty()).then_some(text)
+    };
+    let parts: Vec<String> = of("saved", saved).into_iter().chain(of("removed", removed)).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// What is to be known about the end of a turn, unless it is an answer.

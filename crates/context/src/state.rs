@@ -18,6 +18,9 @@ use crate::worth::Pace;
 /// Forks whose work ends up in the notes.
 const NOTE_TAKERS: [&str; 2] = ["notes", "clear"];
 
+/// The fork that writes down what was learnt.
+const EXTRACT: &str = "extract";
+
 /// What the layers remember.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
@@ -33,6 +36,8 @@ pub struct State {
     pub used: Usage,
     /// What those who take notes used of it.
     pub used_by_notes: Usage,
+    /// What those used who write down what was learnt.
+    pub used_by_extract: Usage,
     /// What notes have saved, in tokens of input that is not cached.
     pub saved_by_notes: u64,
     /// Compactions in a row that failed or did not do enough.
@@ -128,6 +133,9 @@ impl State {
                 self.used += usage;
                 if NOTE_TAKERS.contains(&agent.as_str()) {
                     self.used_by_notes += usage;
+                }
+                if agent == EXTRACT {
+                    self.used_by_extract += usage;
                 }
             }
             Fact::Notes { covers, tokens, ready } => {

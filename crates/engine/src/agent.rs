@@ -1,5 +1,6 @@
 //! The agent: a driver, and what goes on around it. It takes the steps the machine names, until the turn is over.
 
+mod learning;
 mod parts;
 mod reload;
 
@@ -18,6 +19,7 @@ use transcript::{Block, Request, Usage};
 use crate::driver::{Asked, Driver, Replied};
 use crate::error::Error;
 use crate::event::{Event, Recalled};
+use crate::extract::{Extraction, Occasion, Outcome};
 use crate::filling::Filling;
 use crate::history::History;
 use crate::inbox::Inbox;
@@ -41,6 +43,9 @@ pub struct Agent {
     driver: Driver,
     inbox: Inbox,
     knowledge: Option<Knowledge>,
+    extraction: Option<Extraction>,
+    /// What was learnt since the user last said something.
+    learnt: Vec<Outcome>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
 }
@@ -89,7 +94,14 @@ impl Agent {
             tools: driver.parts.tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: driver.parts.policy.mode.get(),
         });
-        Ok(Self { driver, inbox: Inbox::default(), knowledge: None, doing: Doing::default() })
+        Ok(Self {
+            driver,
+            inbox: Inbox::default(),
+            knowledge: None,
+            extraction: None,
+            learnt: Vec::new(),
+            doing: Doing::default(),
+        })
     }
 
     /// The session.
@@ -201,6 +213,11 @@ impl Agent {
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.turn_ended(&self.driver.scope);
         }
+        if matches!(turn.end, End::Ended(Ending::Answered))
+            && let Err(error) = self.learn(Occasion::Turn)
+        {
+            turn.end = End::NotWritten(error);
+        }
         self.driver.tell(Event::TurnEnded { usage: turn.usage });
         turn
     }
@@ -300,12 +317,15 @@ impl Agent {
         let text = text_of(&said);
         let said = self.bounded(said);
         self.driver.turn_begins();
+        self.take_in_learnt()?;
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.remember(&self.driver.session);
         }
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }
+        let learnt = self.what_was_learnt();
+        self.attach(learnt.into_iter().collect())?;
         self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
         self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
@@ -382,6 +402,10 @@ impl Agent {
     /// Ends what the session started: commands that run in the background, and notes that are being written. What is
     /// written by now is taken in.
     pub async fn close(mut self) {
+        if let Some(extraction) = &mut self.extraction {
+            extraction.stop();
+        }
+        let _ = self.take_in_learnt(); // there is nobody left to tell
         self.driver.close().await;
     }
 }

@@ -11,6 +11,8 @@ use tools::Output;
 use tools::permission::Mode;
 use transcript::{Id, Reply, Usage};
 
+use crate::extract::Outcome;
+
 /// Something happened.
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -177,6 +179,8 @@ pub enum Event {
         /// The texts that others changed here.
         changed: Vec<TeamChange>,
     },
+    /// What was learnt from the conversation was written down, or should have been.
+    Extracted(Box<Outcome>),
     /// Something the user should know, that stops nothing.
     Warning(String),
 }

@@ -208,6 +208,11 @@ impl Knowledge {
         self.recall.turn_ended(scope);
     }
 
+    /// Somebody else wrote memories: they are read again.
+    pub(crate) fn memories_changed(&self) {
+        self.recall.warm();
+    }
+
     /// Waits until the memories are read, or cannot be, for those who have to know what would be recalled.
     pub async fn ready(&self) {
         self.recall.ready().await;

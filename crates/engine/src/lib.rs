@@ -38,6 +38,7 @@ pub mod dream;
 pub mod driver;
 mod error;
 pub mod event;
+pub mod extract;
 pub mod filling;
 pub mod fork;
 pub mod history;

@@ -28,6 +28,8 @@ mod embed;
 mod forking;
 #[path = "it/knowing.rs"]
 mod knowing;
+#[path = "it/learning.rs"]
+mod learning;
 #[path = "it/ledger.rs"]
 mod ledger;
 #[path = "it/media.rs"]

@@ -5,7 +5,7 @@
 //!   say again what was put before them; [`store`] edits, removes and renames; [`doctor`] mends; [`import`] brings in what
 //!   other tools kept.
 //! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`] the
-//!   four types and what the model is told about them, [`age`] how old one is, [`drift`] what it names that is gone.
+//!   four types and what the model is told about them, [`extract`] what an agent is told that writes down what was learnt, [`age`] how old one is, [`drift`] what it names that is gone.
 //! - [`instructions`] loads CLAUDE.md and its relatives and renders the first message.
 //! - [`scan`] lists what there is; [`rank`] orders it for a query without a model; [`recall`] decides what a turn gets to
 //!   see, up to the question to a selector model, which the engine asks.
@@ -22,6 +22,7 @@ pub mod drift;
 pub mod echo;
 pub mod entry;
 mod error;
+pub mod extract;
 pub mod frontmatter;
 pub mod import;
 pub mod index;

@@ -52,13 +52,18 @@ impl Store {
         self.indexed(&path, |text, target| index::put(text, &new.name, target, &new.description))
     }
 
-    /// Brings what somebody else wrote into order: it gets the mode of a memory, and a line in the index if it has none.
+    /// Brings what somebody else wrote into order: it gets the mode of a memory, and a line in the index if it has none. What
+    /// was left empty is forgotten.
     pub fn settle(&self, path: &str) -> Result<Option<Saved>, Error> {
         if checked(path).is_err() {
             return Ok(None); // an index, a log, or no memory at all
         }
         let _held = self.lock()?;
         let file = self.root().read(path, LIMIT)?;
+        if file.bytes.trim_ascii().is_empty() {
+            self.root().remove(path)?;
+            return self.indexed(path, index::take).map(Some);
+        }
         self.root().replace_unchanged(path, &file.bytes, &file.stamp, MODE)?;
         let memory = Memory::parse(path, &file.bytes, None, file.bytes.len() as u64);
         let hook = memory.description.as_deref().unwrap_or_default();

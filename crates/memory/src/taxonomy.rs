@@ -78,7 +78,8 @@ pub struct Rules<'a> {
 }
 
 /// The templates, by the name others include them by.
-const TEMPLATES: [(&str, &str); 8] = [
+const TEMPLATES: [(&str, &str); 9] = [
+    ("extract.md", include_str!("prompts/extract.md")),
     ("rules.md", include_str!("prompts/rules.md")),
     ("daily.md", include_str!("prompts/daily.md")),
     ("types.md", include_str!("prompts/types.md")),
@@ -109,7 +110,7 @@ pub fn rules(from: &Rules<'_>) -> String {
 }
 
 /// Renders one of the templates. That each one renders is a test's matter.
-fn render(template: &str, values: minijinja::Value) -> String {
+pub(crate) fn render(template: &str, values: minijinja::Value) -> String {
     let mut environment = Environment::new();
     // A tag on a line of its own leaves no line behind.
     if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {

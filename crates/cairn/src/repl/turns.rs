@@ -169,6 +169,7 @@ impl Repl {
             | Event::Compacted { .. }
             | Event::CompactionFailed { .. }
             | Event::NotesUpdated { .. }
+            | Event::Extracted(_)
             | Event::CacheBroke(_) => {
                 if let Some(text) = told::of_layers(&event) {
                     self.remark(&text, Look::DIM);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use context::Layers;
 use engine::agent::{Parts, Turn};
+use engine::extract::{Learning, Outcome};
 use engine::knowledge::{Knowledge, Selector};
 use engine::permission::{Approver, LiveMode, Nobody};
 use engine::session::Fork;
@@ -70,7 +71,10 @@ impl Stage {
 
     /// An agent that has instruction files and memory; with a selector, a small model is asked as well.
     pub async fn knowing_agent(&self, resume: Option<&str>, selector: bool) -> Agent {
-        let agent = self.agent(resume);
+        self.knowing(self.agent(resume), selector).await
+    }
+
+    async fn knowing(&self, agent: Agent, selector: bool) -> Agent {
         let sources = Sources {
             config_home: self.root.path().join("config"),
             working_directory: self.project(),
@@ -85,6 +89,31 @@ impl Stage {
         let knowledge = Knowledge::new(sources, Some(&self.memories()), selector, agent.session());
         knowledge.ready().await;
         agent.with_knowledge(knowledge)
+    }
+
+    /// An agent that learns, after every turn, whatever it costs.
+    pub async fn learning_agent(&self, resume: Option<&str>) -> Agent {
+        std::fs::create_dir_all(self.memories()).unwrap();
+        let learning = Learning { share: None, ..Learning::new(self.home()) };
+        self.knowing_agent(resume, false).await.with_learning(learning)
+    }
+
+    /// One in another session, whose names begin at a number.
+    pub async fn another_learning_agent(&self, names: i64) -> Agent {
+        let agent = self.knowing(self.another_agent(names), false).await;
+        agent.with_learning(Learning { share: None, ..Learning::new(self.home()) })
+    }
+
+    /// An agent in another session, whose names begin at a number.
+    pub fn another_agent(&self, names: i64) -> Agent {
+        self.agent_of(Session::create(&self.home(), &self.project(), None, self.world(names)).unwrap())
+    }
+
+    /// What was learnt so far.
+    pub fn learnt(&self) -> Vec<Outcome> {
+        let events = self.events.lock().unwrap();
+        let outcome = |event: &Event| if let Event::Extracted(one) = event { Some((**one).clone()) } else { None };
+        events.iter().filter_map(outcome).collect()
     }
 
     /// The memories that were recalled so far, as the user is told of them.
@@ -103,6 +132,10 @@ impl Stage {
             Some(id) => Session::resume(&self.home(), &project, id, Fork::No, self.world(1_000)).unwrap().0,
             None => Session::create(&self.home(), &project, None, self.world(0)).unwrap(),
         };
+        self.agent_of(session)
+    }
+
+    fn agent_of(&self, session: Session) -> Agent {
         let events = self.events.clone();
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
         let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");

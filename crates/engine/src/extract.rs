@@ -1,0 +1,354 @@
+//! Learning: after a turn, a fork of the conversation writes down what a later session should know.
+//!
+//! It runs beside the conversation and never holds it up: one run at a time, and while one runs only the newest request
+//! waits. It stays within a share of what the session costs; what had to wait for that, or for its number of turns, is
+//! learnt when the session ends. The log holds how far learning came. Nothing is learnt from turns in which the main agent
+//! saved memories itself, from private ones, or from those that touched what is excluded.
+//!
+//! Failures are told as events and recorded; the next run begins where the last one that succeeded ended.
+
+mod left;
+mod span;
+mod work;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use context::worth::Rates;
+use memory::store::Indexing;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tools::permission::{Rules, Verdict};
+use tools::{Scope, Subject};
+use transcript::{Block, Id};
+
+use crate::agent::Listener;
+use crate::driver::Driver;
+use crate::event::Event;
+use crate::home::Home;
+use crate::session::Session;
+use span::{Note, Span, is_private, learns, span, texts};
+use work::{Job, Tools};
+
+pub(crate) use work::KIND;
+pub use work::Outcome;
+
+/// Learning may have this share of what a session costs, the run at its end aside.
+pub const SHARE: f64 = 0.15;
+/// At the end of a session, so long is waited for what is being learnt.
+pub const CLOSING: Duration = Duration::from_secs(60);
+/// A run that saves something has two rounds: one that writes, and one that ends.
+const USUAL_ROUNDS: f64 = 2.0;
+/// What it is expected to write, in tokens.
+const USUAL_OUTPUT: f64 = 400.0;
+/// What its own words have, in tokens.
+const USUAL_WORDS: f64 = 1_500.0;
+
+/// How a session learns.
+#[derive(Debug, Clone)]
+pub struct Learning {
+    /// The config home.
+    pub home: Home,
+    /// Runs after every so many turns.
+    pub every: u32,
+    /// The share of the session's cost it may have; none is no limit.
+    pub share: Option<f64>,
+    /// Files and directories that nothing is learnt from: rules for Read that deny.
+    pub excluded: Rules,
+    /// Whether turns without any sign of something to remember are passed over before a model is paid.
+    pub gate: Gate,
+    /// The directory that is shared, if memories may go there.
+    pub team: Option<PathBuf>,
+    /// Whether the index is kept.
+    pub indexing: Indexing,
+}
+
+/// Whether turns without any sign of something to remember are passed over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gate {
+    /// Every turn is looked at.
+    #[default]
+    Open,
+    /// Those that say nothing to remember are passed over.
+    Signals,
+}
+
+impl Learning {
+    /// After every turn, within the usual share.
+    pub fn new(home: Home) -> Self {
+        Self {
+            home,
+            every: 1,
+            share: Some(SHARE),
+            excluded: Rules::default(),
+            gate: Gate::Open,
+            team: None,
+            indexing: Indexing::Kept,
+        }
+    }
+
+    /// Why nothing is learnt from these turns, whatever was said in them.
+    fn passed_over(&self, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
+        let memory = files::real(memory).unwrap_or_else(|_| memory.to_owned());
+        let paths: Vec<(bool, PathBuf, PathBuf)> =
+            new.calls.iter().filter_map(|(tool, input)| touched(tool, input, scope)).collect();
+        if paths.iter().any(|(writes, _, real)| *writes && real.starts_with(&memory)) {
+            return Some("memories were saved in the conversation itself".to_owned());
+        }
+        let inside = scope.project().join("any");
+        let working = (false, inside.clone(), files::real(&inside).unwrap_or(inside));
+        if paths.iter().chain([&working]).any(|(_, named, real)| self.is_excluded(named, real)) {
+            return Some("it touched what nothing is learnt from".to_owned());
+        }
+        let says_something = || new.said.iter().filter_map(Block::as_text).any(|text| memory::extract::signals(&text));
+        (self.gate == Gate::Signals && !says_something()).then(|| "nothing in it looked worth it".to_owned())
+    }
+
+    fn is_excluded(&self, named: &Path, real: &Path) -> bool {
+        let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
+        matches!(self.excluded.decide("Read", &subject), Verdict::Deny(_))
+    }
+}
+
+/// Why a session would learn now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// A turn has ended.
+    Turn,
+    /// The session ends.
+    End,
+}
+
+/// The learning of one session.
+pub(crate) struct Extraction {
+    learning: Learning,
+    shared: Arc<Shared>,
+    /// The work under way.
+    task: Option<AbortOnDropHandle<()>>,
+    cancel: CancellationToken,
+    /// Whether earlier sessions were looked at.
+    looked_back: bool,
+}
+
+/// What the work shares with the session.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Whether work is under way.
+    busy: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The cursor, as soon as it is known.
+    cursor: Option<Id>,
+    /// The newest request, while another runs.
+    waiting: Option<Job>,
+    /// What is over and not in the log yet.
+    ended: Vec<Outcome>,
+}
+
+impl Extraction {
+    pub(crate) fn new(learning: Learning) -> Self {
+        Self { learning, shared: Arc::default(), task: None, cancel: CancellationToken::new(), looked_back: false }
+    }
+
+    /// How it learns.
+    pub(crate) fn learning(&self) -> &Learning {
+        &self.learning
+    }
+
+    pub(crate) fn set_learning(&mut self, learning: Learning) {
+        self.learning = learning;
+    }
+
+    /// The line that says that a session learns, where it is not there yet.
+    pub(crate) fn begins(&self, session: &Session) -> Option<serde_json::Value> {
+        (!learns(session.log())).then(|| serde_json::to_value(Note::Learns).unwrap_or_default())
+    }
+
+    /// Whether something is under way, or was not learnt from yet.
+    pub(crate) fn has_left(&self, session: &Session) -> bool {
+        let cursor = self.shared.state().cursor.clone();
+        self.is_busy() || span(session.log(), cursor.as_ref()).is_some_and(|new| new.turns > 0)
+    }
+
+    /// Takes what is over and not in the log yet.
+    pub(crate) fn take_ended(&self) -> Vec<Outcome> {
+        std::mem::take(&mut self.shared.state().ended)
+    }
+
+    /// Whether work is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        *self.shared.busy.borrow()
+    }
+
+    /// Stops what is under way.
+    pub(crate) fn stop(&mut self) {
+        self.cancel.cancel();
+        self.task = None;
+        self.shared.busy.send_replace(false);
+    }
+
+    /// Waits until nothing is under way any more, or time is over, or `stop` says so.
+    pub(crate) async fn wait(&mut self, patience: Duration, stop: &CancellationToken) {
+        let mut busy = self.shared.busy.subscribe();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = tokio::time::timeout(patience, busy.wait_for(|busy| !busy)) => {}
+        }
+    }
+
+    /// Learns from what is new, if that is due. What no run is needed for is returned, to be written down.
+    pub(crate) fn learn(&mut self, driver: &Driver, memory: &Path, occasion: Occasion) -> Option<Passed> {
+        let log = driver.session.log();
+        let cursor = self.shared.state().cursor.clone();
+        let new = span(log, cursor.as_ref()).filter(|new| new.turns > 0)?;
+        let covers = new.covers()?.clone();
+        if let Some(why) = self.learning.passed_over(&new, &driver.scope, memory) {
+            self.shared.state().cursor = Some(covers.clone());
+            return Some(Passed { covers, why });
+        }
+        let due = occasion == Occasion::End || new.turns >= self.learning.every && self.can_pay(driver);
+        if !due || !can_write(driver) {
+            return None;
+        }
+        let parent = driver.fork_request(log.view().len())?;
+        let session = driver.session.id().to_owned();
+        let job = Job { session, own: true, parent, messages: new.messages, all: new.all, texts: texts(log) };
+        if self.is_busy() {
+            self.shared.state().waiting = Some(job);
+            return None;
+        }
+        let tools = self.tools(driver, memory);
+        let left = (!std::mem::replace(&mut self.looked_back, true)).then(|| driver.session.id().to_owned());
+        self.start(tools, job, left, driver.parts.listener.clone());
+        None
+    }
+
+    fn start(&mut self, tools: Tools, job: Job, left: Option<String>, listener: Listener) {
+        let (shared, cancel, learning) = (self.shared.clone(), self.cancel.clone(), self.learning.clone());
+        shared.busy.send_replace(true);
+        let work = async move {
+            let mut next = Some(job);
+            while let Some(job) = next.take() {
+                shared.run(&tools, job, &listener, &cancel).await;
+                next = shared.next();
+            }
+            if let Some(current) = left {
+                for left in left::over(&tools, learning, current).await {
+                    shared.run(&tools, left.job, &listener, &cancel).await;
+                    left.file.covered(&tools, &shared);
+                    while let Some(job) = shared.next() {
+                        shared.run(&tools, job, &listener, &cancel).await;
+                    }
+                }
+            }
+            shared.busy.send_replace(false);
+        };
+        self.task = Some(AbortOnDropHandle::new(tokio::spawn(work)));
+    }
+
+    fn tools(&self, driver: &Driver, memory: &Path) -> Tools {
+        Tools {
+            model: driver.parts.model.clone(),
+            name: driver.parts.name.clone(),
+            tools: driver.parts.tools.clone(),
+            scope: driver.scope.clone(),
+            rules: driver.parts.policy.rules.clone(),
+            home: self.learning.home.clone(),
+            memory: memory.to_owned(),
+            team: self.learning.team.clone(),
+            indexing: self.learning.indexing,
+            world: driver.session.world().clone(),
+        }
+    }
+
+    /// Whether a run stays within its share of what the session has cost otherwise.
+    fn can_pay(&self, driver: &Driver) -> bool {
+        let Some(share) = self.learning.share else { return true };
+        let rates = Rates::of(driver.parts.layers.price, driver.parts.ttl);
+        let state = driver.session.state();
+        let spent = rates.cost(&state.used_by_extract);
+        let others = rates.cost(&state.used) - spent;
+        let tokens = driver.session.log().view().tally().count() as f64;
+        let next = tokens * rates.read * USUAL_ROUNDS + USUAL_WORDS * rates.write + USUAL_OUTPUT * rates.output;
+        spent + next <= others * share
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a job, and tells of it.
+    async fn run(&self, tools: &Tools, job: Job, listener: &Listener, cancel: &CancellationToken) {
+        let own = job.own;
+        let outcome = tools.run(job, cancel.clone()).await;
+        let mut state = self.state();
+        if outcome.failed.is_none() && own {
+            state.cursor.clone_from(&outcome.covers);
+        }
+        state.ended.push(outcome.clone());
+        drop(state);
+        listener(Event::Extracted(Box::new(outcome)));
+    }
+
+    /// The request that waits, about what is new by now.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        let mut job = state.waiting.take()?;
+        let known = state.cursor.as_ref().and_then(|cursor| job.messages.iter().position(|line| line == cursor));
+        job.messages.drain(..known.map_or(0, |at| at + 1));
+        (!job.messages.is_empty()).then_some(job)
+    }
+}
+
+/// What no run was needed for.
+pub(crate) struct Passed {
+    covers: Id,
+    why: String,
+}
+
+impl Passed {
+    /// The line for it.
+    pub(crate) fn note(self) -> serde_json::Value {
+        let note = Note::Extracted { covers: self.covers, saved: Vec::new(), run: None, skipped: Some(self.why) };
+        serde_json::to_value(note).unwrap_or_default()
+    }
+}
+
+impl Outcome {
+    /// The line for it: how far learning came. None where it failed.
+    pub(crate) fn note(&self) -> Option<serde_json::Value> {
+        let (covers, saved, run) = (self.covers.clone()?, self.tally.saved.clone(), self.run.clone());
+        let note = Note::Extracted { covers, saved, run, skipped: None };
+        self.failed.is_none().then(|| serde_json::to_value(note).unwrap_or_default())
+    }
+}
+
+/// Whether nothing is learnt from a session now.
+pub fn private(session: &Session) -> bool {
+    is_private(session.log())
+}
+
+/// From here on nothing is learnt from a session, or again.
+pub fn set_private(session: &mut Session, on: bool) -> Result<(), crate::Error> {
+    session.note(&serde_json::to_value(Note::Private { on }).unwrap_or_default())
+}
+
+/// Without Write there is nothing it could do.
+fn can_write(driver: &Driver) -> bool {
+    let prologue = driver.session.log().view().prologue();
+    prologue.is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Write"))
+}
+
+/// The file a call touched: whether it writes, as it was named, and where that leads.
+fn touched(tool: &str, input: &serde_json::Value, scope: &Scope) -> Option<(bool, PathBuf, PathBuf)> {
+    let path = ["file_path", "path"].iter().find_map(|key| input[*key].as_str())?;
+    let (named, real) = scope.place(path);
+    Some((matches!(tool, "Write" | "Edit"), named, real))
+}
