@@ -212,7 +212,7 @@ impl Extraction {
             return Some(Passed { covers, why });
         }
         let due = occasion == Occasion::End || new.turns >= self.learning.every && self.can_pay(driver);
-        if !due || !can_write(driver) {
+        if !due || !can_write(driver) || driver.parts.ledger.allows(KIND).is_err() {
             return None;
         }
         let parent = driver.fork_request(log.view().len())?;
@@ -262,6 +262,7 @@ impl Extraction {
             memory: memory.to_owned(),
             team: self.learning.team.clone(),
             indexing: self.learning.indexing,
+            ledger: driver.parts.ledger.clone(),
             world: driver.session.world().clone(),
         }
     }

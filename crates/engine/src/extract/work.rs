@@ -16,11 +16,12 @@ use transcript::{Block, Id, Request, Usage};
 use super::span::Texts;
 use crate::fork::Fork;
 use crate::home::Home;
+use crate::ledger::{self, Ledger};
 use crate::restricted::{Ground, Limits, Restricted, Tally};
 use crate::world::World;
 
 /// This kind of work in the background.
-pub(crate) const KIND: &str = "extract";
+pub(crate) const KIND: &str = ledger::EXTRACT;
 
 /// The most requests of a run.
 const ROUNDS: u32 = 5;
@@ -44,6 +45,7 @@ pub(crate) struct Tools {
     pub(crate) memory: PathBuf,
     pub(crate) team: Option<PathBuf>,
     pub(crate) indexing: Indexing,
+    pub(crate) ledger: Arc<Ledger>,
     pub(crate) world: World,
 }
 
@@ -126,6 +128,7 @@ impl Tools {
             patience: PATIENCE,
             most_output: Some(OUTPUT),
             budget: None,
+            ledger: self.ledger.clone(),
             cancel,
         };
         match fork.run().await {

@@ -448,3 +448,28 @@ async fn what_was_learnt_can_be_taken_back() {
     let events = stage.events.lock().unwrap();
     assert!(events.iter().any(|event| matches!(event, Event::Extracted(_))));
 }
+
+/// BUDGET-1: a budget that is spent stops learning within one round, visibly, and the conversation goes on.
+#[tokio::test]
+async fn a_budget_that_is_spent_stops_learning_within_a_round() {
+    use engine::ledger::Budget;
+    let stage = Stage::new(GOOD).await;
+    let mut agent = stage.learning_agent(None).await;
+    // The first round of the first run passes it.
+    agent.ledger().set_budget(Budget { tokens: Some(1), ..Budget::default() });
+    say(&mut agent, "We deploy on Mondays.").await;
+    settled(&mut agent).await;
+    assert_eq!(learning_requests(&stage).len(), 1);
+    assert!(
+        stage.learnt()[0].failed.as_ref().is_some_and(|why| why.contains("pauses")),
+        "{:?}",
+        stage.learnt()[0].failed
+    );
+    let turn = say(&mut agent, "And on Fridays we deploy on Fridays.").await;
+    assert_eq!(turn.text, "Good.");
+    settled(&mut agent).await;
+    assert_eq!(learning_requests(&stage).len(), 1, "no further run begins");
+    let events = stage.events.lock().unwrap();
+    let told = |event: &Event| matches!(event, Event::Warning(text) if text.contains("pauses"));
+    assert_eq!(events.iter().filter(|event| told(event)).count(), 1);
+}
