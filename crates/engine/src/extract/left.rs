@@ -56,7 +56,7 @@ pub(super) async fn over(tools: &Tools, learning: Learning, current: String) -> 
             if !eligible || learning.passed_over(&new, &tools.scope, &tools.memory).is_some() {
                 return None;
             }
-            let parent = request(&tools, said(&log, &new));
+            let parent = request(&tools, &said(&log, &new));
             let texts = texts(&log);
             let job = Job { session: session.id.clone(), own: false, parent, messages: new.messages, all: true, texts };
             Some(Left { job, file: LeftFile { path: session.path, session: session.id } })
@@ -91,7 +91,7 @@ fn said(log: &Log, new: &Span) -> String {
 }
 
 /// A request about these words alone.
-fn request(tools: &Tools, said: String) -> Request {
+fn request(tools: &Tools, said: &str) -> Request {
     let prologue = Prologue {
         model: tools.name.clone(),
         max_tokens: OUTPUT,
