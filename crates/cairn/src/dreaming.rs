@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::dream::beside::Dreaming;
+use engine::dream::gate::Rhythm;
+use engine::dream::progress::Progress;
 use engine::dream::run::Listener;
 use engine::dream::{Dream, Site};
+use engine::ledger::Ledger;
 use engine::settings::Settings;
-use engine::{Home, World};
+use engine::{Event, Home, World};
 use memory::store::Indexing;
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 
+use crate::env;
 use crate::knowledge;
 use crate::model::Chosen;
 use crate::setup::Place;
@@ -38,6 +43,7 @@ pub(crate) fn dream(
     place: &Place,
     settings: &Settings,
     chosen: &Chosen,
+    ledger: Arc<Ledger>,
     listener: Listener,
     cancel: CancellationToken,
 ) -> Dream {
@@ -48,7 +54,7 @@ pub(crate) fn dream(
         scope = scope.with_home(home.clone());
     }
     Dream {
-        ledger: Arc::new(place.ledger(settings, site.session.as_deref().unwrap_or_default())),
+        ledger,
         site,
         indexing: Indexing::Kept,
         model: chosen.model.clone(),
@@ -58,6 +64,27 @@ pub(crate) fn dream(
         listener,
         cancel,
     }
+}
+
+/// When dreams come by themselves: never on another machine, whose memory is gone with it.
+pub(crate) fn rhythm(settings: &Settings) -> Rhythm {
+    let rhythm = settings.rhythm();
+    Rhythm { on: rhythm.on && env::REMOTE.flag() != Some(true), ..rhythm }
+}
+
+/// The dreams beside a session, if memory is on.
+pub(crate) fn beside(
+    place: &Place,
+    settings: &Settings,
+    chosen: &Chosen,
+    session: &str,
+    ledger: &Arc<Ledger>,
+    listener: engine::agent::Listener,
+) -> Option<Dreaming> {
+    let site = Site { session: Some(session.to_owned()), ..site(place, settings).ok()? };
+    let tell: Listener = Arc::new(move |progress: &Progress| listener(Event::Dream(Box::new(progress.clone()))));
+    let dream = dream(site, place, settings, chosen, ledger.clone(), tell, CancellationToken::new());
+    Some(Dreaming::new(dream, rhythm(settings)))
 }
 
 /// The projects that have memories, as far as a session tells where they are.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Session;
-use engine::knowledge::{Authors, Knowledge, Recalling, Selector};
+use engine::knowledge::{Authors, Daily, Knowledge, Recalling, Selector};
 use engine::settings::{Settings, Source};
 use engine::trust::{Claim, Kind, Site};
 use memory::index;
@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
     /// Whether memories are brought up by themselves.
     recalling: Recalling,
+    /// Whether the session keeps a daily log instead of memories.
+    daily: Daily,
 }
 
 impl Plan {
@@ -53,7 +55,8 @@ impl Plan {
         let indexes = directory.iter().cloned().chain(shared).map(|directory| directory.join(index::FILE)).collect();
         let sources = Sources { agreed: agreed.clone(), indexes, ..sources(place, settings) };
         let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
-        Self { directory, team, sources, warnings, recalling }
+        let daily = if settings.daily_log == Some(true) { Daily::Log } else { Daily::None };
+        Self { directory, team, sources, warnings, recalling, daily }
     }
 
     /// What the system prompt says of memory.
@@ -62,6 +65,7 @@ impl Plan {
         let section = |directory: &PathBuf| {
             rules(&Rules {
                 variant: match &self.team {
+                    _ if self.daily == Daily::Log => Variant::DailyLog,
                     Some(team) => Variant::Team { directory: &team.directory },
                     None => Variant::Private,
                 },
@@ -91,7 +95,7 @@ impl Plan {
     pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session) -> Knowledge {
         let agents = self.agents();
         let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, session);
-        let knowledge = knowledge.with_agents(agents).with_recall(self.recalling);
+        let knowledge = knowledge.with_agents(agents).with_recall(self.recalling).with_daily_log(self.daily, session);
         match self.team {
             Some(team) => knowledge.with_authors(team.authors()),
             None => knowledge,

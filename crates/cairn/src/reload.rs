@@ -11,6 +11,7 @@ use tools::permission::Rules;
 
 use crate::args::RunArgs;
 use crate::asking;
+use crate::dreaming;
 use crate::setup::{Judged, OneRun, Place, Shape};
 
 /// Looks at the files, before they are read.
@@ -54,12 +55,14 @@ pub(crate) fn reload(
         let new = warnings.iter().filter(|warning| !told.contains(warning)).cloned().collect();
         *told = warnings;
         let settings = judged.settings;
+        let dreams = dreaming::rhythm(&settings);
         let environment = engine::agent::environment(&settings);
         let (mut rules, budget) = (settings.rules, settings.budget);
         rules.allow.extend(flags.allow.iter().cloned());
         rules.ask.extend(flags.ask.iter().cloned());
         rules.deny.extend(flags.deny.iter().cloned());
         let directories = settings.directories.into_iter().chain(directories.iter().cloned()).collect();
-        Some(Reloaded { files, rules, bypass: settings.bypass, directories, environment, layers, budget, told: new })
+        let bypass = settings.bypass;
+        Some(Reloaded { files, rules, bypass, directories, environment, layers, budget, dreams, told: new })
     })
 }

@@ -9,6 +9,7 @@ mod bottom;
 mod commands;
 mod complete;
 mod conversation;
+mod dreams;
 mod editor;
 mod expand;
 mod history;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use engine::agent::{Listener, Parts};
 use engine::context::Layers;
+use engine::dream::beside::Dreaming;
 use engine::ledger::{Ledger, Spender};
 use engine::permission::Approver;
 use engine::prompt::BARE;
@@ -21,7 +22,7 @@ use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
 use crate::knowledge::{self, Plan};
-use crate::{asking, env, model, reload};
+use crate::{asking, dreaming, env, model, reload};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -162,6 +163,8 @@ pub(crate) struct Judged {
 pub(crate) struct Ready {
     /// The agent.
     pub(crate) agent: Agent,
+    /// The dreams beside it, for sessions that people sit at.
+    pub(crate) dreaming: Option<Dreaming>,
     /// What tokens cost.
     pub(crate) prices: Prices,
     /// What the user should know before it starts.
@@ -205,6 +208,8 @@ pub(crate) async fn agent(
     let bare = args.is_bare();
     let ledger = Arc::new(place.ledger(settings, session.id()));
     let (selector, small) = (chosen.selector(settings, &ledger), chosen.small(settings));
+    let dreaming =
+        if bare { None } else { dreaming::beside(place, settings, &chosen, session.id(), &ledger, listener.clone()) };
     let mut plan = (!bare).then(|| Plan::new(place, settings, &judged.agreed));
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(settings);
     (parts.small, parts.ledger) = (small, ledger);
@@ -263,7 +268,7 @@ pub(crate) async fn agent(
         // Nobody types meanwhile: without this the first message would find memory still unread.
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
-    Ok(Ready { agent, bypass: settings.bypass, prices: judged.settings.prices, warnings, window })
+    Ok(Ready { agent, dreaming, bypass: settings.bypass, prices: judged.settings.prices, warnings, window })
 }
 
 /// What the layers depend on beside the settings.

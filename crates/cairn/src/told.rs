@@ -3,10 +3,13 @@
 use engine::Event;
 use engine::agent::End;
 use engine::context::framing::Made;
+use engine::dream::progress::{Phase, Progress, improved};
 use engine::extract::Outcome;
 use engine::ledger::{Budget, Day};
 use engine::run::Ending;
 use engine::savings::Saving;
+
+use crate::span::first_line;
 
 /// What is to be told of an event, if it is one of the layers' and worth a line.
 pub(crate) fn of_layers(event: &Event) -> Option<String> {
@@ -33,6 +36,7 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
         Event::CacheBroke(broke) if !broke.is_declared() => {
             format!("the prompt cache broke ({} instead of {}): {}", broke.read, tokens(broke.expected), broke.cause)
         }
+        Event::Dream(progress) => return of_dream(progress),
         _ => return None,
     };
     Some(text)
@@ -47,6 +51,18 @@ fn learnt(outcome: &Outcome) -> Option<String> {
     };
     let parts: Vec<String> = of("saved", saved).into_iter().chain(of("removed", removed)).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What is to be told of a dream: how it ended, where that is worth a line.
+fn of_dream(progress: &Progress) -> Option<String> {
+    let said = progress.said.back().map(|text| first_line(text, 200)).unwrap_or_default();
+    let files = progress.touched.len();
+    match progress.phase {
+        Phase::Completed if files > 0 => Some(format!("dream: {}. {said} (/dream diff, /dream undo)", improved(files))),
+        Phase::Failed => Some(format!("the dream failed: {said}")),
+        Phase::Killed => Some(format!("the dream was stopped after {files} memory files")),
+        _ => None,
+    }
 }
 
 /// What is to be known about the end of a turn, unless it is an answer.

@@ -1,11 +1,13 @@
 //! The agent: a driver, and what goes on around it. It takes the steps the machine names, until the turn is over.
 
+mod dreams;
 mod learning;
 mod parts;
 mod reload;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use context::{Layers, Reach};
 use memory::rank::Doing;
@@ -16,6 +18,7 @@ use transcript::line::{Body, Source};
 use transcript::window::AutoCompact;
 use transcript::{Block, Request, Usage};
 
+use crate::dream::beside::Dreaming;
 use crate::driver::{Asked, Driver, Replied};
 use crate::error::Error;
 use crate::event::{Event, Recalled};
@@ -46,6 +49,7 @@ pub struct Agent {
     extraction: Option<Extraction>,
     /// What was learnt since the user last said something.
     learnt: Vec<Outcome>,
+    dreaming: Option<Dreaming>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
 }
@@ -100,6 +104,7 @@ impl Agent {
             knowledge: None,
             extraction: None,
             learnt: Vec::new(),
+            dreaming: None,
             doing: Doing::default(),
         })
     }
@@ -218,6 +223,9 @@ impl Agent {
         {
             turn.end = End::NotWritten(error);
         }
+        if let Err(error) = self.dream().await {
+            turn.end = End::NotWritten(error);
+        }
         self.driver.tell(Event::TurnEnded { usage: turn.usage });
         turn
     }
@@ -326,6 +334,8 @@ impl Agent {
         }
         let learnt = self.what_was_learnt();
         self.attach(learnt.into_iter().collect())?;
+        let new_day = self.knowledge.as_mut().and_then(Knowledge::new_day);
+        self.attach(new_day.into_iter().collect())?;
         self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
         self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
@@ -406,6 +416,9 @@ impl Agent {
             extraction.stop();
         }
         let _ = self.take_in_learnt(); // there is nobody left to tell
+        let now = CancellationToken::new();
+        now.cancel();
+        let _ = self.finish_dreams(Duration::ZERO, &now).await; // there is nobody left to tell
         self.driver.close().await;
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! [`gate`] says whether it is time, [`lock`] and [`disk`] that only one process does it, [`sessions`] what happened since;
 //! a [`Site`] is where all that is looked up.
-//! [`run`] is the dream itself, [`book`] where it is written down, [`progress`] what can be seen of it meanwhile. What it
+//! [`run`] is the dream itself, [`book`] where it is written down, [`progress`] what can be seen of it meanwhile,
+//! [`beside`] what starts it beside a session. What it
 //! changed is kept with all that agents change ([`memory::changes`]), and can be taken back.
 
+pub mod beside;
 pub mod book;
 mod brief;
 pub mod disk;

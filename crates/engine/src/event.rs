@@ -11,6 +11,7 @@ use tools::Output;
 use tools::permission::Mode;
 use transcript::{Id, Reply, Usage};
 
+use crate::dream::progress::Progress;
 use crate::extract::Outcome;
 
 /// Something happened.
@@ -181,6 +182,8 @@ pub enum Event {
     },
     /// What was learnt from the conversation was written down, or should have been.
     Extracted(Box<Outcome>),
+    /// A dream goes on beside the session.
+    Dream(Box<Progress>),
     /// Something the user should know, that stops nothing.
     Warning(String),
 }

@@ -5,6 +5,7 @@
 //! folder they are for is touched. Memories come by [`recall`]: when something is said, and when what the turn does brings
 //! up an instruction. Nothing here is waited for, and nothing here can fail a turn.
 
+mod daily;
 mod recall;
 mod selector;
 
@@ -12,6 +13,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use files::Root;
+use jiff::civil::Date;
 use memory::index;
 use memory::instructions::{Instructions, Loaded, Note, Reason, Sources, What, first_message, nested};
 use memory::rank::Doing;
@@ -24,6 +26,7 @@ use crate::session::{Beside, Session};
 use crate::world::World;
 use recall::Recall;
 
+pub use daily::Daily;
 pub use recall::{Authors, Recalling};
 pub use selector::Selector;
 
@@ -35,6 +38,8 @@ pub struct Knowledge {
     /// What the user was told of those that were left out.
     told: HashSet<String>,
     recall: Recall,
+    /// The day the model was told it is, where it keeps a daily log.
+    day: Option<Date>,
     world: World,
 }
 
@@ -63,6 +68,7 @@ impl Knowledge {
             attached: HashSet::new(),
             told: HashSet::new(),
             recall: Recall::new(shelf, selector),
+            day: None,
             world: session.world().clone(),
         };
         knowledge.remember(session);

@@ -20,6 +20,8 @@ mod crash;
 mod dreaming;
 #[path = "it/dreaming_badly.rs"]
 mod dreaming_badly;
+#[path = "it/dreaming_beside.rs"]
+mod dreaming_beside;
 #[path = "it/elsewhere.rs"]
 mod elsewhere;
 #[path = "it/embed.rs"]

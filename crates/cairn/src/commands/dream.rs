@@ -1,6 +1,6 @@
 //! `cairn dream`: memories are brought into order, now; and what dreams did, to look at and to take back.
 
-mod past;
+pub(crate) mod past;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +21,7 @@ use crate::out::{data, talk, talk_row, warn};
 use crate::setup::Place;
 use crate::span::{bold, dim, first_line};
 use crate::{dreaming, model};
-
-pub(crate) use past::diff_text;
+use past::diff_text;
 
 /// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.
 ///
@@ -116,12 +115,12 @@ pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
 async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
     let settings = place.settings(None)?;
     let site = dreaming::site(place, &settings)?;
-    if args.if_due && !settings.rhythm().on {
+    if args.if_due && !dreaming::rhythm(&settings).on {
         talk!("Dreams are off here.");
         return Ok(Code::Success);
     }
     if args.if_due {
-        match site.due(&mut Gate::default(), &settings.rhythm())? {
+        match site.due(&mut Gate::default(), &dreaming::rhythm(&settings))? {
             Said::Due => {}
             other => {
                 talk!("{}", why_not(&other));
@@ -131,7 +130,8 @@ async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
     }
     let chosen = model::choose(None, None, &settings).await?;
     let cancel = CancellationToken::new();
-    let dream = dreaming::dream(site, place, &settings, &chosen, told(), cancel.clone());
+    let ledger = Arc::new(place.ledger(&settings, ""));
+    let dream = dreaming::dream(site, place, &settings, &chosen, ledger, told(), cancel.clone());
     let price = settings.prices.of(&dream.name);
     let mut closing = Closing::watch_all()?;
     if args.dry_run {

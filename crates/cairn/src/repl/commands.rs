@@ -48,6 +48,7 @@ impl Conversation {
             "undo" => self.undo()?,
             "memory" => self.memories(argument),
             "team" => self.team(argument),
+            "dream" => self.dream(argument),
             "model" => self.model(argument).await?,
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),

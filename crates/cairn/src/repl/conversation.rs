@@ -37,7 +37,11 @@ pub(super) struct Wires {
 impl Wires {
     /// An agent that is heard through these.
     pub(super) async fn agent(&self, args: &RunArgs, place: &Place) -> anyhow::Result<Ready> {
-        setup::agent(args, place, Arc::new(self.clone()), self.listener()).await
+        let mut ready = setup::agent(args, place, Arc::new(self.clone()), self.listener()).await?;
+        if let Some(dreaming) = ready.dreaming.take() {
+            ready.agent = ready.agent.with_dreams(dreaming);
+        }
+        Ok(ready)
     }
 
     /// Who hears of events through these.

@@ -31,6 +31,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "context", argument: "", about: "what fills the window" },
     Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
     Command { name: "team", argument: "[now]", about: "how the shared memory stands and what others changed" },
+    Command {
+        name: "dream",
+        argument: "[WHAT]",
+        about: "bring memories into order; `status`, `log`, `diff`, `undo`, `stop`",
+    },
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
@@ -61,6 +66,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "sandbox" => &["on", "off"],
         "jobs" => &["stop"],
         "team" => &["now"],
+        "dream" => &["status", "log", "diff", "undo", "stop"],
         _ => &[],
     }
 }

@@ -170,6 +170,7 @@ impl Repl {
             | Event::CompactionFailed { .. }
             | Event::NotesUpdated { .. }
             | Event::Extracted(_)
+            | Event::Dream(_)
             | Event::CacheBroke(_) => {
                 if let Some(text) = told::of_layers(&event) {
                     self.remark(&text, Look::DIM);

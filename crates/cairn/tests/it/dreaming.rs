@@ -93,7 +93,7 @@ fn an_undo_keeps_what_was_edited_since() {
         ran.stdout.contains("-Three people, since today.") && ran.stdout.contains("+Two people sign off."),
         "{ran:?}"
     );
-    assert!(ran.stderr.contains("restored channel.md"), "{ran:?}");
+    assert!(ran.stdout.contains("restored channel.md"), "{ran:?}");
     assert_eq!(std::fs::read_to_string(file).unwrap(), mine);
 }
 
@@ -177,4 +177,37 @@ fn a_timer_goes_through_all_projects() {
     assert!(ran.code == Some(0) && ran.stderr.contains("Merged the two."), "{ran:?}");
     let ran = run(stage.cairn().current_dir(&elsewhere).args(["dream", "--project", "nowhere"]));
     assert!(ran.code != Some(0) && ran.stderr.contains("nowhere"), "{ran:?}");
+}
+
+/// DREAM-4, DREAM-5: `/dream` in a session: what dreams did is shown and taken back there; one that runs can be stopped.
+#[test]
+fn a_session_shows_and_takes_back_what_dreams_did() {
+    let stage = stage_with(SCRIPT);
+    assert_eq!(dream(&stage, &[]).code, Some(0));
+    let shown =
+        crate::stage::piped(&stage, &[], "/dream status\n/dream log\n/dream diff\n/dream undo\n/dream nonsense\n");
+    for words in
+        ["last dream   20", "1 changed, 1 removed", "-Two people sign off.", "restored channel.md", "means nothing"]
+    {
+        assert!(shown.contains(words), "{words} in {shown}");
+    }
+    assert!(memory(&stage).join("channel.md").exists());
+    let stage = stage_with("[[fault]]\nstall = true\ntimes = 9\n");
+    let shown = crate::stage::piped(&stage, &[], "/dream stop\n/dream\n/dream\n/dream stop\n");
+    for words in ["no dream is under way", "dreaming in the background", "a dream is under way", "stopping the dream"] {
+        assert!(shown.contains(words), "{words} in {shown}");
+    }
+    assert!(!memory(&stage).join(".consolidate-lock").exists());
+}
+
+/// DREAM-6: with `dailyLog` a session is told to keep a log and not to save memories; no dream comes by itself.
+#[test]
+fn a_daily_log_takes_the_place_of_memories() {
+    let stage = stage_with("[[rule]]\nsay = 'Hello.'\n");
+    std::fs::write(stage.config().join("settings.json"), r#"{"dailyLog": true, "dreamSessions": 0}"#).unwrap();
+    assert_eq!(run(stage.cairn().args(["-p", "hello there"])).code, Some(0));
+    let system = stage.simulator.requests().pop().unwrap()["system"].to_string();
+    assert!(system.contains("logs/YYYY/MM/YYYY-MM-DD.md") && !system.contains("one file for each"), "{system}");
+    let ran = dream(&stage, &["--if-due"]);
+    assert!(ran.stderr.contains("Dreams are off here"), "{ran:?}");
 }

@@ -9,6 +9,7 @@ use tools::Environment;
 use tools::permission::{Rule, Rules};
 
 use super::{Agent, parts};
+use crate::dream::gate::Rhythm;
 use crate::error::Error;
 use crate::event::Event;
 use crate::ledger::Budget;
@@ -33,6 +34,8 @@ pub struct Reloaded {
     pub layers: Layers,
     /// What work in the background may spend.
     pub budget: Budget,
+    /// When dreams come by themselves.
+    pub dreams: Rhythm,
     /// What else is to be said.
     pub told: Vec<String>,
 }
@@ -41,7 +44,7 @@ impl Agent {
     /// Takes in what the settings say now.
     pub(super) fn reload(&mut self) -> Result<(), Error> {
         let Some(new) = self.driver.parts.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
-        let Reloaded { files, mut rules, bypass, directories, environment, layers, budget, told } = new;
+        let Reloaded { files, mut rules, bypass, directories, environment, layers, budget, dreams, told } = new;
         rules.allow.extend(parts::kept(&self.driver.session)?);
         rules.allow.extend(self.driver.answered.iter().cloned());
         let now = &self.driver.parts;
@@ -63,6 +66,9 @@ impl Agent {
         }
         let scope = self.driver.scope.clone().with_directories(directories.clone());
         self.driver.scope = scope.with_readable(parts::readable(&rules)).with_environment(environment.clone());
+        if let Some(dreaming) = &mut self.dreaming {
+            dreaming.set_rhythm(dreams);
+        }
         let parts = &mut self.driver.parts;
         parts.ledger.set_budget(budget);
         (parts.directories, parts.environment, parts.layers) = (directories, environment, layers);

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use memory::store::Store;
 use memory::{Memory, doctor, drift, index, neutral, scan};
 use minijinja::context;
@@ -120,8 +120,7 @@ fn list(lines: impl IntoIterator<Item = String>) -> String {
 fn logs(store: &Store, last: Option<Timestamp>, now: Timestamp) -> String {
     let zone = TimeZone::system();
     let day = |at: Timestamp| at.to_zoned(zone.clone()).date().to_string();
-    // What was written just after midnight elsewhere may stand under the day before.
-    let since = last.and_then(|last| last.checked_sub(SignedDuration::from_hours(24)).ok()).map(day);
+    let since = last.map(day);
     let today = day(now);
     let is_new = |name: &str| since.as_deref().is_none_or(|since| name >= since) && name <= today.as_str();
     let found = store.root().walk(|_| true).unwrap_or_default();

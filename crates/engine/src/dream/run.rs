@@ -192,6 +192,9 @@ impl Dream {
         (over.saved, over.removed, over.denied) = (tally.saved, tally.removed, tally.denied);
         (over.run, over.at) = (restricted.end(), self.site.world.now());
         watch.tell(|progress| {
+            if over.how != How::Killed {
+                progress.said.push_back(over.text.clone());
+            }
             progress.phase = match over.how {
                 How::Completed => Phase::Completed,
                 How::Failed => Phase::Failed,

@@ -32,6 +32,7 @@ pub struct House {
     root: tempfile::TempDir,
     pub seen: Arc<Mutex<Vec<Progress>>>,
     moved: Arc<AtomicI64>,
+    names: Arc<AtomicI64>,
 }
 
 impl House {
@@ -42,7 +43,7 @@ impl House {
         script.vars.insert("home".into(), base.join("home").display().to_string());
         script.vars.insert("memory".into(), base.join("home/.claude/projects/p/memory").display().to_string());
         let simulator = Simulator::start(script, Options::default()).await.unwrap();
-        let house = Self { simulator, root, seen: Arc::default(), moved: Arc::default() };
+        let house = Self { simulator, root, seen: Arc::default(), moved: Arc::default(), names: Arc::default() };
         for (file, text) in [
             ("home/.ssh/id_ed25519", "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n"),
             ("home/.claude/settings.json", "{}"),
@@ -99,7 +100,7 @@ impl House {
     }
 
     pub fn world(&self) -> World {
-        let (moved, names) = (self.moved.clone(), AtomicI64::new(0));
+        let (moved, names) = (self.moved.clone(), self.names.clone());
         World::new(
             move || Timestamp::from_second(NOW + moved.load(Ordering::Relaxed)).unwrap(),
             move |_| Id::from(format!("id-{}", names.fetch_add(1, Ordering::Relaxed))),

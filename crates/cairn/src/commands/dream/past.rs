@@ -3,74 +3,81 @@
 use engine::World;
 use engine::dream::Site;
 use engine::dream::book::{Dreamt, How, Undone as TakenBack};
-use engine::dream::gate::Gate;
-use memory::changes::Undone;
+use engine::dream::gate::{Gate, Rhythm, Said};
+use memory::changes::{Run, Undone};
 use memory::store::{Indexing, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::{DreamCommand, why_not};
 use crate::dreaming;
 use crate::exit::Code;
-use crate::out::{data, talk};
+use crate::out::data;
 use crate::setup::Place;
-use crate::span::{Span, cyan, dim, first_line};
+use crate::span::first_line;
 
 /// Runs one of the commands about the past.
 pub(super) fn run(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::Result<Code> {
     let settings = place.settings(None)?;
-    let site = dreaming::site(place, &settings)?;
-    match command {
-        DreamCommand::Log => log(&site, as_json),
-        DreamCommand::Diff { id } => diff(&site, id.as_deref(), as_json),
-        DreamCommand::Undo { id } => undo(&site, id.as_deref(), as_json),
-        DreamCommand::Status => {
-            let (last, mark) = site.last()?;
-            let holder = site.holder()?;
-            let sessions = site.sessions(last).len();
-            let said = site.due(&mut Gate::default(), &settings.rhythm())?;
-            if as_json {
-                data!(
-                    "{}",
-                    json!({
-                        "memory": site.memory, "last": last.map(|at| at.to_string()), "sessionsSince": sessions,
-                        "due": said == engine::dream::gate::Said::Due, "why": why_not(&said),
-                        "running": holder, "lock": mark.dreamt.map(|at| at.to_string()),
-                    })
-                )?;
-                return Ok(Code::Success);
+    let (site, rhythm) = (dreaming::site(place, &settings)?, dreaming::rhythm(&settings));
+    let mut code = Code::Success;
+    let (lines, object) = match command {
+        DreamCommand::Log => (log(&site), log_object(&site)),
+        DreamCommand::Diff { id } => (diff(&site, id.as_deref())?, diff_object(&site, id.as_deref())?),
+        DreamCommand::Status => (status(&site, &rhythm)?, status_object(&site, &rhythm)?),
+        DreamCommand::Undo { id } => {
+            let back = undo(&site, id.as_deref())?;
+            if !back.kept.is_empty() {
+                code = Code::Failure;
             }
-            data!("memories     {}", site.memory.display())?;
-            data!("last dream   {}", last.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}")))?;
-            data!("sessions     {sessions} touched since")?;
-            data!("next         {}", why_not(&said))?;
-            if let Some(pid) = holder {
-                data!("running      in process {pid}")?;
-            }
-            Ok(Code::Success)
+            (back.lines(), back.object())
         }
+    };
+    if as_json {
+        data!("{object}")?;
+        return Ok(code);
     }
+    for line in lines {
+        data!("{line}")?;
+    }
+    Ok(code)
 }
 
-fn log(site: &Site, as_json: bool) -> anyhow::Result<Code> {
+/// When the last one was, and whether the next is due.
+pub(crate) fn status(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Vec<String>> {
+    let (last, _) = site.last()?;
+    let said = site.due(&mut Gate::default(), rhythm)?;
+    let mut lines = vec![
+        format!("memories     {}", site.memory.display()),
+        format!("last dream   {}", last.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}"))),
+        format!("sessions     {} touched since", site.sessions(last).len()),
+        format!("next         {}", why_not(&said)),
+    ];
+    lines.extend(site.holder()?.map(|pid| format!("running      in process {pid}")));
+    Ok(lines)
+}
+
+fn status_object(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Value> {
+    let (last, _) = site.last()?;
+    let said = site.due(&mut Gate::default(), rhythm)?;
+    Ok(json!({
+        "memory": site.memory, "last": last.map(|at| at.to_string()), "sessionsSince": site.sessions(last).len(),
+        "due": said == Said::Due, "why": why_not(&said), "running": site.holder()?,
+    }))
+}
+
+/// The dreams there were, a line each.
+pub(crate) fn log(site: &Site) -> Vec<String> {
     let dreams = site.book().dreams();
-    if as_json {
-        let rows =
-            dreams.iter().map(|dreamt| json!({"began": dreamt.began, "over": dreamt.over, "undone": dreamt.undone}));
-        data!("{}", rows.collect::<serde_json::Value>())?;
-        return Ok(Code::Success);
-    }
-    if dreams.is_empty() {
-        talk!("No dream yet.");
-    }
-    for dreamt in &dreams {
-        data!([
-            cyan(&dreamt.began.id),
-            Span::plain(&format!("  {:.0}  {:<10}", dreamt.began.at, word(dreamt))),
-            dim(&first_line(&what(dreamt), 120)),
-        ])?;
-    }
-    Ok(Code::Success)
+    let line = |dreamt: &Dreamt| {
+        format!("{}  {:<10}{}", dreamt.began.id, word(dreamt), first_line(&what(dreamt), 120)).trim_end().to_owned()
+    };
+    dreams.iter().map(line).collect()
+}
+
+fn log_object(site: &Site) -> Value {
+    let dreams = site.book().dreams();
+    dreams.iter().map(|dreamt| json!({"began": dreamt.began, "over": dreamt.over, "undone": dreamt.undone})).collect()
 }
 
 fn word(dreamt: &Dreamt) -> &'static str {
@@ -91,12 +98,12 @@ fn what(dreamt: &Dreamt) -> String {
 }
 
 /// The dream that is meant: by the beginning of its name, or the newest that changed something.
-fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, memory::changes::Run)> {
+fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, Run)> {
     let changes = site.changes();
     let run_of = |dreamt: &Dreamt| {
         let named = dreamt.over.as_ref().and_then(|over| over.run.clone());
         // One that was cut off has named no run: it is the first of a dream from then on.
-        let later = |run: &memory::changes::Run| run.head.agent == "dream" && run.head.began() >= Some(dreamt.began.at);
+        let later = |run: &Run| run.head.agent == engine::ledger::DREAM && run.head.began() >= Some(dreamt.began.at);
         let unnamed = || changes.runs().into_iter().rev().find(later).filter(|_| dreamt.over.is_none());
         named.and_then(|id| changes.run(&id).ok()).or_else(unnamed)
     };
@@ -104,7 +111,7 @@ fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, memory::chang
     match id {
         Some(id) => {
             let dreamt = dreams.find(|dreamt| dreamt.began.id.starts_with(id));
-            let dreamt = dreamt.ok_or_else(|| anyhow::anyhow!("there is no dream {id}; cairn dream log lists them"))?;
+            let dreamt = dreamt.ok_or_else(|| anyhow::anyhow!("there is no dream {id}; dream log lists them"))?;
             let run = run_of(&dreamt).ok_or_else(|| anyhow::anyhow!("dream {} changed nothing", dreamt.began.id))?;
             Ok((dreamt, run))
         }
@@ -115,22 +122,29 @@ fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, memory::chang
     }
 }
 
-fn diff(site: &Site, id: Option<&str>, as_json: bool) -> anyhow::Result<Code> {
-    let (dreamt, run) = meant(site, id)?;
-    let net = run.net();
-    if as_json {
-        let rows = net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
-        data!("{}", json!({"id": dreamt.began.id, "changes": rows.collect::<Vec<_>>()}))?;
-        return Ok(Code::Success);
-    }
-    for change in &net {
-        data!("{}", diff_text(&change.path, change.before.as_deref(), change.after.as_deref()))?;
-    }
-    Ok(Code::Success)
+/// What a dream changed.
+pub(crate) fn diff(site: &Site, id: Option<&str>) -> anyhow::Result<Vec<String>> {
+    let net = meant(site, id)?.1.net();
+    Ok(net.iter().map(|one| diff_text(&one.path, one.before.as_deref(), one.after.as_deref())).collect())
 }
 
-fn undo(site: &Site, id: Option<&str>, as_json: bool) -> anyhow::Result<Code> {
-    let now = World::real().now();
+fn diff_object(site: &Site, id: Option<&str>) -> anyhow::Result<Value> {
+    let (dreamt, run) = meant(site, id)?;
+    let net = run.net();
+    let rows = net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
+    Ok(json!({"id": dreamt.began.id, "changes": rows.collect::<Vec<_>>()}))
+}
+
+/// A dream that was taken back.
+pub(crate) struct Back {
+    id: String,
+    undone: Vec<Undone>,
+    /// The memories that were changed since, and stay.
+    kept: Vec<String>,
+}
+
+/// Takes back what a dream did.
+pub(crate) fn undo(site: &Site, id: Option<&str>) -> anyhow::Result<Back> {
     if let Some(pid) = site.holder()? {
         anyhow::bail!("a dream runs in process {pid}; stop it before you take one back");
     }
@@ -141,27 +155,33 @@ fn undo(site: &Site, id: Option<&str>, as_json: bool) -> anyhow::Result<Code> {
         Undone::ChangedSince { path, .. } => Some(path.clone()),
         _ => None,
     });
-    let kept: Vec<String> = kept.collect();
-    site.book().undone(&TakenBack { id: dreamt.began.id.clone(), at: now, kept: kept.clone() })?;
-    if as_json {
-        let paths =
-            |wanted: fn(&Undone) -> Option<&String>| undone.iter().filter_map(wanted).cloned().collect::<Vec<_>>();
+    let (id, kept) = (dreamt.began.id, kept.collect::<Vec<_>>());
+    site.book().undone(&TakenBack { id: id.clone(), at: World::real().now(), kept: kept.clone() })?;
+    Ok(Back { id, undone, kept })
+}
+
+impl Back {
+    /// For people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let line = |one: &Undone| match one {
+            Undone::Restored { path } => vec![format!("restored {path}")],
+            Undone::Removed { path } => vec![format!("removed {path}, which the dream had made")],
+            Undone::ChangedSince { path, before, now } => vec![
+                format!("{path} was changed since and stays as it is; taken back it would change so:"),
+                diff_text(path, now.as_deref(), before.as_deref()),
+            ],
+        };
+        self.undone.iter().flat_map(line).collect()
+    }
+
+    fn object(&self) -> Value {
+        let paths = |wanted: fn(&Undone) -> Option<&String>| {
+            self.undone.iter().filter_map(wanted).cloned().collect::<Vec<String>>()
+        };
         let restored = paths(|one| if let Undone::Restored { path } = one { Some(path) } else { None });
         let removed = paths(|one| if let Undone::Removed { path } = one { Some(path) } else { None });
-        data!("{}", json!({"id": dreamt.began.id, "restored": restored, "removed": removed, "changedSince": kept}))?;
-    } else {
-        for one in &undone {
-            match one {
-                Undone::Restored { path } => talk!("restored {path}"),
-                Undone::Removed { path } => talk!("removed {path}, which the dream had made"),
-                Undone::ChangedSince { path, before, now } => {
-                    talk!("{path} was changed since and stays as it is; taken back it would change so:");
-                    data!("{}", diff_text(path, now.as_deref(), before.as_deref()))?;
-                }
-            }
-        }
+        json!({"id": self.id, "restored": restored, "removed": removed, "changedSince": self.kept})
     }
-    Ok(if kept.is_empty() { Code::Success } else { Code::Failure })
 }
 
 /// The change of one file.

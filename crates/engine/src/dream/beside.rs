@@ -1,0 +1,101 @@
+//! Dreams beside a session: one begins when a turn has ended and it is time, or when the user asks for it. One at a time,
+//! and nothing waits for it but the session's end, for a while.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::book::Over;
+use super::gate::{Gate, Rhythm, Said};
+use super::run::{Dream, NotDreamt};
+use super::site::Site;
+use crate::background::Background;
+
+/// This kind of work in the background.
+const KIND: &str = crate::ledger::DREAM;
+/// Longer than any dream: one that is older is stuck.
+const DEADLINE: Duration = Duration::from_secs(30 * 60);
+
+/// The dreams of one session.
+pub struct Dreaming {
+    dream: Dream,
+    rhythm: Rhythm,
+    gate: Gate,
+    running: Background<Result<Over, NotDreamt>>,
+    cancel: CancellationToken,
+}
+
+impl Dreaming {
+    /// With what each dream needs, and when they come by themselves.
+    pub fn new(dream: Dream, rhythm: Rhythm) -> Self {
+        let (gate, running, cancel) = (Gate::default(), Background::default(), CancellationToken::new());
+        Self { dream, rhythm, gate, running, cancel }
+    }
+
+    /// When they come by themselves, from now on.
+    pub fn set_rhythm(&mut self, rhythm: Rhythm) {
+        self.rhythm = rhythm;
+    }
+
+    /// A turn has ended: a dream begins, if it is time.
+    pub(crate) fn turn_ended(&mut self) {
+        if self.is_running() || self.dream.ledger.allows(KIND).is_err() {
+            return;
+        }
+        if matches!(self.dream.site.due(&mut self.gate, &self.rhythm), Ok(Said::Due)) {
+            self.start();
+        }
+    }
+
+    /// A dream begins now, unless one is under way. Says whether it did.
+    pub fn start(&mut self) -> bool {
+        if self.is_running() {
+            return false;
+        }
+        self.cancel = CancellationToken::new();
+        let dream = Dream { cancel: self.cancel.clone(), ..self.dream.clone() };
+        let now = dream.site.world.now();
+        self.running.start(KIND, DEADLINE, now, dream.run());
+        true
+    }
+
+    /// Whether one is under way.
+    pub fn is_running(&self) -> bool {
+        self.running.is_running(KIND)
+    }
+
+    /// Ends the one under way. What comes of it is taken in as of any other.
+    pub fn stop(&self) {
+        self.cancel.cancel();
+    }
+
+    /// The model that dreams.
+    pub fn model(&self) -> &str {
+        &self.dream.name
+    }
+
+    /// Where it dreams.
+    pub fn site(&self) -> &Site {
+        &self.dream.site
+    }
+
+    /// Takes what is over by now. That another process was faster is nothing to tell.
+    pub(crate) async fn take_ended(&mut self) -> Vec<Over> {
+        self.running.take_ended().await.into_iter().filter_map(Result::ok).collect()
+    }
+
+    /// Waits for the one under way; ends it when the time is over, or somebody says so.
+    pub(crate) async fn wait(&mut self, patience: Duration, stop: &CancellationToken) -> Vec<Over> {
+        let now = self.dream.site.world.now();
+        let ended = tokio::select! {
+            ended = self.running.wait_for(KIND, patience, now) => ended,
+            () = stop.cancelled() => None,
+        };
+        if ended.is_some() {
+            return ended.into_iter().filter_map(Result::ok).collect();
+        }
+        // Stopped, it sets the date back and writes down how it ended, which takes a moment.
+        self.stop();
+        self.running.close(Duration::from_secs(1)).await.into_iter().filter_map(Result::ok).collect()
+    }
+}
