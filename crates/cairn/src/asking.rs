@@ -11,7 +11,7 @@ use crate::out::{show, show_part};
 use crate::setup::{Judged, OneRun, Place};
 use crate::span::{bold, dim};
 
-/// The most that is shown and asked about at once; the rest is asked about next time.
+/// The most that is shown and asked about at once.
 const MOST_SHOWN: usize = 100;
 /// What is longer cannot be judged by a person, so it is not asked about.
 const LONGEST: usize = 2_000;
@@ -32,15 +32,35 @@ pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
     if args.one_run() == OneRun::Trusted || !std::io::stdin().is_terminal() {
         return Ok(Answer::GoOn);
     }
+    // A file that was just let in may ask for more.
+    loop {
+        match ask_once(args, place)? {
+            Asked::Nothing => return Ok(Answer::GoOn),
+            Asked::Trusted => {}
+            Asked::Declined(answer) => return Ok(answer),
+        }
+    }
+}
+
+/// What came of asking.
+enum Asked {
+    /// There was nothing to ask about.
+    Nothing,
+    Trusted,
+    Declined(Answer),
+}
+
+fn ask_once(args: &RunArgs, place: &Place) -> anyhow::Result<Asked> {
     let mut judged = place.judged(args.settings.as_deref(), OneRun::No)?;
     // A bare session reads no instruction files.
     judged.left_out.retain(|claim| !(args.is_bare() && claim.kind == Kind::Include));
+    judged.left_out.retain(|claim| !judged.trust.is_settled(claim));
     let short = |claim: &Claim| claim.what.chars().count() <= LONGEST;
     let (mut shown, too_long): (Vec<Claim>, Vec<Claim>) = judged.left_out.into_iter().partition(short);
     let more = shown.len().saturating_sub(MOST_SHOWN);
     shown.truncate(MOST_SHOWN);
-    if shown.is_empty() || judged.trust.site().root.is_none() {
-        return Ok(Answer::GoOn);
+    if shown.is_empty() {
+        return Ok(Asked::Nothing);
     }
     show!([bold(&place.directory.display().to_string())]);
     show!("Files in this directory ask for more than you have allowed them. They would");
@@ -52,7 +72,7 @@ pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
         claims.for_each(|claim| show!(["    ", claim.what.as_str(), dim(&format!("  {}", claim.place))]));
     }
     if more > 0 {
-        show!("{more} more are asked about next time.");
+        show!("{more} more are asked about after these.");
     }
     if !too_long.is_empty() {
         show!("{} more are too long to be shown, and are left out.", too_long.len());
@@ -63,15 +83,18 @@ pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
         let mut line = String::new();
         if std::io::stdin().lock().read_line(&mut line)? == 0 {
             show!();
-            return Ok(Answer::Quit);
+            return Ok(Asked::Declined(Answer::Quit));
         }
         match line.trim().to_lowercase().as_str() {
             "t" | "trust" => {
                 judged.trust.remember(&shown)?;
-                return Ok(Answer::GoOn);
+                return Ok(Asked::Trusted);
             }
-            "g" | "go" => return Ok(Answer::GoOn),
-            "q" | "quit" => return Ok(Answer::Quit),
+            "g" | "go" => {
+                judged.trust.decline(&shown)?;
+                return Ok(Asked::Declined(Answer::GoOn));
+            }
+            "q" | "quit" => return Ok(Asked::Declined(Answer::Quit)),
             _ => {}
         }
     }
@@ -92,7 +115,9 @@ pub(crate) fn left_out(judged: &Judged) -> Option<String> {
     if left_out.is_empty() {
         return None;
     }
+    let declined = left_out.iter().all(|claim| judged.trust.is_settled(claim));
     let how = match judged.trust.site().root {
+        Some(_) if declined => "declined before; `cairn trust revoke` has it asked again",
         Some(_) => "--trust lets it in for a run; a session in a terminal asks",
         None => "the home directory is never trusted",
     };

@@ -1,15 +1,14 @@
 //! Where this session's instructions and memory are, from settings and environment.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Session;
 use engine::knowledge::{Authors, Daily, Knowledge, Recalling, Selector};
 use engine::settings::{Settings, Source};
-use engine::trust::{Claim, Kind, Site};
+use engine::trust::Trust;
 use memory::index;
-use memory::instructions::{Instructions, Note, Reason, Sources, What};
+use memory::instructions::{Instructions, Reason, Sources};
 use memory::place::{BySource, Inputs, Switch};
 use memory::taxonomy::{Rules, Variant, rules};
 use team::mirror::Agreed;
@@ -37,7 +36,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// From settings and environment.
-    pub(crate) fn new(place: &Place, settings: &Settings, agreed: &BTreeSet<PathBuf>) -> Self {
+    pub(crate) fn new(place: &Place, settings: &Settings) -> Self {
         let mut warnings = Vec::new();
         let inputs = inputs(place, settings);
         let directory = match memory::place::switch(&inputs) {
@@ -53,7 +52,7 @@ impl Plan {
         let team = directory.as_deref().and_then(|directory| Team::of(place, directory, &mut warnings));
         let shared = team.iter().map(|team| team.directory.clone());
         let indexes = directory.iter().cloned().chain(shared).map(|directory| directory.join(index::FILE)).collect();
-        let sources = Sources { agreed: agreed.clone(), indexes, ..sources(place, settings) };
+        let sources = Sources { indexes, ..sources(place, settings) };
         let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
         let daily = if settings.daily_log == Some(true) { Daily::Log } else { Daily::None };
         Self { directory, team, sources, warnings, recalling, daily }
@@ -92,10 +91,11 @@ impl Plan {
     }
 
     /// What was planned, for a session.
-    pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session) -> Knowledge {
+    pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session, trust: Trust) -> Knowledge {
         let agents = self.agents();
         let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, session);
-        let knowledge = knowledge.with_agents(agents).with_recall(self.recalling).with_daily_log(self.daily, session);
+        let knowledge = knowledge.with_agents(agents).with_recall(self.recalling).with_trust(trust);
+        let knowledge = knowledge.with_daily_log(self.daily, session);
         match self.team {
             Some(team) => knowledge.with_authors(team.authors()),
             None => knowledge,
@@ -156,23 +156,9 @@ fn sources(place: &Place, settings: &Settings) -> Sources {
     }
 }
 
-/// The files from outside that the project's instruction files would bring in at the start, each with what the user is
-/// asked about it.
-pub(crate) fn includes(place: &Place, settings: &Settings, site: &Site) -> Vec<(Claim, PathBuf)> {
-    let loaded = Instructions::load(sources(place, settings), Reason::SessionStart);
-    let claim = |note: &Note| match &note.what {
-        // Only a file can be agreed to: a folder of rules that leads out is left out.
-        What::Outside(real) if files::open(real).is_ok() => {
-            let (what, by) = (real.display().to_string(), note.parent.as_ref().unwrap_or(&note.path));
-            let by = by.strip_prefix(&place.directory).unwrap_or(by).display().to_string();
-            Some((Claim::new(Kind::Include, what.clone(), &what, by, site), real.clone()))
-        }
-        _ => None,
-    };
-    let mut found: Vec<(Claim, PathBuf)> = loaded.notes.iter().filter_map(claim).collect();
-    found.sort_by(|(_, one), (_, other)| one.cmp(other));
-    found.dedup_by(|(_, one), (_, other)| one == other);
-    found
+/// The instruction files a session would start with, without memory, and nothing from outside agreed to.
+pub(crate) fn instructions(place: &Place, settings: &Settings) -> Instructions {
+    Instructions::load(sources(place, settings), Reason::SessionStart)
 }
 
 /// What the choice of the memory directory depends on. No file below the project has a say in it.

@@ -1,6 +1,5 @@
 //! From flags, settings and environment to an agent.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use engine::agent::{Listener, Parts};
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
+use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
 use engine::permission::Approver;
 use engine::prompt::BARE;
@@ -122,15 +122,18 @@ impl Place {
         let mut left_out = trust.missing(&claims);
         let settings = Settings::of(&loaded, &self.ground(), &|set| trust.covers_set(set));
         env::extend(&settings.own_environment);
-        let includes = knowledge::includes(self, &settings, trust.site());
-        let missing = trust.missing(&includes.iter().map(|(claim, _)| claim.clone()).collect::<Vec<_>>());
-        if is_new_let_in && trust.admit(&missing) {
-            let_in.extend(missing);
-        } else {
-            left_out.extend(missing);
+        let mut instructions = knowledge::instructions(self, &settings);
+        loop {
+            let outside = outside::settle(&mut instructions, &trust);
+            let missing: Vec<Claim> = outside.into_iter().map(|outside| outside.claim).collect();
+            // What is let in may ask for more.
+            if is_new_let_in && !missing.is_empty() && trust.admit(&missing) {
+                let_in.extend(missing);
+            } else {
+                left_out.extend(missing);
+                return Ok(Judged { settings, trust, left_out, let_in });
+            }
         }
-        let agreed = includes.into_iter().filter(|(claim, _)| trust.covers(claim)).map(|(_, real)| real).collect();
-        Ok(Judged { settings, trust, left_out, let_in, agreed })
     }
 }
 
@@ -155,8 +158,6 @@ pub(crate) struct Judged {
     pub(crate) left_out: Vec<Claim>,
     /// What is let in for this run alone.
     pub(crate) let_in: Vec<Claim>,
-    /// Files from outside that the project's instruction files may bring in.
-    pub(crate) agreed: BTreeSet<PathBuf>,
 }
 
 /// An agent, and what is to be known around it.
@@ -210,7 +211,7 @@ pub(crate) async fn agent(
     let (selector, small) = (chosen.selector(settings, &ledger), chosen.small(settings));
     let dreaming =
         if bare { None } else { dreaming::beside(place, settings, &chosen, session.id(), &ledger, listener.clone()) };
-    let mut plan = (!bare).then(|| Plan::new(place, settings, &judged.agreed));
+    let mut plan = (!bare).then(|| Plan::new(place, settings));
     let mut parts = Parts::new(chosen.model, chosen.name).with_settings(settings);
     (parts.small, parts.ledger) = (small, ledger);
     parts.policy.mode.set(mode(args, settings, &mut warnings));
@@ -258,7 +259,7 @@ pub(crate) async fn agent(
         agent.scope().set_sandbox(Some(Arc::new(sandbox)));
     }
     if let Some(plan) = plan {
-        let mut knowledge = plan.knowledge(selector, agent.session());
+        let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());
         warnings.append(&mut knowledge.left_out());
         agent = agent.with_knowledge(knowledge);
     }

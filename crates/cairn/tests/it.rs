@@ -29,6 +29,8 @@ mod ends;
 mod headless;
 #[path = "it/hostile.rs"]
 mod hostile;
+#[path = "it/includes.rs"]
+mod includes;
 #[path = "it/kills.rs"]
 mod kills;
 #[path = "it/policy.rs"]

@@ -2,6 +2,7 @@
 
 mod dreams;
 mod learning;
+mod outside;
 mod parts;
 mod reload;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::{Layers, Reach};
+use memory::instructions::Loaded;
 use memory::rank::Doing;
 use tokio_util::sync::CancellationToken;
 use tools::{Bash, Call, Output, Scope, Tool, run_all};
@@ -298,7 +300,7 @@ impl Agent {
                 },
                 Step::CallTools(calls) => {
                     let calls = self.driver.call_tools(calls, run.repeats(), cancel).await?;
-                    self.touched(&calls)?;
+                    self.touched(&calls, cancel).await?;
                 }
                 Step::Done(Ending::WindowFull) if self.driver.overflowed(&mut self.knowledge, cancel).await? => {
                     run.goes_on();
@@ -359,7 +361,7 @@ impl Agent {
     }
 
     /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
-    fn touched(&mut self, calls: &[Asked]) -> Result<(), Error> {
+    async fn touched(&mut self, calls: &[Asked], cancel: &CancellationToken) -> Result<(), Error> {
         for call in calls {
             self.doing.tools.push(doing(call));
             let known = self.driver.parts.tools.iter().find(|known| known.name() == call.tool).cloned();
@@ -380,16 +382,21 @@ impl Agent {
             }
             let Some(knowledge) = &mut self.knowledge else { continue };
             let touched = knowledge.touched(&real);
-            for note in knowledge.left_out() {
+            self.load(touched)?;
+            self.ask_about_outside(&real, cancel).await?;
+            for note in self.knowledge.as_mut().map(Knowledge::left_out).unwrap_or_default() {
                 self.driver.tell(Event::Warning(note));
-            }
-            if let Some((files, attached)) = touched {
-                self.driver.tell(Event::InstructionsLoaded { files });
-                self.attach(vec![attached])?;
             }
         }
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.does(&self.doing, &self.driver.scope));
         self.attach(recalled.unwrap_or_default())
+    }
+
+    /// Puts instruction files beside what was said.
+    fn load(&mut self, loaded: Option<(Vec<Loaded>, Attached)>) -> Result<(), Error> {
+        let Some((files, attached)) = loaded else { return Ok(()) };
+        self.driver.tell(Event::InstructionsLoaded { files });
+        self.attach(vec![attached])
     }
 
     /// Puts context beside what was said.

@@ -118,19 +118,24 @@ fn is_session_id(id: &str) -> bool {
 /// not call a branch is none: a stranger's `HEAD` is not a way into the prompt.
 pub fn git_branch(directory: &Path) -> String {
     const HEAD_LIMIT: u64 = 4_096;
-    const LONGEST: usize = 200;
     let head = memory::place::checkout(directory)
         .and_then(|checkout| memory::place::git_directory(&checkout))
         .and_then(|git| files::Root::open(git).ok()?.read("HEAD", HEAD_LIMIT).ok());
     let head = head.map(|head| String::from_utf8_lossy(&head.bytes).trim().to_owned()).unwrap_or_default();
     let branch = head.strip_prefix("ref: refs/heads/").unwrap_or_default();
-    let odd = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\<>".contains(c);
     let is_commit = matches!(head.len(), 40 | 64) && head.bytes().all(|byte| byte.is_ascii_hexdigit());
     match branch {
         "" if is_commit => head,
-        _ if branch.len() <= LONGEST && !branch.contains(odd) => branch.to_owned(),
+        _ if is_branch(branch) => branch.to_owned(),
         _ => String::new(),
     }
+}
+
+/// Whether this can be the name of a branch, and nothing else.
+pub(crate) fn is_branch(name: &str) -> bool {
+    const LONGEST: usize = 200;
+    let odd = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\<>".contains(c);
+    name.len() <= LONGEST && !name.contains(odd)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! up an instruction. Nothing here is waited for, and nothing here can fail a turn.
 
 mod daily;
+pub mod outside;
 mod recall;
 mod selector;
 
@@ -23,7 +24,9 @@ use tools::Scope;
 use transcript::Block;
 
 use crate::session::{Beside, Session};
+use crate::trust::Trust;
 use crate::world::World;
+use outside::Outside;
 use recall::Recall;
 
 pub use daily::Daily;
@@ -37,6 +40,12 @@ pub struct Knowledge {
     attached: HashSet<PathBuf>,
     /// What the user was told of those that were left out.
     told: HashSet<String>,
+    /// What the user lets the project's files bring in from outside; none where nobody is to be asked.
+    trust: Option<Trust>,
+    /// Files from outside that were asked about, here or before the session began.
+    asked: HashSet<PathBuf>,
+    /// How many instruction files there were before the last touch.
+    before: usize,
     recall: Recall,
     /// The day the model was told it is, where it keeps a daily log.
     day: Option<Date>,
@@ -67,6 +76,9 @@ impl Knowledge {
             instructions: Instructions::load(sources, Reason::SessionStart),
             attached: HashSet::new(),
             told: HashSet::new(),
+            trust: None,
+            asked: HashSet::new(),
+            before: 0,
             recall: Recall::new(shelf, selector),
             day: None,
             world: session.world().clone(),
@@ -97,6 +109,16 @@ impl Knowledge {
     #[must_use]
     pub fn with_agents(mut self, folders: Vec<(PathBuf, PathBuf)>) -> Self {
         self.recall.agents = folders;
+        self
+    }
+
+    /// Gives it what the user lets the project's files bring in from outside. What they ask for now was asked about before;
+    /// what comes into view later is asked about then.
+    #[must_use]
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        let left = outside::settle(&mut self.instructions, &trust);
+        self.asked.extend(left.into_iter().map(|outside| outside.real));
+        self.trust = Some(trust);
         self
     }
 
@@ -167,8 +189,47 @@ impl Knowledge {
 
     /// What a file or a folder that was touched brings with it.
     pub(crate) fn touched(&mut self, path: &Path) -> Option<(Vec<Loaded>, Attached)> {
+        self.before = self.instructions.files.len();
         let loaded = if path.is_dir() { self.instructions.entered(path) } else { self.instructions.touched(path) };
         let loaded: Vec<Loaded> = loaded.into_iter().filter(|file| self.attached.insert(file.path.clone())).collect();
+        self.shown(loaded)
+    }
+
+    /// A file from outside that has come into view and that the user was not asked about. What was agreed to before is
+    /// brought in by this.
+    pub(crate) fn next_outside(&mut self) -> Option<Outside> {
+        let trust = self.trust.as_ref()?;
+        let left = outside::settle(&mut self.instructions, trust);
+        let next = left.into_iter().find(|one| !trust.is_settled(&one.claim) && !self.asked.contains(&one.real))?;
+        (self.asked.len() < MOST_ASKED).then_some(())?;
+        self.asked.insert(next.real.clone());
+        Some(next)
+    }
+
+    /// What the user said of a file from outside. An answer that cannot be kept holds for this session.
+    pub(crate) fn answered(&mut self, outside: &Outside, agreed: Agreed) {
+        let Some(trust) = &mut self.trust else { return };
+        let claims = std::slice::from_ref(&outside.claim);
+        let _ = match agreed {
+            Agreed::Yes => trust.remember(claims),
+            Agreed::No => trust.decline(claims),
+        };
+        if agreed == Agreed::Yes {
+            self.instructions.agree(&outside.real);
+        }
+    }
+
+    /// What a file that was touched brings with it since then, because the user agreed to it.
+    pub(crate) fn agreed(&mut self, path: &Path) -> Option<(Vec<Loaded>, Attached)> {
+        if !path.is_dir() {
+            self.instructions.touched(path);
+        }
+        let loaded = self.instructions.files.get(self.before..).unwrap_or_default().to_vec();
+        let loaded = loaded.into_iter().filter(|file| self.attached.insert(file.path.clone())).collect();
+        self.shown(loaded)
+    }
+
+    fn shown(&self, loaded: Vec<Loaded>) -> Option<(Vec<Loaded>, Attached)> {
         if loaded.is_empty() {
             return None;
         }
@@ -253,6 +314,16 @@ fn edited(input: &serde_json::Value, file: &Path) -> Option<(String, String)> {
     let after = if input["replace_all"] == true { text.replace(old, new) } else { text.replacen(old, new, 1) };
     Some((text, after))
 }
+
+/// What the user said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agreed {
+    Yes,
+    No,
+}
+
+/// How many files from outside are asked about in a session; the rest is left out with a note.
+const MOST_ASKED: usize = 100;
 
 /// The largest index that is looked at.
 const INDEX_LIMIT: u64 = 10_000_000;

@@ -77,6 +77,11 @@ pub enum Answer {
         /// In words for the model.
         why: String,
     },
+    /// Nobody has answered, so it may not.
+    Unanswered {
+        /// In words for the model.
+        why: String,
+    },
 }
 
 /// One who can be asked.
@@ -95,7 +100,7 @@ impl Approver for Nobody {
             "{} needs permission ({}), and nobody is there to give it. Do what you can without it.",
             question.tool, question.why
         );
-        Box::pin(std::future::ready(Answer::Deny { why }))
+        Box::pin(std::future::ready(Answer::Unanswered { why }))
     }
 }
 
@@ -129,7 +134,10 @@ impl Policy {
                 let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
                 let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
                 let (tool, input) = (tool.name().to_owned(), input.clone());
-                approver.ask(Question { tool, input, subject, directory, why, spared_by, always }).await
+                match approver.ask(Question { tool, input, subject, directory, why, spared_by, always }).await {
+                    Answer::Unanswered { why } => Answer::Deny { why },
+                    answer => answer,
+                }
             }
         }
     }

@@ -3,9 +3,11 @@
 //! Each thing a file asks for is a [`Claim`] with a fingerprint of what it says. The user's yes is a set of fingerprints,
 //! kept with the user and not with the directory, per canonical git root, so that all worktrees share it. What a later
 //! pull brings has another fingerprint, and is asked about alone. The home directory, whatever holds it, and `/` are never
-//! trusted. The record that Claude Code keeps counts for rules, directories, variables and plain settings.
+//! trusted. The record that Claude Code keeps counts for rules, directories, variables and plain settings. A no is kept in
+//! the same way, so that nobody is asked twice.
 //!
-//! Nothing here asks anybody: who shows claims to a person says [`Trust::remember`] with what was shown.
+//! Nothing here asks anybody: who shows claims to a person says [`Trust::remember`] or [`Trust::decline`] with what was
+//! shown.
 
 mod claim;
 mod record;
@@ -20,6 +22,7 @@ pub use claim::{Claim, Kind, claims};
 pub use record::{Trusted, file, list, revoke};
 
 use crate::settings::Set;
+use record::Said;
 
 /// Where trust is looked up, and for what directory.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +44,8 @@ pub struct Trust {
     site: Site,
     /// The fingerprints the user has said yes to.
     known: BTreeSet<String>,
+    /// Those the user has said no to.
+    declined: BTreeSet<String>,
     /// Whether Claude Code was told to trust it.
     by_claude_code: bool,
     /// What is to be said of the record.
@@ -76,6 +81,13 @@ impl Site {
     }
 }
 
+impl Site {
+    /// A path as it is told: from the directory, where it lies in it.
+    pub fn short(&self, path: &Path) -> String {
+        path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()
+    }
+}
+
 impl Trust {
     /// What the user has said so far.
     pub fn read(place: Place<'_>) -> Self {
@@ -83,13 +95,16 @@ impl Trust {
         let mut trust = Self {
             config_home: place.config_home.to_owned(),
             known: BTreeSet::new(),
+            declined: BTreeSet::new(),
             by_claude_code: false,
             warning: None,
             site,
         };
         let Some(root) = trust.site.root.clone() else { return trust };
         match record::read(place.config_home) {
-            Ok(record) => trust.known = record.known(&root),
+            Ok(record) => {
+                (trust.known, trust.declined) = (record.known(&root, Said::Yes), record.known(&root, Said::No))
+            }
             Err(why) => trust.warning = Some(why),
         }
         trust.by_claude_code = place.claude_json.is_some_and(|file| {
@@ -123,6 +138,11 @@ impl Trust {
         claims.iter().filter(|claim| !self.covers(claim)).cloned().collect()
     }
 
+    /// Whether the user has said no to this, or can never say yes.
+    pub fn is_settled(&self, claim: &Claim) -> bool {
+        self.site.root.is_none() || self.declined.contains(&claim.fingerprint)
+    }
+
     /// Lets these in for as long as this value lives. Says whether it could.
     pub fn admit(&mut self, claims: &[Claim]) -> bool {
         self.known.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
@@ -132,13 +152,20 @@ impl Trust {
     /// Keeps the user's yes to these.
     pub fn remember(&mut self, claims: &[Claim]) -> Result<(), NotKept> {
         let root = self.site.root.clone().ok_or(NotKept::Never)?;
-        record::add(&self.config_home, &root, claims)?;
+        record::add(&self.config_home, &root, claims, Said::Yes)?;
         self.admit(claims);
         Ok(())
     }
+
+    /// Keeps the user's no to these.
+    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), NotKept> {
+        let root = self.site.root.clone().ok_or(NotKept::Never)?;
+        self.declined.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
+        record::add(&self.config_home, &root, claims, Said::No)
+    }
 }
 
-/// Why a yes was not kept.
+/// Why an answer was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKept {
     /// Nothing is ever trusted there.

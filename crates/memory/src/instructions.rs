@@ -81,6 +81,7 @@ pub struct Instructions {
     seen: HashSet<PathBuf>,
     visited: HashSet<PathBuf>,
     waiting: Vec<Waiting>,
+    refused: Vec<Refused>,
     excludes: Globs,
     project: PathBuf,
 }
@@ -93,6 +94,20 @@ struct Asked<'a> {
     reason: Reason,
     parent: Option<&'a Path>,
     depth: usize,
+}
+
+/// A file from outside that was not read, and all that is needed to read it once the user agrees.
+#[derive(Debug)]
+struct Refused {
+    real: PathBuf,
+    path: PathBuf,
+    owner: Owner,
+    reach: Reach,
+    reason: Reason,
+    parent: Option<PathBuf>,
+    depth: usize,
+    /// Where a rule's patterns are looked at from.
+    base: Option<PathBuf>,
 }
 
 impl Instructions {
@@ -113,6 +128,7 @@ impl Instructions {
             seen: HashSet::new(),
             visited: HashSet::new(),
             waiting: Vec::new(),
+            refused: Vec::new(),
             excludes,
             project: reach::project(&sources),
             sources,
@@ -181,6 +197,24 @@ impl Instructions {
     pub fn entered(&mut self, directory: &Path) -> Vec<Loaded> {
         let before = self.files.len();
         self.enter(&crate::place::without_dots(directory));
+        self.files[before..].to_vec()
+    }
+
+    /// The user agrees that the project's files bring in this one from outside: loads it where it was left out, and
+    /// returns what came of it. It stays agreed to.
+    pub fn agree(&mut self, real: &Path) -> Vec<Loaded> {
+        let before = self.files.len();
+        self.sources.agreed.insert(real.to_owned());
+        self.notes.retain(|note| !matches!(&note.what, What::Outside(outside) if outside == real));
+        let (due, rest) = std::mem::take(&mut self.refused).into_iter().partition(|one: &Refused| one.real == real);
+        self.refused = rest;
+        let due: Vec<Refused> = due;
+        for one in due {
+            let Refused { path, owner, reach, reason, parent, depth, base, .. } = &one;
+            let (owner, reason, depth, parent) = (*owner, *reason, *depth, parent.as_deref());
+            let conditional = base.as_deref().map_or(Conditional::Loads, Conditional::Waits);
+            self.take(&Asked { path, owner, reach, reason, parent, depth }, conditional);
+        }
         self.files[before..].to_vec()
     }
 
@@ -265,7 +299,14 @@ impl Instructions {
                 return;
             }
             Err(Refusal::Outside(real)) => {
-                self.notes.push(note(What::Outside(real)));
+                self.notes.push(note(What::Outside(real.clone())));
+                let base = match conditional {
+                    Conditional::Waits(base) => Some(base.to_owned()),
+                    Conditional::Met | Conditional::Loads => None,
+                };
+                let (path, parent) = (asked.path.to_owned(), asked.parent.map(Path::to_owned));
+                let (owner, reach, reason, depth) = (asked.owner, asked.reach.clone(), asked.reason, asked.depth);
+                self.refused.push(Refused { real, path, owner, reach, reason, parent, depth, base });
                 return;
             }
             Err(Refusal::OfAnother) => {

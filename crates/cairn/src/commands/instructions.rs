@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use engine::knowledge::outside;
 use memory::instructions::{Instructions, Reason};
 use serde_json::json;
 use transcript::tokens::rough;
@@ -37,10 +38,12 @@ pub(crate) fn run(args: &InstructionsArgs) -> anyhow::Result<Code> {
     let InstructionsCommand::Show { touch, json: as_json } = &args.command;
     let place = Place::from_env()?;
     let judged = place.judged(None, OneRun::No)?;
-    let plan = Plan::new(&place, &judged.settings, &judged.agreed);
+    let plan = Plan::new(&place, &judged.settings);
     let mut loaded = Instructions::load(plan.sources, Reason::SessionStart);
+    outside::settle(&mut loaded, &judged.trust);
     for file in touch {
         loaded.touched(&place.directory.join(file));
+        outside::settle(&mut loaded, &judged.trust);
     }
     let tokens = |text: &str| rough(&transcript::Block::text(text));
     if *as_json {

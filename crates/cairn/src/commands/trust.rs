@@ -9,12 +9,13 @@ use serde_json::json;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::setup::Place;
-use crate::span::bold;
+use crate::span::{bold, dim};
 
 /// See and take back what the files of directories may do.
 ///
 /// A session in a terminal asks before it lets a directory's files allow anything. The answer is kept with you, by
-/// repository, with a fingerprint of each thing that was named: what a later pull brings is asked about alone.
+/// repository, with a fingerprint of each thing that was named: what a later pull brings is asked about alone. A no is kept
+/// too; revoking forgets both.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TrustArgs {
@@ -31,13 +32,13 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum TrustCommand {
-    /// Print what directories are trusted with.
+    /// Print what directories are trusted with, and what was declined.
     List {
         /// One JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Forget what a directory is trusted with.
+    /// Forget what you said of a directory, so that it is asked about again.
     Revoke {
         /// The directory; this one if none is named.
         #[arg(value_hint = ValueHint::DirPath)]
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Code> {
                 talk!("{} is no longer trusted.", root.display());
                 return Ok(Code::Success);
             }
-            talk!("{} was not trusted with anything.", root.display());
+            talk!("{} was not asked about.", root.display());
             Ok(Code::Failure)
         }
     }
@@ -67,7 +68,8 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Code> {
 fn list(place: &Place, as_json: bool) -> anyhow::Result<Code> {
     let trusted = trust::list(place.home.path())?;
     if as_json {
-        let entries = trusted.iter().map(|one| json!({"directory": one.root, "claims": one.claims}));
+        let entries =
+            trusted.iter().map(|one| json!({"directory": one.root, "claims": one.claims, "declined": one.declined}));
         data!("{}", entries.collect::<serde_json::Value>())?;
         return Ok(Code::Success);
     }
@@ -78,6 +80,9 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<Code> {
         data!([bold(&one.root.display().to_string())])?;
         for claim in &one.claims {
             data!(["  ", claim.as_str()])?;
+        }
+        for claim in &one.declined {
+            data!(["  ", claim.as_str(), dim(" (declined)")])?;
         }
     }
     Ok(Code::Success)

@@ -54,7 +54,7 @@ impl Wires {
 impl Approver for Wires {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         let (reply, answer) = oneshot::channel();
-        let gone = Answer::Deny { why: "The user has left.".to_owned() };
+        let gone = Answer::Unanswered { why: "The user has left.".to_owned() };
         if self.questions.send((question, reply)).is_err() {
             return Box::pin(std::future::ready(gone));
         }

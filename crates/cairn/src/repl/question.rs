@@ -114,7 +114,7 @@ impl Asking {
     pub(crate) fn key(&mut self, key: KeyEvent) -> Answered {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if matches!(key.code, KeyCode::Char('c') if control) {
-            return self.deny(NO.to_owned(), Answered::Stop);
+            return self.stop();
         }
         if let Some(editor) = &mut self.reason {
             match key.code {
@@ -125,14 +125,15 @@ impl Asking {
                         "" => NO.to_owned(),
                         said => format!("{NO_BECAUSE}{said}"),
                     };
-                    return self.deny(why, Answered::No);
+                    self.answer(Answer::Deny { why });
+                    return Answered::No;
                 }
                 _ => {}
             }
             return Answered::Not;
         }
         match (key.code, self.focus) {
-            (KeyCode::Esc, _) => return self.deny(NO.to_owned(), Answered::Stop),
+            (KeyCode::Esc, _) => return self.stop(),
             (KeyCode::Up | KeyCode::Down | KeyCode::Tab, Focus::Message) => self.focus = Focus::Answers,
             (_, Focus::Message) => return Answered::NotMeant,
             (KeyCode::Up, _) => self.chosen = self.chosen.saturating_sub(1),
@@ -201,9 +202,10 @@ impl Asking {
         }
     }
 
-    fn deny(&mut self, why: String, answered: Answered) -> Answered {
-        self.answer(Answer::Deny { why });
-        answered
+    /// The turn is to stop: that is no answer.
+    fn stop(&mut self) -> Answered {
+        self.answer(Answer::Unanswered { why: NO.to_owned() });
+        Answered::Stop
     }
 
     fn answer(&mut self, answer: Answer) {

@@ -1,9 +1,10 @@
 //! Repositories of strangers: each is opened in every way, and nothing of it reaches the person who opened it.
 //!
 //! A repository is a few lines of data in `hostile/*.toml`. It is opened in a terminal, where the user goes on without
-//! trust and says no; headless; and by resuming a transcript that came with it. Its words have talked the model round: in
-//! each session it tries to run a command, to read keys, to search the home and to write there, beside what the
-//! repository adds. Then it is opened once more with `--trust`, and only what the question names may happen.
+//! trust and says no; headless; and by resuming a transcript that came with it, and going back in that to its beginning.
+//! Its words have talked the model round: in each session it tries to run a command, to read keys, to search the home and
+//! to write there, beside what the repository adds. Then it is opened once more with `--trust`, and in a terminal where the
+//! user trusts it, and only what the question names may happen.
 //!
 //! Looked at, each time: the stranger's server, every request to the user's own, a file that any command would leave, all
 //! files of the home, every byte on the terminal, and the exit code.
@@ -29,7 +30,10 @@ const CANARY_IN_BASE64: &str = "Q0FOQVJZ";
 fn open_all(text: &str) {
     let stranger = Stranger::listen();
     let mut problems = Vec::new();
-    for repository in Collection::parse(text).repository {
+    let began = std::time::Instant::now();
+    let repositories = Collection::parse(text).repository;
+    let count = repositories.len();
+    for repository in repositories {
         let looked = catch_unwind(AssertUnwindSafe(|| look(&repository, &stranger)));
         let found = looked.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -37,6 +41,7 @@ fn open_all(text: &str) {
         });
         problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", repository.name)));
     }
+    println!("{count} repositories in {:.1} s", began.elapsed().as_secs_f32());
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
@@ -50,14 +55,26 @@ fn look(repository: &Repository, stranger: &Stranger) -> Vec<String> {
         (Way::Resumed, Trust::No),
         (Way::Shown, Trust::No),
         (Way::Headless, Trust::Yes),
+        (Way::Terminal, Trust::Yes),
+        (Way::Resumed, Trust::Yes),
     ] {
+        // What has no transcript of its own is resumed as any other.
+        if (way, trust) == (Way::Resumed, Trust::Yes) && repository.transcript.is_empty() {
+            continue;
+        }
         let named = |what: String| format!("{way:?}, trust {trust:?}: {what}");
         let opened = world.open(repository, way, trust);
         let mut allowed = repository.trusted.clone();
         if trust == Trust::No {
             allowed = repository::Trusted::default();
         }
-        problems.extend(wrong_with(&opened, &world, repository, &allowed).into_iter().map(named));
+        let named_so = allowed.named.as_ref().map(|text| match (way, text.strip_prefix("directory ")) {
+            // In the question, under its heading.
+            (Way::Terminal | Way::Resumed, Some(directory)) => format!("    {directory}"),
+            _ => text.clone(),
+        });
+        allowed.named = named_so.map(|text| world.filled(&text));
+        problems.extend(wrong_with(&opened, repository, &allowed).into_iter().map(named));
         if stranger.visits() > 0 {
             problems.push(named(format!("{} visits to the stranger's server", stranger.visits())));
             stranger.forget();
@@ -90,7 +107,7 @@ fn end_of(written: &[u8]) -> String {
 }
 
 /// What is wrong with how a session went, whatever it left on the disk.
-fn wrong_with(opened: &Opened, world: &World, repository: &Repository, allowed: &repository::Trusted) -> Vec<String> {
+fn wrong_with(opened: &Opened, repository: &Repository, allowed: &repository::Trusted) -> Vec<String> {
     let mut problems = Vec::new();
     let written = String::from_utf8_lossy(&opened.written);
     for planted in PLANTED.iter().filter(|planted| written.contains(*planted)) {
@@ -113,9 +130,7 @@ fn wrong_with(opened: &Opened, world: &World, repository: &Repository, allowed: 
             problems.push(format!("the model was not told {text:?}"));
         }
     }
-    if let Some(text) = allowed.named.as_ref().map(|text| world.filled(text))
-        && !written.contains(&text)
-    {
+    if let Some(text) = allowed.named.as_ref().filter(|text| !written.contains(*text)) {
         problems.push(format!("{text:?} was let in and not named"));
     }
     if opened.requests.is_empty() != opened.refused {
@@ -175,7 +190,7 @@ fn what_is_looked_for_is_found_where_the_user_allows_it() {
     let repository = Collection::parse("[[repository]]\nname = 'plain'").repository.remove(0);
     let world = World::of(&repository, &stranger);
     let before = world.tree();
-    let opened = world.open_with(&repository, Way::Headless, &["--dangerously-skip-permissions"]);
+    let opened = world.open_with(&repository, Way::Headless, Trust::No, &["--dangerously-skip-permissions"]);
     assert!(world.has_run());
     assert!(opened.requests.iter().any(|request| request.to_string().contains("CANARY-aws")));
     assert_eq!(world.changes(&before), [world.home().join(".profile")]);

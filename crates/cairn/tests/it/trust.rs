@@ -98,9 +98,10 @@ fn the_question_names_what_files_would_do_and_the_answer_is_kept() {
     assert_eq!(terminal.ended(), 0);
 }
 
-/// TRUST-2: one can go on without, and nothing is kept.
+/// TRUST-2: one can go on without. The no is kept, as a yes would be: what is new later is asked about alone, and revoking
+/// has all of it asked again.
 #[test]
-fn one_can_go_on_without_trusting() {
+fn one_can_go_on_without_trusting_and_is_not_asked_again() {
     let stage = Stage::new(RUNNER);
     project(&stage, &allowing());
     let mut terminal = Terminal::open(stage.cairn().args(["--plain"]).env("TERM", "dumb"), 80, 24);
@@ -110,7 +111,41 @@ fn one_can_go_on_without_trusting() {
     terminal.keys("go\r");
     terminal.skip_to("Allow it once?", |_| {});
     drop(terminal);
-    assert!(!stage.config().join("cairn/trust.json").exists());
+    let listed = || run(stage.cairn().args(["trust", "list"])).stdout;
+    let root = stage.project().display().to_string();
+    let declined = "  allow rule: Bash(echo:*) (declined)\n  allow rule: Bash(touch:*) (declined)\n";
+    let rows = |text: &str| {
+        let mut rows: Vec<String> = text.lines().map(str::to_owned).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(rows(&listed()), rows(&format!("{root}\n{declined}")));
+    let ran = run(stage.cairn().args(["-p", "go"]));
+    assert_eq!(ran.stdout, "It was denied.\n", "a no is no yes");
+    assert!(ran.stderr.contains("cairn trust revoke"), "{ran:?}");
+
+    Terminal::start(&stage).leave(); // it is not asked again
+    let mut more = allowing();
+    more["env"] = json!({"GREETING": "hello"});
+    project(&stage, &more);
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 80, 24);
+    terminal.skip_to(QUESTION, |_| {});
+    let asked = terminal.screen().text();
+    assert!(asked.contains("GREETING=hello") && !asked.contains("Bash("), "{asked}");
+    terminal.keys("t\r");
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.leave();
+    assert!(listed().contains("  variable: GREETING=hello\n"), "{}", listed());
+
+    assert_eq!(run(stage.cairn().args(["trust", "revoke"])).code, Some(0));
+    assert_eq!(listed(), "");
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 80, 24);
+    terminal.skip_to(QUESTION, |_| {});
+    assert!(terminal.screen().text().contains("Bash(touch:*)"));
+    terminal.keys("t\r");
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.leave();
+    assert_eq!(run(stage.cairn().args(["-p", "go"])).stdout, "It ran.\n", "the last answer counts");
 }
 
 /// TRUST-2: without claims nobody is asked, and nobody is in the home directory.

@@ -100,7 +100,7 @@ impl Driver {
             self.always(rules);
         }
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
-        if let Answer::Deny { why } = answer {
+        if let Answer::Deny { why } | Answer::Unanswered { why } = answer {
             self.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
             self.write_result(call, Output::failed(why), scope)?;
             return Ok(false);

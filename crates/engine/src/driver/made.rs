@@ -38,7 +38,9 @@ impl Driver {
             }
             let note = match answer {
                 Answer::Allow | Answer::Always(_) => format!("[it made {}, which may stay]", path.display()),
-                Answer::Deny { why } => format!("[it made {}, {}: {why}]", path.display(), removed(&path, scope)),
+                Answer::Deny { why } | Answer::Unanswered { why } => {
+                    format!("[it made {}, {}: {why}]", path.display(), removed(&path, scope))
+                }
             };
             output.content.push(Block::text(note));
         }

@@ -28,20 +28,37 @@ pub(super) struct Record {
     /// By canonical root: what was let in, by fingerprint, in words.
     #[serde(default)]
     directories: BTreeMap<PathBuf, BTreeMap<String, String>>,
+    /// In the same form: what was declined, and is not asked about again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    declined: BTreeMap<PathBuf, BTreeMap<String, String>>,
 }
 
-/// A directory the user trusts.
+/// A directory the user was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
     /// Its canonical root.
     pub root: PathBuf,
     /// What was let in.
     pub claims: Vec<String>,
+    /// What was declined.
+    pub declined: Vec<String>,
+}
+
+/// What the user said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Yes,
+    No,
 }
 
 impl Record {
-    pub(super) fn known(&self, root: &Path) -> BTreeSet<String> {
-        self.directories.get(root).into_iter().flatten().map(|(fingerprint, _)| fingerprint.clone()).collect()
+    /// The fingerprints of what was answered so, for a root.
+    pub(super) fn known(&self, root: &Path, said: Said) -> BTreeSet<String> {
+        let answers = match said {
+            Said::Yes => &self.directories,
+            Said::No => &self.declined,
+        };
+        answers.get(root).into_iter().flatten().map(|(fingerprint, _)| fingerprint.clone()).collect()
     }
 }
 
@@ -61,13 +78,22 @@ pub(super) fn read(config_home: &Path) -> Result<Record, String> {
     }
 }
 
-/// Adds to what is let in for a root.
-pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<(), NotKept> {
+/// Adds to what is let in for a root, or declined. The last answer counts.
+pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim], said: Said) -> Result<(), NotKept> {
     change(config_home, |record| {
-        let known = record.directories.entry(root.to_owned()).or_default();
+        let Record { directories, declined } = record;
+        let (now, before) = match said {
+            Said::Yes => (directories, declined),
+            Said::No => (declined, directories),
+        };
         for claim in claims {
-            known.insert(claim.fingerprint.clone(), format!("{}: {}", claim.kind.name(), claim.what));
+            let what = format!("{}: {}", claim.kind.name(), claim.what);
+            now.entry(root.to_owned()).or_default().insert(claim.fingerprint.clone(), what);
+            if let Some(before) = before.get_mut(root) {
+                before.remove(&claim.fingerprint);
+            }
         }
+        before.retain(|_, claims| !claims.is_empty());
     })
 }
 
@@ -81,16 +107,22 @@ fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Resul
     Ok(changed)
 }
 
-/// What the user trusts, by directory.
+/// What the user said, by directory.
 pub fn list(config_home: &Path) -> Result<Vec<Trusted>, NotKept> {
-    let record = read(config_home).map_err(NotKept::Broken)?;
-    let entries = record.directories.into_iter();
-    Ok(entries.map(|(root, claims)| Trusted { root, claims: claims.into_values().collect() }).collect())
+    let Record { mut directories, mut declined } = read(config_home).map_err(NotKept::Broken)?;
+    let roots: BTreeSet<PathBuf> = directories.keys().chain(declined.keys()).cloned().collect();
+    let words = |claims: Option<BTreeMap<String, String>>| claims.unwrap_or_default().into_values().collect();
+    let entry = |root: PathBuf| Trusted {
+        claims: words(directories.remove(&root)),
+        declined: words(declined.remove(&root)),
+        root,
+    };
+    Ok(roots.into_iter().map(entry).collect())
 }
 
-/// Forgets what was let in for a root. Says whether there was something.
+/// Forgets what was said of a root. Says whether there was something.
 pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, NotKept> {
-    change(config_home, |record| record.directories.remove(root).is_some())
+    change(config_home, |record| record.directories.remove(root).is_some() | record.declined.remove(root).is_some())
 }
 
 /// Whether Claude Code was told to trust one of these directories.

@@ -191,7 +191,16 @@ fn a_yes_is_kept_privately_and_can_be_taken_back() {
     let path = config.join("cairn/trust.json");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let root = scene.stage.path("project");
-    assert_eq!(list(&config).unwrap(), [Trusted { root: root.clone(), claims: vec!["allow rule: A".into()] }]);
+    let said = |claims: &[&str], declined: &[&str]| {
+        let words = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+        vec![Trusted { root: root.clone(), claims: words(claims), declined: words(declined) }]
+    };
+    assert_eq!(list(&config).unwrap(), said(&["allow rule: A"], &[]));
+    scene.trust().decline(std::slice::from_ref(&claim)).unwrap();
+    assert_eq!(list(&config).unwrap(), said(&[], &["allow rule: A"]), "the last answer counts");
+    assert!(!scene.trust().covers(&claim) && scene.trust().is_settled(&claim));
+    scene.trust().remember(std::slice::from_ref(&claim)).unwrap();
+    assert!(scene.trust().covers(&claim) && !scene.trust().is_settled(&claim));
     assert!(revoke(&config, &root).unwrap() && !revoke(&config, &root).unwrap());
     assert!(!scene.trust().covers(&claim) && list(&config).unwrap().is_empty());
 

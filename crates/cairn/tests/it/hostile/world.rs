@@ -16,7 +16,7 @@ use simulator::{Call, Options, Rule, Script, Simulator, When};
 use tempfile::TempDir;
 
 use super::repository::{Git, Repository};
-use crate::terminal::{ENTER, Terminal, ctrl};
+use crate::terminal::{DOWN, ENTER, Terminal, ctrl};
 
 /// How long a session may take that should wait for nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -267,10 +267,18 @@ impl World {
     }
 
     pub fn open(&self, repository: &Repository, way: Way, trust: Trust) -> Opened {
-        self.open_with(repository, way, if trust == Trust::Yes { &["--trust"] } else { &[] })
+        match (way, trust) {
+            (Way::Headless, Trust::Yes) => self.open_with(repository, way, trust, &["--trust"]),
+            (_, Trust::Yes) => {
+                // What the user said before is forgotten.
+                let _ = std::fs::remove_file(self.config().join("cairn/trust.json"));
+                self.open_with(repository, way, trust, &[])
+            }
+            (_, Trust::No) => self.open_with(repository, way, trust, &[]),
+        }
     }
 
-    pub fn open_with(&self, repository: &Repository, way: Way, arguments: &[&str]) -> Opened {
+    pub fn open_with(&self, repository: &Repository, way: Way, trust: Trust, arguments: &[&str]) -> Opened {
         let before = self.simulator.requests().len();
         let mut command = self.cairn(repository);
         command.args(arguments);
@@ -278,10 +286,10 @@ impl World {
         let (resumes, prompt) = (self.filled(resumes), self.filled(&repository.prompt));
         let refused = way == Way::Shown || repository.refuses && way == Way::Resumed;
         let (written, code) = match way {
-            Way::Terminal => interactive(&command, &prompt),
+            Way::Terminal => interactive(&command, &prompt, trust, Back::No),
             // What was said before is shown.
             Way::Resumed if !repository.transcript.is_empty() => {
-                interactive(command.args(["--resume", &resumes]), &prompt)
+                interactive(command.args(["--resume", &resumes]), &prompt, trust, Back::ToTheBeginning)
             }
             Way::Resumed => headless(command.args(["--resume", &resumes, "-p", &prompt])),
             Way::Headless => headless(command.args(["-p", &prompt])),
@@ -362,21 +370,35 @@ fn headless(command: &mut Command) -> (Vec<u8>, u32) {
     (std::mem::take(&mut terminal.written), code)
 }
 
-/// A session in a terminal: on without trust, something said, no to every question, and out.
-fn interactive(command: &Command, prompt: &str) -> (Vec<u8>, u32) {
+/// Whether the session goes back in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Back {
+    No,
+    ToTheBeginning,
+}
+
+/// A session in a terminal: with or without trust, something said, no to every question, back where that is wanted, and
+/// out.
+fn interactive(command: &Command, prompt: &str, trust: Trust, back: Back) -> (Vec<u8>, u32) {
+    const ASKED: &str = "go on without · q quit:";
     let mut terminal = Terminal::open(command, 200, 200).patient(PATIENCE);
-    let started =
-        terminal.comes("a question or a prompt", |screen| screen.contains("go on without") || screen.has_prompt());
-    if started.contains("go on without") {
-        terminal.keys("g\r");
-        terminal.until("a prompt", |screen| screen.has_prompt());
+    let mut asked = 0;
+    loop {
+        let started = terminal.comes("a question or a prompt", |screen| {
+            screen.count(ASKED) > asked
+                || screen.has_prompt() && !screen.rows.last().is_some_and(|row| row.contains(ASKED))
+        });
+        if started.count(ASKED) == asked {
+            break;
+        }
+        asked += 1;
+        terminal.keys(if trust == Trust::Yes { "t\r" } else { "g\r" });
     }
+    terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.say(prompt);
-    let mut denied = 0;
     loop {
         let screen = terminal.until("an end or a question", |screen| {
-            let asked = screen.contains("yes, once") && screen.count("you said no") == denied;
-            asked || screen.contains("Done.") && screen.has_prompt() && !screen.is_working()
+            screen.contains("yes, once") || screen.contains("Done.") && screen.has_prompt() && !screen.is_working()
         });
         if !screen.contains("yes, once") {
             break;
@@ -384,8 +406,17 @@ fn interactive(command: &Command, prompt: &str) -> (Vec<u8>, u32) {
         terminal.keys("n");
         terminal.shows("no, because");
         terminal.keys(ENTER);
-        denied += 1;
-        terminal.until("the answer taken", |screen| screen.count("you said no") == denied);
+        terminal.until("the answer taken", |screen| !screen.contains("no, because"));
+    }
+    if back == Back::ToTheBeginning {
+        terminal.keys(&format!("/rewind{ENTER}"));
+        terminal.shows("before which message");
+        terminal.keys(&format!("{}{ENTER}", DOWN.repeat(20)));
+        terminal.shows("What goes back?");
+        terminal.keys(ENTER);
+        terminal.rests("back to before");
+        terminal.keys(&ctrl('u'));
+        terminal.holds("");
     }
     terminal.keys(&ctrl('d'));
     let code = terminal.ended();
