@@ -1,6 +1,5 @@
 //! From settings and environment to a dream.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ const HEAD: u64 = 64 * 1024;
 
 /// Where a project's dreams are dreamt, if memory is on there.
 pub(crate) fn site(place: &Place, settings: &Settings) -> anyhow::Result<Site> {
-    let plan = knowledge::Plan::new(place, settings, &BTreeSet::new());
+    let plan = knowledge::Plan::new(place, settings);
     let off = || anyhow::anyhow!("memory is off in {}", place.directory.display());
     Ok(Site {
         home: place.home.clone(),

@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     /// What the user should know.
     pub(crate) warnings: Vec<String>,
     /// Whether memories are brought up by themselves.
-    recalling: Recalling,
+    pub(crate) recalling: Recalling,
     /// Whether the session keeps a daily log instead of memories.
     daily: Daily,
 }

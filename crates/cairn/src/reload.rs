@@ -2,17 +2,21 @@
 //! files ask for are not let in, not even by `--trust`, which was about what was there when the run began.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::agent::{Parts, Reload, Reloaded};
-use engine::settings::Watch;
-use engine::trust;
-use tools::permission::Rules;
+use engine::agent::{Reload, Reloaded, Said};
+use engine::knowledge::Recollection;
+use engine::ledger::Ledger;
+use engine::settings::{Settings, Watch, keys};
+use engine::trust::{self, Claim};
+use tools::permission::Mode;
 
 use crate::args::RunArgs;
 use crate::asking;
 use crate::dreaming;
-use crate::setup::{Judged, OneRun, Place, Shape};
+use crate::knowledge::Plan;
+use crate::model::{self, Chosen};
+use crate::setup::{self, Judged, OneRun, Place, Shape};
 
 /// Looks at the files, before they are read.
 pub(crate) fn watch(args: &RunArgs, place: &Place) -> anyhow::Result<Watch> {
@@ -21,48 +25,126 @@ pub(crate) fn watch(args: &RunArgs, place: &Place) -> anyhow::Result<Watch> {
 }
 
 /// What is asked before each request.
-pub(crate) fn reload(
-    watch: Watch,
-    args: &RunArgs,
-    place: &Place,
-    judged: &Judged,
-    parts: &Parts,
-    shape: Shape,
-) -> Reload {
-    // What is there beside the settings comes from flags and from where memory lies, and stays.
-    let beside = |now: &[_], settings: usize| now.get(settings..).unwrap_or_default().to_vec();
-    let (now, said) = (&parts.policy.rules, &judged.settings.rules);
-    let flags = Rules {
-        allow: beside(&now.allow, said.allow.len()),
-        ask: beside(&now.ask, said.ask.len()),
-        deny: beside(&now.deny, said.deny.len()),
-    };
-    let directories: Vec<PathBuf> =
-        parts.directories.get(judged.settings.directories.len()..).unwrap_or_default().to_vec();
-    let (flag, place, let_in) = (args.settings.clone(), place.clone(), judged.let_in.clone());
-    let told = judged.settings.warnings().into_iter().chain(asking::told(judged)).collect::<Vec<_>>();
-    let state = Mutex::new((watch, told));
+pub(crate) fn reload(watch: Watch, follower: Follower) -> Reload {
+    let (watch, follower) = (Mutex::new(watch), Arc::new(follower));
     Arc::new(move || {
-        let (watch, told) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = watch.changed();
-        if files.is_empty() {
+        let files = watch.lock().unwrap_or_else(PoisonError::into_inner).changed();
+        let follower = follower.clone();
+        (!files.is_empty()).then(|| Box::pin(async move { follower.look(files).await.ok() }) as _)
+    })
+}
+
+/// What a session was started with, and what it was last told.
+pub(crate) struct Follower {
+    args: RunArgs,
+    place: Place,
+    /// The model of the session that was resumed.
+    known_model: Option<String>,
+    /// What was let in for this run.
+    let_in: Vec<Claim>,
+    ledger: Arc<Ledger>,
+    last: Mutex<Last>,
+}
+
+/// What the settings said when they were last read.
+struct Last {
+    told: Vec<String>,
+    mode: Mode,
+    chosen: Chosen,
+    /// All that the choice of a model depends on.
+    model: String,
+}
+
+impl Follower {
+    pub(crate) fn new(
+        args: &RunArgs,
+        place: &Place,
+        judged: &Judged,
+        known_model: Option<String>,
+        chosen: Chosen,
+        ledger: Arc<Ledger>,
+    ) -> Self {
+        let told = judged.settings.warnings().into_iter().chain(asking::told(judged)).collect();
+        let (mode, model) = (setup::mode_of(&judged.settings), model_said(&judged.settings));
+        let last = Mutex::new(Last { told, mode, chosen, model });
+        let (args, place, let_in) = (args.clone(), place.clone(), judged.let_in.clone());
+        Self { args, place, known_model, let_in, ledger, last }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn look(&self, files: Vec<PathBuf>) -> anyhow::Result<Reloaded> {
+        let (args, place) = (&self.args, &self.place);
+        let judged = place.judged(args.settings.as_deref(), OneRun::With(self.let_in.clone()))?;
+        let settings = &judged.settings;
+        let mut warnings = settings.warnings();
+        warnings.extend(asking::left_out(&judged));
+        let mut told: Vec<String> =
+            warnings.iter().filter(|warning| !self.last().told.contains(warning)).cloned().collect();
+        let model = self.model(settings, &mut told).await;
+        let mut rules = settings.rules.clone();
+        setup::add_flags(&mut rules, args, place)?;
+        let mut plan = (!args.is_bare()).then(|| Plan::new(place, settings));
+        if let Some(plan) = &mut plan {
+            rules.allow.extend(setup::rules(&plan.prepare(), place)?);
+        }
+        let max_tokens = setup::max_tokens(settings)?;
+        let mut last = self.last();
+        last.told = warnings;
+        let mode = setup::mode_of(settings);
+        let changed = std::mem::replace(&mut last.mode, mode) != mode;
+        let directories = settings.directories.iter().cloned().chain(setup::added(args, place)).collect();
+        let knowledge = plan.map(|plan| Recollection {
+            directory: plan.directory.clone(),
+            recalling: plan.recalling,
+            selector: last.chosen.selector(settings, &self.ledger),
+            excludes: plan.sources.excludes,
+            indexes: plan.sources.indexes,
+        });
+        Ok(Reloaded {
+            files,
+            rules,
+            mode: changed.then(|| Said { what: mode, managed: settings.is_managed(&keys::MODE) }),
+            bypass: settings.bypass,
+            directories,
+            environment: engine::agent::environment(settings),
+            layers: Shape::of(&last.chosen, args, max_tokens)?.layers(settings, place),
+            sandbox: Said { what: settings.sandbox.clone(), managed: settings.is_managed(&keys::SANDBOX) },
+            config: place.home.path().to_owned(),
+            budget: settings.budget,
+            dreams: dreaming::rhythm(settings),
+            max_tokens,
+            ttl: settings.cache_ttl.unwrap_or_default(),
+            model,
+            small: last.chosen.small(settings),
+            knowledge,
+            told,
+        })
+    }
+
+    /// The model to talk to, where the settings now say another. One that cannot be had is not taken.
+    async fn model(&self, settings: &Settings, told: &mut Vec<String>) -> Option<(Arc<dyn provider::Model>, String)> {
+        let said = model_said(settings);
+        if std::mem::replace(&mut self.last().model, said.clone()) == said {
             return None;
         }
-        let judged = place.judged(flag.as_deref(), OneRun::With(let_in.clone())).ok()?;
-        let layers = shape.layers(&judged.settings, &place);
-        let mut warnings = judged.settings.warnings();
-        warnings.extend(asking::left_out(&judged));
-        let new = warnings.iter().filter(|warning| !told.contains(warning)).cloned().collect();
-        *told = warnings;
-        let settings = judged.settings;
-        let dreams = dreaming::rhythm(&settings);
-        let environment = engine::agent::environment(&settings);
-        let (mut rules, budget) = (settings.rules, settings.budget);
-        rules.allow.extend(flags.allow.iter().cloned());
-        rules.ask.extend(flags.ask.iter().cloned());
-        rules.deny.extend(flags.deny.iter().cloned());
-        let directories = settings.directories.into_iter().chain(directories.iter().cloned()).collect();
-        let bypass = settings.bypass;
-        Some(Reloaded { files, rules, bypass, directories, environment, layers, budget, dreams, told: new })
-    })
+        match model::choose(self.args.model.as_deref(), self.known_model.as_deref(), settings).await {
+            Ok(chosen) => {
+                let model = (chosen.model.clone(), chosen.name.clone());
+                self.last().chosen = chosen;
+                Some(model)
+            }
+            Err(error) => {
+                told.push(format!("the model stays as it is: {error:#}"));
+                None
+            }
+        }
+    }
+}
+
+fn model_said(settings: &Settings) -> String {
+    let Settings { model, providers, small_model, own_environment, .. } = settings;
+    format!("{model:?} {providers:?} {small_model:?} {own_environment:?}")
 }

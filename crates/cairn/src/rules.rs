@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::trust::{Claim, Kind, NotKept};
+use engine::trust::{Claim, Kind};
 use serde_json::{Value, json};
 
 use crate::setup::Place;
@@ -11,16 +11,14 @@ use crate::setup::Place;
 const SETTINGS_LIMIT: u64 = 1_000_000;
 
 /// Adds an allow rule to `.claude/settings.local.json`, and to what the user trusts that file with. Everything else in it
-/// stays; says where it was written.
+/// stays; says where it was written. In the home directory, where nothing is trusted, the rule holds for this session alone
+/// and is not written.
 pub(crate) fn allow(place: &Place, rule: &str) -> anyhow::Result<PathBuf> {
     let mut trust = place.trust();
     let claim = Claim::new(Kind::Rule, rule, rule, "", trust.site());
     // Before the file: a turn that runs takes the file in as soon as it changes.
-    match trust.remember(&[claim]) {
-        // In the home directory, where nothing is trusted, the rule holds for this session alone.
-        Ok(()) | Err(NotKept::Never) => written(&place.directory, rule),
-        Err(error) => Err(error.into()),
-    }
+    trust.remember(&[claim])?;
+    written(&place.directory, rule)
 }
 
 fn written(project: &Path, rule: &str) -> anyhow::Result<PathBuf> {

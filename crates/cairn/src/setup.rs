@@ -4,25 +4,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::agent::{Listener, Parts};
+use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
 use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
-use engine::permission::Approver;
+use engine::permission::{Approver, Choice};
 use engine::prompt::BARE;
 use engine::session::Fork;
 use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, keys};
 use engine::trust::{self, Claim, Trust};
 use engine::{Agent, Home, Session, World};
-use tools::permission::{Confined, Mode};
+use tools::permission::{Confined, Mode, Rule, Rules};
 use tools::sandbox::Sandbox;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
 use crate::knowledge::{self, Plan};
-use crate::{asking, dreaming, env, model, reload};
+use crate::model::{self, Chosen};
+use crate::reload::{self, Follower};
+use crate::{asking, dreaming, env};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -197,6 +199,8 @@ pub(crate) async fn agent(
     warnings.extend(asking::told(&judged));
     let known_model = resumed_model(args, place);
     let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), settings).await?;
+    let max_tokens = max_tokens(settings)?;
+    let shape = Shape::of(&chosen, args, max_tokens)?;
     warnings.extend(chosen.note.clone());
     let (session, skipped) = open_session(args, place)?;
     warnings.extend(
@@ -205,32 +209,33 @@ pub(crate) async fn agent(
             .map(|line| format!("{}: line {} was skipped: {}", session.path().display(), line.number, line.why)),
     );
 
-    let rules = |texts: &[String]| settings::rules(texts, &place.ground()).map_err(engine::Error::from);
     let bare = args.is_bare();
     let ledger = Arc::new(place.ledger(settings, session.id()));
     let (selector, small) = (chosen.selector(settings, &ledger), chosen.small(settings));
     let dreaming =
         if bare { None } else { dreaming::beside(place, settings, &chosen, session.id(), &ledger, listener.clone()) };
     let mut plan = (!bare).then(|| Plan::new(place, settings));
-    let mut parts = Parts::new(chosen.model, chosen.name).with_settings(settings);
-    (parts.small, parts.ledger) = (small, ledger);
-    parts.policy.mode.set(mode(args, settings, &mut warnings));
-    parts.policy.rules.allow.extend(rules(&args.allowed_tools)?);
-    parts.policy.rules.deny.extend(rules(&args.disallowed_tools)?);
+    let mut parts = Parts::new(chosen.model.clone(), chosen.name.clone()).with_settings(settings);
+    (parts.small, parts.ledger) = (small, ledger.clone());
+    let mode = mode(args, settings, &mut warnings);
+    match args.mode() {
+        Some(_) => parts.policy.mode.set(mode),
+        None => parts.policy.mode.follow(mode),
+    }
+    add_flags(&mut parts.policy.rules, args, place)?;
     if let Some(offered) = offered(&args.tools, &parts.tools)? {
         parts.tools.retain(|tool| offered.contains(&tool.name()));
     }
     if let Some(plan) = &mut plan {
         parts.sections = plan.sections();
-        parts.policy.rules.allow.extend(rules(&plan.prepare())?);
+        parts.policy.rules.allow.extend(rules(&plan.prepare(), place)?);
         warnings.append(&mut plan.warnings);
     }
-    for directory in &args.add_dir {
-        let directory = place.directory.join(directory);
+    for directory in added(args, place) {
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
         parts.directories.push(directory);
     }
-    parts.max_tokens = env::MAX_OUTPUT.number()?.unwrap_or(parts.max_tokens);
+    parts.max_tokens = max_tokens;
     parts.thinking = env::MAX_THINKING.number()?;
     parts.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
     parts.appended.clone_from(&args.append_system_prompt);
@@ -239,24 +244,20 @@ pub(crate) async fn agent(
     parts.limits.max_rounds = args.max_turns;
     parts.approver = approver;
     parts.listener = listener;
-    let window = Window::of(&WindowHints {
-        model: &chosen.full_name,
-        configured: chosen.window,
-        max_context_tokens: env::MAX_CONTEXT.number()?,
-        auto_compact_window: env::COMPACT_WINDOW.number()?,
-        max_output: parts.max_tokens,
-        ..WindowHints::default()
-    });
-    let shape = Shape { window, model: parts.name.clone(), bare };
+    let window = shape.window;
     parts.layers = shape.layers(settings, place);
-    parts.reload = Some(reload::reload(watch, args, place, &judged, &parts, shape));
+    let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
+    parts.reload = Some(reload::reload(watch, follower));
     let mut agent = Agent::new(session, parts)?;
     if args.sandbox.or(settings.sandbox.enabled) == Some(true) {
         let sandbox = sandbox(settings, place, &agent).await?;
         if sandbox.standing().confined() != Confined::Wholly {
             warnings.push(format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
         }
-        agent.scope().set_sandbox(Some(Arc::new(sandbox)));
+        let choice = if args.sandbox.is_some() { Choice::ByHand } else { Choice::BySettings };
+        agent.set_sandbox(Some(sandbox), choice);
+    } else if args.sandbox.is_some() {
+        agent.set_sandbox(None, Choice::ByHand);
     }
     if let Some(plan) = plan {
         let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());
@@ -281,6 +282,19 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// For a model.
+    pub(crate) fn of(chosen: &Chosen, args: &RunArgs, max_tokens: u64) -> anyhow::Result<Self> {
+        let window = Window::of(&WindowHints {
+            model: &chosen.full_name,
+            configured: chosen.window,
+            max_context_tokens: env::MAX_CONTEXT.number()?,
+            auto_compact_window: env::COMPACT_WINDOW.number()?,
+            max_output: max_tokens,
+            ..WindowHints::default()
+        });
+        Ok(Self { window, model: chosen.name.clone(), bare: args.is_bare() })
+    }
+
     /// How a session keeps within its window.
     pub(crate) fn layers(&self, settings: &Settings, place: &Place) -> Layers {
         let mut layers = settings.layers.layers(self.window, settings.prices.of(&self.model));
@@ -297,6 +311,34 @@ impl Shape {
         }
         layers
     }
+}
+
+/// The most a reply may be.
+pub(crate) fn max_tokens(settings: &Settings) -> anyhow::Result<u64> {
+    Ok(env::MAX_OUTPUT.number()?.or(settings.max_output_tokens).unwrap_or(MAX_OUTPUT_TOKENS))
+}
+
+/// Rules from their texts.
+pub(crate) fn rules(texts: &[String], place: &Place) -> anyhow::Result<Vec<Rule>> {
+    Ok(settings::rules(texts, &place.ground()).map_err(engine::Error::from)?)
+}
+
+/// Adds the rules that flags name.
+pub(crate) fn add_flags(all: &mut Rules, args: &RunArgs, place: &Place) -> anyhow::Result<()> {
+    all.allow.extend(rules(&args.allowed_tools, place)?);
+    all.deny.extend(rules(&args.disallowed_tools, place)?);
+    Ok(())
+}
+
+/// The directories that flags add.
+pub(crate) fn added(args: &RunArgs, place: &Place) -> Vec<PathBuf> {
+    args.add_dir.iter().map(|directory| place.directory.join(directory)).collect()
+}
+
+/// The mode the settings say.
+pub(crate) fn mode_of(settings: &Settings) -> Mode {
+    let mode = settings.mode.unwrap_or_default();
+    if mode == Mode::BypassPermissions && settings.bypass == Bypass::Disabled { Mode::Default } else { mode }
 }
 
 /// The mode a session starts in: what is managed, what a flag says, what the settings say.

@@ -37,6 +37,8 @@ mod kills;
 mod policy;
 #[path = "it/recall.rs"]
 mod recall;
+#[path = "it/reload.rs"]
+mod reload;
 #[path = "it/sandbox.rs"]
 mod sandbox;
 #[path = "it/sdk.rs"]

@@ -14,6 +14,7 @@ use context::{Layers, Reach};
 use memory::instructions::Loaded;
 use memory::rank::Doing;
 use tokio_util::sync::CancellationToken;
+use tools::sandbox::Sandbox;
 use tools::{Bash, Call, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
@@ -30,12 +31,12 @@ use crate::history::History;
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
 use crate::ledger::Ledger;
-use crate::permission::{LiveMode, Policy};
+use crate::permission::{Choice, LiveMode, Policy};
 use crate::run::{Ending, Run, Step};
 use crate::session::Session;
 pub(crate) use parts::readable;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
-pub use reload::{Reload, Reloaded};
+pub use reload::{Reload, Reloaded, Said};
 
 /// What a call is answered when the user stopped the turn before it ran.
 pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
@@ -54,6 +55,8 @@ pub struct Agent {
     dreaming: Option<Dreaming>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
+    /// Who has chosen whether commands run in a sandbox.
+    sandbox: Choice,
 }
 
 /// A turn that is over.
@@ -108,6 +111,7 @@ impl Agent {
             learnt: Vec::new(),
             dreaming: None,
             doing: Doing::default(),
+            sandbox: Choice::BySettings,
         })
     }
 
@@ -188,6 +192,12 @@ impl Agent {
     /// What it may do.
     pub fn policy_mut(&mut self) -> &mut Policy {
         &mut self.driver.parts.policy
+    }
+
+    /// Lets commands run in a sandbox from now on, or in none.
+    pub fn set_sandbox(&mut self, sandbox: Option<Sandbox>, choice: Choice) {
+        self.sandbox = choice;
+        self.driver.scope.set_sandbox(sandbox.map(Arc::new));
     }
 
     /// Where its tools run.
@@ -284,7 +294,7 @@ impl Agent {
                 }
             }
             if matches!(step, Step::CallModel) {
-                self.reload()?;
+                self.reload().await?;
             }
             match step {
                 Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {

@@ -9,6 +9,7 @@ use memory::instructions::Loaded;
 use serde_json::Value;
 use tools::Output;
 use tools::permission::Mode;
+use transcript::window::Window;
 use transcript::{Id, Reply, Usage};
 
 use crate::dream::progress::Progress;
@@ -36,6 +37,13 @@ pub enum Event {
         line: Option<Id>,
         /// Its text.
         text: String,
+    },
+    /// Another model is talked to from now on, or its window is another.
+    ModelChanged {
+        /// Its name.
+        model: String,
+        /// Its window.
+        window: Window,
     },
     /// A request goes out.
     RequestSent {

@@ -52,6 +52,20 @@ pub struct Knowledge {
     world: World,
 }
 
+/// What the settings say of memory and instruction files.
+pub struct Recollection {
+    /// Where memories lie, if memory is on.
+    pub directory: Option<PathBuf>,
+    /// Whether memories are brought up by themselves.
+    pub recalling: Recalling,
+    /// Who is asked which of them matter.
+    pub selector: Option<Selector>,
+    /// Instruction files that are not loaded.
+    pub excludes: Vec<String>,
+    /// Where the indexes of memory are.
+    pub indexes: Vec<PathBuf>,
+}
+
 /// Something to attach, with what the log is to remember of it.
 #[derive(Debug)]
 pub struct Attached {
@@ -69,9 +83,7 @@ impl Knowledge {
         selector: Option<Selector>,
         session: &Session,
     ) -> Self {
-        let tree = sources.working_directory.clone();
-        let open = |directory: &Path| Some(Shelf::new(Root::open(directory).ok()?, Whose::Private).with_tree(&tree));
-        let shelf = memory_directory.and_then(open);
+        let shelf = memory_directory.and_then(|directory| shelf(directory, &sources.working_directory));
         let mut knowledge = Self {
             instructions: Instructions::load(sources, Reason::SessionStart),
             attached: HashSet::new(),
@@ -134,6 +146,29 @@ impl Knowledge {
     pub fn with_authors(mut self, authors: Authors) -> Self {
         self.recall.authors = Some(authors);
         self
+    }
+
+    /// Does as the settings say from now on. What the model was shown of memory and instructions stays where it is.
+    pub(crate) fn follow(&mut self, said: Recollection) {
+        if said.directory.as_deref() != self.memory_directory() {
+            let tree = self.instructions.working_directory().to_owned();
+            let shelf = said.directory.as_deref().and_then(|directory| shelf(directory, &tree));
+            self.recall.turn_to(shelf);
+        }
+        self.instructions.follow(said.excludes, said.indexes);
+        self.recall.recalling = said.recalling;
+        self.recall.selector = said.selector;
+    }
+
+    /// What holds, as a text that is another when something else holds.
+    pub(crate) fn in_force(&self) -> String {
+        let selector = self.recall.selector.as_ref().map(|selector| &selector.name);
+        format!(
+            "{:?} {:?} {selector:?} {:?}",
+            self.memory_directory(),
+            self.recall.recalling,
+            self.instructions.excludes()
+        )
     }
 
     /// Files that were loaded, and what was wrong with others.
@@ -284,6 +319,11 @@ impl Knowledge {
     pub async fn ready(&self) {
         self.recall.ready().await;
     }
+}
+
+/// The memories of the user, open.
+fn shelf(directory: &Path, tree: &Path) -> Option<Shelf> {
+    Some(Shelf::new(Root::open(directory).ok()?, Whose::Private).with_tree(tree))
 }
 
 /// Why the model may not write this into a memory: it holds a secret, or the file would with it. The reason names the rule

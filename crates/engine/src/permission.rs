@@ -26,23 +26,41 @@ pub struct Policy {
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
 /// is judged.
 #[derive(Debug, Clone, Default)]
-pub struct LiveMode(Arc<Mutex<Mode>>);
+pub struct LiveMode(Arc<Mutex<(Mode, Choice)>>);
+
+/// Who has chosen something: what was chosen by hand, a changed file does not change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The settings, or nobody.
+    #[default]
+    BySettings,
+    /// The user: a flag, a key, a command.
+    ByHand,
+}
 
 impl LiveMode {
     /// The mode.
     pub fn get(&self) -> Mode {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Changes it, for everyone who shares it.
+    /// Changes it by hand, for everyone who shares it.
     pub fn set(&self, mode: Mode) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (mode, Choice::ByHand);
+    }
+
+    /// Changes it to what the settings say, unless it was chosen by hand.
+    pub fn follow(&self, mode: Mode) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.1 == Choice::BySettings {
+            now.0 = mode;
+        }
     }
 }
 
 impl From<Mode> for LiveMode {
     fn from(mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new(mode)))
+        Self(Arc::new(Mutex::new((mode, Choice::BySettings))))
     }
 }
 

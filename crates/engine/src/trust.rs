@@ -103,7 +103,7 @@ impl Trust {
         let Some(root) = trust.site.root.clone() else { return trust };
         match record::read(place.config_home) {
             Ok(record) => {
-                (trust.known, trust.declined) = (record.known(&root, Said::Yes), record.known(&root, Said::No))
+                (trust.known, trust.declined) = (record.known(&root, Said::Yes), record.known(&root, Said::No));
             }
             Err(why) => trust.warning = Some(why),
         }

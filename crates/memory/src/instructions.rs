@@ -111,6 +111,22 @@ struct Refused {
 }
 
 impl Instructions {
+    /// Where the session works.
+    pub fn working_directory(&self) -> &Path {
+        &self.sources.working_directory
+    }
+
+    /// `claudeMdExcludes`.
+    pub fn excludes(&self) -> &[String] {
+        &self.sources.excludes
+    }
+
+    /// Leaves out other files from now on, and reads other indexes. What is loaded stays until all is loaded again.
+    pub fn follow(&mut self, excludes: Vec<String>, indexes: Vec<PathBuf>) {
+        self.excludes = Globs::new(&excludes, &mut |_, _| {});
+        (self.sources.excludes, self.sources.indexes) = (excludes, indexes);
+    }
+
     /// Loads everything again, from where it was loaded.
     pub fn reload(&mut self, reason: Reason) {
         *self = Self::load(self.sources.clone(), reason);

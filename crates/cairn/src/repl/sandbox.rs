@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::permission::Choice;
 use engine::settings::keys;
 
 use super::conversation::Conversation;
@@ -10,12 +11,11 @@ use crate::span::Look;
 
 impl Conversation {
     pub(super) async fn sandbox(&mut self, argument: &str) -> anyhow::Result<()> {
-        let Some(agent) = &self.agent else { return Ok(()) };
+        let Some(agent) = &mut self.agent else { return Ok(()) };
         let settings = self.place.settings(self.args.settings.as_deref())?;
-        let scope = agent.scope();
         match argument {
             "" => {
-                let (now, sandbox) = match scope.sandbox() {
+                let (now, sandbox) = match agent.scope().sandbox() {
                     Some(sandbox) => ("on: commands run in it", sandbox),
                     None => ("off", Arc::new(setup::sandbox(&settings, &self.place, agent).await?)),
                 };
@@ -23,16 +23,16 @@ impl Conversation {
                 self.page.note(&text, Look::PLAIN);
             }
             "on" => {
-                let sandbox = Arc::new(setup::sandbox(&settings, &self.place, agent).await?);
-                scope.set_sandbox(Some(sandbox.clone()));
-                self.args.sandbox = Some(true);
+                let sandbox = setup::sandbox(&settings, &self.place, agent).await?;
                 self.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), Look::PLAIN);
+                agent.set_sandbox(Some(sandbox), Choice::ByHand);
+                self.args.sandbox = Some(true);
             }
             "off" if settings.is_managed(&keys::SANDBOX) && settings.sandbox.enabled == Some(true) => {
                 self.hint = Some("the sandbox is on by managed settings".to_owned());
             }
             "off" => {
-                scope.set_sandbox(None);
+                agent.set_sandbox(None, Choice::ByHand);
                 self.args.sandbox = Some(false);
                 self.page.note("commands run outside of the sandbox", Look::PLAIN);
             }

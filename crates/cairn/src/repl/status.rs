@@ -56,6 +56,7 @@ impl Status {
     /// Takes in what an event tells.
     pub(crate) fn heard(&mut self, event: &Event) {
         match event {
+            Event::ModelChanged { model, window } => (self.model, self.window) = (model.clone(), *window),
             Event::RequestSent { tokens, .. } => self.used = *tokens,
             Event::Compacted { after, .. } => self.used = *after,
             Event::Cleared { freed, .. } | Event::Snipped { freed, .. } => self.used = self.used.saturating_sub(*freed),

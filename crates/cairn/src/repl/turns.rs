@@ -162,7 +162,7 @@ impl Repl {
                 self.talk.team_changes(&changed);
             }
             Event::Compacting { .. } => self.doing("compacting"),
-            Event::SessionStarted { .. } | Event::TurnEnded { .. } => {}
+            Event::SessionStarted { .. } | Event::ModelChanged { .. } | Event::TurnEnded { .. } => {}
             Event::Spilled { .. }
             | Event::Snipped { .. }
             | Event::Cleared { .. }

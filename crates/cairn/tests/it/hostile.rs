@@ -27,6 +27,7 @@ const PLANTED: [&str; 8] =
 const CANARY_IN_BASE64: &str = "Q0FOQVJZ";
 
 /// Opens every repository of a collection, and says all that is wrong.
+#[expect(clippy::print_stdout, reason = "how long it takes")]
 fn open_all(text: &str) {
     let stranger = Stranger::listen();
     let mut problems = Vec::new();

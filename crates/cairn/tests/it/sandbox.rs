@@ -3,6 +3,7 @@
 use tools::sandbox::Standing;
 
 use crate::stage::{Ran, Stage, piped, run};
+use crate::terminal::{ENTER, ESC, Terminal};
 
 /// A model that runs what it is told to, and says what came of it.
 const RUNNER: &str = r#"
@@ -80,6 +81,40 @@ fn a_guarded_path_that_nobody_wants_is_removed() {
     assert!(left == 0 && !stage.project().join(".vscode").is_symlink() && std::path::Path::new("/etc/passwd").exists());
     let ran = run(stage.cairn().args(["-p", "run: mkdir .husky", "--permission-mode", "bypassPermissions"]));
     assert!(ran.stdout.contains("which may stay") && stage.project().join(".husky").exists(), "{ran:?}");
+}
+
+/// SANDBOX-1, TRUST-6: in a terminal the user is asked about a guarded path that a command made: it stays, or is removed,
+/// and the model is told which.
+#[test]
+fn a_guarded_path_that_was_made_is_asked_about() {
+    let Some(stage) = stage(r#"{"sandbox": {"enabled": true}}"#) else { return };
+    let hook = stage.project().join(".husky");
+    let mut terminal = Terminal::start(&stage);
+    for (answer, told) in [("n", "which was removed again"), ("y", "which may stay")] {
+        terminal.say("run: mkdir .husky && echo echo hello > .husky/pre-commit");
+        let asked = terminal.until("the question", |screen| screen.contains("yes, once")).text();
+        let asked = asked.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(asked.contains(".husky") && asked.contains("a command made it in the sandbox"), "{asked}");
+        assert!(asked.contains("if you say no, it is removed"), "{asked}");
+        assert!(asked.contains("pre-commit:") && asked.contains("+ echo hello"), "it can be read: {asked}");
+        assert!(!asked.contains("always") && !asked.contains("accept edits"), "it is asked each time: {asked}");
+        assert!(hook.exists(), "nothing is removed before the answer");
+        terminal.keys(answer);
+        if answer == "n" {
+            terminal.shows("no, because");
+            terminal.keys(ENTER);
+        }
+        terminal.rests(told);
+        assert_eq!(hook.join("pre-commit").exists(), answer == "y");
+        assert!(stage.simulator.requests().pop().unwrap().to_string().contains(told), "the model is told");
+    }
+    // A turn that is stopped at the question lets nothing stay.
+    terminal.say("run: mkdir .vscode");
+    terminal.until("the question", |screen| screen.contains("yes, once"));
+    terminal.keys(ESC);
+    terminal.until("a prompt", |screen| screen.has_prompt() && !screen.is_working() && !screen.contains("yes, once"));
+    assert!(!stage.project().join(".vscode").exists());
+    terminal.leave();
 }
 
 /// SANDBOX-1: `/sandbox` says what holds, and turns it on and off.

@@ -187,6 +187,38 @@ fn a_rule_of_ones_own_is_not_asked_about() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("It ran.\n", ""));
 }
 
+/// TRUST-2: in the home directory, where nothing is trusted, a rule answered "always" holds to the session's end, also when
+/// settings are read again; nothing is written, and the next session asks.
+#[test]
+fn always_holds_to_the_sessions_end_in_the_home_directory() {
+    let stage = Stage::new(RUNNER);
+    let at_home = || {
+        let mut command = stage.cairn();
+        command.env("HOME", stage.project()).env("TERM", "xterm-256color");
+        let mut terminal = Terminal::open(&command, 80, 24);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal
+    };
+    let mut terminal = at_home();
+    terminal.say("go");
+    terminal.until("the question", |screen| screen.contains("yes, and always for"));
+    terminal.keys("a");
+    terminal.rests("It ran.");
+    assert!(terminal.everything().contains("is allowed in this session"));
+    for (count, turn) in ["go again", "go once more"].iter().enumerate() {
+        std::fs::create_dir_all(stage.config()).unwrap();
+        let settings = json!({"maxOutputTokens": 5_000 + count});
+        std::fs::write(stage.config().join("settings.json"), settings.to_string()).unwrap();
+        terminal.say(turn);
+        terminal.until("another answer", |screen| screen.count("It ran.") == count + 2 && !screen.is_working());
+    }
+    terminal.leave();
+    assert!(!stage.project().join(".claude").exists());
+    let mut terminal = at_home();
+    terminal.say("go");
+    terminal.until("the question", |screen| screen.contains("yes, once"));
+}
+
 /// TRUST-2: what is trusted is listed, and can be taken back.
 #[test]
 fn trust_is_listed_and_revoked() {

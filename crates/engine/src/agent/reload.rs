@@ -1,22 +1,29 @@
 //! Settings that change while a session runs. What they say counts from the next request on; the prompt is not changed
-//! before it is made anew.
+//! before it is made anew. What was chosen by hand stays, unless it is managed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::Layers;
+use futures_util::future::BoxFuture;
+use provider::Model;
 use tools::Environment;
-use tools::permission::{Rule, Rules};
+use tools::permission::{Mode, Rule, Rules};
+use transcript::Prologue;
+use transcript::line::Body;
+use transcript::mark::Ttl;
 
-use super::{Agent, parts};
+use super::{Agent, Small, parts};
 use crate::dream::gate::Rhythm;
 use crate::error::Error;
 use crate::event::Event;
+use crate::knowledge::Recollection;
 use crate::ledger::Budget;
-use crate::settings::Bypass;
+use crate::permission::Choice;
+use crate::settings::{self, Bypass};
 
-/// Asked before each request: what the settings say, if their files have changed. It is to be cheap.
-pub type Reload = Arc<dyn Fn() -> Option<Reloaded> + Send + Sync>;
+/// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
+pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Reloaded>>> + Send + Sync>;
 
 /// What changed settings say.
 pub struct Reloaded {
@@ -24,56 +31,135 @@ pub struct Reloaded {
     pub files: Vec<PathBuf>,
     /// All rules, those of flags too.
     pub rules: Rules,
+    /// The mode, where it is another than before.
+    pub mode: Option<Said<Mode>>,
     /// Whether the mode that asks nothing counts.
     pub bypass: Bypass,
     /// More directories to work in.
     pub directories: Vec<PathBuf>,
     /// The variables of commands.
     pub environment: Environment,
-    /// How to keep within the window; its size is not taken from here.
+    /// How to keep within the window.
     pub layers: Layers,
     /// What work in the background may spend.
     pub budget: Budget,
     /// When dreams come by themselves.
     pub dreams: Rhythm,
+    /// What is said of the sandbox.
+    pub sandbox: Said<settings::Sandbox>,
+    /// Where sessions and keys of ours lie: the sandbox does not show it.
+    pub config: PathBuf,
+    /// The most a reply may be, in tokens.
+    pub max_tokens: u64,
+    /// How long the provider keeps the cached prefix.
+    pub ttl: Ttl,
+    /// The model to talk to, where it is another than before.
+    pub model: Option<(Arc<dyn Model>, String)>,
+    /// A smaller one.
+    pub small: Option<Small>,
+    /// What is said of memory and instruction files; none where there are none.
+    pub knowledge: Option<Recollection>,
     /// What else is to be said.
     pub told: Vec<String>,
 }
 
+/// What the settings say, and whether nobody may choose otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said<T> {
+    /// What.
+    pub what: T,
+    /// Whether the organisation says so.
+    pub managed: bool,
+}
+
 impl Agent {
     /// Takes in what the settings say now.
-    pub(super) fn reload(&mut self) -> Result<(), Error> {
+    pub(super) async fn reload(&mut self) -> Result<(), Error> {
         let Some(new) = self.driver.parts.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
-        let Reloaded { files, mut rules, bypass, directories, environment, layers, budget, dreams, told } = new;
-        rules.allow.extend(parts::kept(&self.driver.session)?);
-        rules.allow.extend(self.driver.answered.iter().cloned());
-        let now = &self.driver.parts;
-        let layers = Layers { window: now.layers.window, ..layers };
+        let Some(mut new) = new.await else { return Ok(()) };
+        new.rules.allow.extend(parts::kept(&self.driver.session)?);
+        new.rules.allow.extend(self.driver.answered.iter().cloned());
         // Rules that were answered with "always" are in force already, so nobody hears of them again.
-        let shown = |environment: &Environment, layers: &Layers, budget: Budget| {
-            format!("{environment:?} {layers:?} {budget:?}")
-        };
-        let known = shown(&now.environment, &now.layers, now.ledger.budget());
-        let before = (texts(&now.policy.rules), now.policy.bypass, &now.directories, known);
-        let after = (texts(&rules), bypass, &directories, shown(&environment, &layers, budget));
-        if before != after {
-            let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-            let text = format!("the settings have changed and count from now on: {}", names.join(", "));
+        let before = self.in_force();
+        let told = std::mem::take(&mut new.told);
+        let files: Vec<String> = new.files.iter().map(|file| file.display().to_string()).collect();
+        if let Some(Said { what, managed }) = new.mode {
+            match managed {
+                true => self.mode().set(what),
+                false => self.mode().follow(what),
+            }
+        }
+        let scope = self.driver.scope.clone().with_directories(new.directories.clone());
+        let scope = scope.with_readable(parts::readable(&new.rules)).with_environment(new.environment.clone());
+        self.driver.scope = scope;
+        let parts = &mut self.driver.parts;
+        (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);
+        (parts.policy.rules, parts.policy.bypass) = (new.rules, new.bypass);
+        (parts.max_tokens, parts.ttl, parts.small) = (new.max_tokens, new.ttl, new.small);
+        if let Some(model) = new.model {
+            (parts.model, parts.name) = model;
+        }
+        parts.ledger.set_budget(new.budget);
+        if let Some(dreaming) = &mut self.dreaming {
+            dreaming.set_rhythm(new.dreams);
+        }
+        let window = parts.layers.window;
+        self.confine(new.sandbox, &new.config).await?;
+        if let (Some(knowledge), Some(said)) = (&mut self.knowledge, new.knowledge) {
+            knowledge.follow(said);
+            self.driver.memories = knowledge.memory_directory().map(std::path::Path::to_owned);
+        }
+        self.declare()?;
+        if self.in_force() != before {
+            let text = format!("the settings have changed and count from now on: {}", files.join(", "));
             self.driver.tell(Event::Warning(text));
+            self.driver.tell(Event::ModelChanged { model: self.driver.parts.name.clone(), window });
         }
         for text in told {
             self.driver.tell(Event::Warning(text));
         }
-        let scope = self.driver.scope.clone().with_directories(directories.clone());
-        self.driver.scope = scope.with_readable(parts::readable(&rules)).with_environment(environment.clone());
-        if let Some(dreaming) = &mut self.dreaming {
-            dreaming.set_rhythm(dreams);
-        }
-        let parts = &mut self.driver.parts;
-        parts.ledger.set_budget(budget);
-        (parts.directories, parts.environment, parts.layers) = (directories, environment, layers);
-        (parts.policy.rules, parts.policy.bypass) = (rules, bypass);
         Ok(())
+    }
+
+    /// Makes the sandbox anew, or lets it go.
+    async fn confine(&mut self, said: Said<settings::Sandbox>, config: &std::path::Path) -> Result<(), Error> {
+        let scope = &self.driver.scope;
+        let by_hand = self.sandbox == Choice::ByHand && !said.managed;
+        let is_on = if by_hand { scope.sandbox().is_some() } else { said.what.enabled == Some(true) };
+        let made = match is_on {
+            true => Some(Arc::new(crate::sandbox::sandbox(&said.what, scope, config).await?)),
+            false => None,
+        };
+        scope.set_sandbox(made);
+        Ok(())
+    }
+
+    /// Writes down what stands before the messages, where a request is now to say something else. Its text stays as it
+    /// was sent, unless another model reads it, which has nothing of it in its cache.
+    fn declare(&mut self) -> Result<(), Error> {
+        let Some(known) = self.driver.session.log().view().prologue().cloned() else { return Ok(()) };
+        let now = self.driver.parts.prologue(&self.driver.session);
+        let now = match now.model == known.model {
+            true => Prologue { system: known.system.clone(), tools: known.tools.clone(), ..now },
+            false => now,
+        };
+        if *known != now {
+            self.driver.session.append(Body::Prologue(now))?;
+        }
+        Ok(())
+    }
+
+    /// What holds, as a text that is another when something else holds.
+    fn in_force(&self) -> String {
+        let (parts, scope) = (&self.driver.parts, &self.driver.scope);
+        let rules = texts(&parts.policy.rules);
+        let policy = (rules, parts.policy.bypass, self.mode().get(), &parts.directories, &parts.environment);
+        let small = parts.small.as_ref().map(|small| &small.name);
+        let requests = (&parts.name, small, parts.max_tokens, parts.ttl, &parts.layers);
+        let budget = parts.ledger.budget();
+        let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
+        let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);
+        format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?}")
     }
 }
 

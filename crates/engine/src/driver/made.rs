@@ -15,6 +15,8 @@ use crate::sandbox::within;
 
 /// How much of a new file is shown in a question.
 const SHOWN: u64 = 64 * 1024;
+/// How many files of a new folder.
+const SHOWN_FILES: usize = 20;
 
 impl Driver {
     /// Settles what becomes of the guarded paths that a command made, and tells the model.
@@ -59,8 +61,19 @@ fn removed(path: &Path, scope: &Scope) -> String {
     }
 }
 
+/// What was made, to be read before the answer: the text of a file, or of each in a folder.
 fn content(path: &Path) -> String {
-    files::read(path, SHOWN).map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default()
+    let text = |file: files::Snapshot| String::from_utf8_lossy(&file.bytes).into_owned();
+    if let Ok(file) = files::read(path, SHOWN) {
+        return text(file);
+    }
+    let Ok(folder) = files::Root::open(path) else { return String::new() };
+    let found = folder.walk(|_| true).unwrap_or_default();
+    let show = |found: &files::Found| {
+        let inside = folder.read(&found.path, SHOWN).map(text).unwrap_or_else(|_| "(it cannot be shown)".to_owned());
+        format!("{}:\n{inside}\n", found.path.display())
+    };
+    found.iter().take(SHOWN_FILES).map(show).collect()
 }
 
 /// The one who is asked, told that it has happened already.

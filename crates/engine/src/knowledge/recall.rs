@@ -42,7 +42,7 @@ pub(super) struct Recall {
     /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
     pub(super) agents: Vec<(PathBuf, PathBuf)>,
     shelf: Option<Arc<Shelf>>,
-    selector: Option<Selector>,
+    pub(super) selector: Option<Selector>,
     state: State,
     /// How many memories this turn has seen.
     this_turn: usize,
@@ -70,6 +70,14 @@ impl Recall {
             written: Vec::new(),
             settled: watch::Sender::new(false),
         }
+    }
+
+    /// Recalls from other memories from now on, or from none.
+    pub(super) fn turn_to(&mut self, shelf: Option<Shelf>) {
+        (self.shelf, self.asked) = (shelf.map(Arc::new), None);
+        self.state = State::default();
+        self.settled = watch::Sender::new(false);
+        self.warm();
     }
 
     pub(super) fn directory(&self) -> Option<&Path> {

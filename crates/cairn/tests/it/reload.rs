@@ -1,0 +1,275 @@
+//! Settings that change while a session runs: every key is turned, and what can be seen of it is looked at.
+
+use engine::settings::keys::{self, KEYS, Key, Kind};
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+use crate::terminal::{ENTER, Screen, Terminal};
+
+/// A model that answers, or does what it is asked to.
+const WORKER: &str = r#"
+    [[rule]]
+    name = "over"
+    when = { result = "." }
+    say = "Done."
+    [[rule]]
+    name = "write"
+    when = { user = "write" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/made.txt", content = "made" } }]
+    [[rule]]
+    name = "variable"
+    when = { user = "variable" }
+    call = [{ tool = "Bash", input = { command = "printenv GREETING" } }]
+    [[rule]]
+    say = "Done."
+"#;
+
+/// What is told when something else holds from now on.
+const CHANGED: &str = "the settings have changed and count from now on";
+
+/// A session in plain lines.
+struct House {
+    stage: Stage,
+    terminal: Terminal,
+}
+
+impl House {
+    fn open(args: &[&str]) -> Self {
+        let stage = Stage::new(WORKER);
+        std::fs::create_dir_all(stage.config()).unwrap();
+        let mut terminal = Terminal::open(stage.cairn().arg("--plain").args(args).env("TERM", "dumb"), 200, 200);
+        terminal.until("a prompt", |screen| last(screen) == ">");
+        Self { stage, terminal }
+    }
+
+    fn user(&self, settings: &Value) {
+        std::fs::write(self.stage.config().join("settings.json"), settings.to_string()).unwrap();
+    }
+
+    /// Says something, and returns all that was printed until the next prompt. Questions are answered with no.
+    fn say(&mut self, text: &str) -> String {
+        let (from, said) = (self.terminal.written.len(), format!("> {text}"));
+        let before = self.terminal.screen().count(&said);
+        self.terminal.keys(&format!("{text}{ENTER}"));
+        loop {
+            let screen = self.terminal.until("a prompt or a question", |screen| {
+                screen.count(&said) > before && (last(screen) == ">" || last(screen).ends_with("say why not:"))
+            });
+            if last(&screen) == ">" {
+                return String::from_utf8_lossy(&self.terminal.written[from..]).into_owned();
+            }
+            self.terminal.keys("n");
+            self.terminal.until("the answer", |screen| last(screen).ends_with("say why not: n"));
+            self.terminal.keys(ENTER);
+            self.terminal.until("the answer taken", |screen| !last(screen).contains("say why not"));
+        }
+    }
+
+    fn last_request(&self) -> Value {
+        self.stage.simulator.requests().pop().unwrap()
+    }
+}
+
+/// The last row that is not empty.
+fn last(screen: &Screen) -> String {
+    screen.rows.iter().rev().find(|row| !row.trim().is_empty()).map(|row| row.trim().to_owned()).unwrap_or_default()
+}
+
+/// Keys that change nothing of a session that runs, by how they begin, and why.
+const LATER: [(&str, &str); 4] = [
+    ("sandbox.network.allowLocalBinding", "the sandbox has a loopback of its own, where anybody may listen"),
+    ("dream", "they are read whenever a dream is due"),
+    ("dailyLog", "it is read when a session begins"),
+    ("teamDeletions", "it is read whenever folders are brought into step"),
+];
+
+/// Settings in which a key has something to say, and two values of it that say different things.
+fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
+    let inside = |name: &str| {
+        let path = stage.config().with_file_name(name);
+        std::fs::create_dir_all(&path).unwrap();
+        json!(path)
+    };
+    let is = |other: &Key| other.name == key.name;
+    let base = match key.name {
+        "providers" => json!({"model": "mine/m"}),
+        name if name.starts_with("sandbox.network.denied") => {
+            json!({"sandbox": {"enabled": true, "network": {"allowedDomains": ["*"]}}})
+        }
+        name if name.starts_with("sandbox.") && !is(&keys::SANDBOX) => json!({"sandbox": {"enabled": true}}),
+        "notesCompact" | "notesShare" => json!({"notes": true}),
+        "apiThinkingTurns" => json!({"apiContextManagement": true}),
+        _ => json!({}),
+    };
+    let provider = |window: u64| json!({"mine": {"type": "anthropic", "baseUrl": stage.simulator.url(), "keyEnv": "ANTHROPIC_API_KEY", "window": window}});
+    let values = match &key.kind {
+        Kind::Switch => [json!(true), json!(false)],
+        Kind::Count => [json!(5_000), json!(6_000)],
+        Kind::Amount => [json!(5.5), json!(6)],
+        Kind::OneOf([only]) => [json!(only), Value::Null],
+        Kind::OneOf(names) => [json!(names[names.len() - 1]), json!(names[0])],
+        Kind::Text if is(&keys::MEMORY_DIRECTORY) => [inside("one"), inside("two")],
+        Kind::Text => [json!("claude-opus-5"), json!("claude-haiku-4-5")],
+        Kind::Texts if is(&keys::DIRECTORIES) => [json!([inside("one")]), json!([inside("two")])],
+        Kind::Texts if key.name.starts_with("permissions.") => [json!(["Bash(true:*)"]), json!(["Bash(false:*)"])],
+        Kind::Texts if key.name.starts_with("sandbox.filesystem") => [json!([inside("one")]), json!([inside("two")])],
+        Kind::Texts if is(&keys::SANDBOX_DOMAINS) => [json!(["*"]), json!(["example.org"])],
+        Kind::Texts if is(&keys::SANDBOX_NO_DOMAINS) => [json!(["example.org"]), json!([])],
+        Kind::Texts => [json!(["one"]), json!(["two"])],
+        Kind::List(_) if is(&keys::SANDBOX_NO_FILES) => [json!([{"path": "/one"}]), json!([{"path": "/two"}])],
+        Kind::List(_) => [json!([{"name": "ONE"}]), json!([{"name": "TWO"}])],
+        Kind::Variables => [json!({"GREETING": "one"}), json!({"GREETING": "two"})],
+        Kind::Entries(_) if is(&keys::PROVIDERS) => [provider(100_000), provider(200_000)],
+        Kind::Entries(_) => {
+            let price = |input: u64| {
+                let price = json!({"input": input, "output": 5, "cacheWrite5m": 2, "cacheWrite1h": 3, "cacheRead": 1});
+                json!({"claude-sonnet-5": price})
+            };
+            [price(1), price(2)]
+        }
+        other => panic!("{}: {other:?}", key.name),
+    };
+    (base, values)
+}
+
+fn with(base: &Value, key: &Key, value: &Value) -> Value {
+    let mut settings = base.clone();
+    let place = key.name.split('.').fold(&mut settings, |place, part| {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        &mut place[part]
+    });
+    *place = value.clone();
+    settings
+}
+
+/// CONF-2: whatever key is turned while a session runs, it counts from the next round on, and that is told.
+#[test]
+fn every_key_counts_from_the_next_round_on() {
+    let mut house = House::open(&[]);
+    let mut wrong = Vec::new();
+    for (at, key) in KEYS.iter().enumerate() {
+        let (base, [one, other]) = turned(key, &house.stage);
+        house.user(&with(&base, key, &one));
+        house.say(&format!("first {at}"));
+        house.user(&with(&base, key, &other));
+        let told = house.say(&format!("second {at}")).contains(CHANGED);
+        if told == LATER.iter().any(|(later, _)| key.name.starts_with(later)) {
+            wrong.push(key.name);
+        }
+        if house.say(&format!("third {at}")).contains(CHANGED) {
+            wrong.push("told twice");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// CONF-2: what a changed file says can be seen in what is sent and done.
+#[test]
+fn what_has_changed_can_be_seen_in_what_is_done() {
+    let mut house = House::open(&[]);
+    let memories = house.stage.config().with_file_name("memories");
+    std::fs::create_dir_all(&memories).unwrap();
+    let memory = "---\nname: deploys\ndescription: Deploys to production need two approvals\ntype: project\n---\nTwo sign off.\n";
+    std::fs::write(memories.join("deploys.md"), memory).unwrap();
+    house.say("hello");
+    let before = house.last_request();
+    let text_of = |request: &Value| format!("{} {}", request["system"], request["tools"]);
+
+    house.user(&json!({"maxOutputTokens": 4321, "cacheTtl": "1h"}));
+    house.say("hello");
+    let request = house.last_request();
+    assert_eq!(request["max_tokens"], 4321);
+    assert!(request.to_string().contains(r#""ttl":"1h""#), "{request}");
+    let plain = |text: String| text.replace(r#","ttl":"1h""#, "");
+    assert_eq!(plain(text_of(&request)), text_of(&before), "the prompt stays");
+
+    house.user(&json!({"model": "claude-opus-5"}));
+    house.say("hello");
+    assert_eq!(house.last_request()["model"], "claude-opus-5");
+    house.user(&json!({}));
+    house.say("hello");
+    assert_eq!(house.last_request()["model"], before["model"]);
+
+    house.user(&json!({"permissions": {"defaultMode": "acceptEdits"}}));
+    house.say("write");
+    assert!(house.stage.project().join("made.txt").exists());
+    std::fs::remove_file(house.stage.project().join("made.txt")).unwrap();
+    house.user(&json!({}));
+    house.say("write");
+    assert!(!house.stage.project().join("made.txt").exists(), "it was asked about");
+
+    house
+        .user(&json!({"env": {"GREETING": "hello from the settings"}, "permissions": {"allow": ["Bash(printenv:*)"]}}));
+    house.say("variable");
+    assert!(house.last_request().to_string().contains("hello from the settings"));
+
+    house.user(&json!({"autoMemoryDirectory": memories}));
+    house.say("hello");
+    // They are read beside the conversation, which waits for nobody.
+    let asks = |house: &mut House| {
+        house.say("what do deploys to production need? approvals");
+        house.last_request().to_string().contains("Two sign off.")
+    };
+    assert!((0..100).any(|_| asks(&mut house)));
+    for off in [json!({"recall": false}), json!({"autoMemoryEnabled": false})] {
+        let mut house = House::open(&[]);
+        house.user(&with(&json!({}), &keys::MEMORY_DIRECTORY, &json!(memories)));
+        house.say("hello");
+        house.user(&with(&off, &keys::MEMORY_DIRECTORY, &json!(memories)));
+        house.say("hello");
+        assert!(!(0..5).any(|_| asks(&mut house)), "{off}");
+    }
+
+    house.user(&json!({"sandbox": {"enabled": true}}));
+    house.say("hello");
+    assert!(house.say("/sandbox").contains("the sandbox is on"));
+}
+
+/// CONF-2: what was chosen by hand, by a flag or a command, a file does not change.
+#[test]
+fn what_was_chosen_by_hand_stays() {
+    let files =
+        json!({"permissions": {"defaultMode": "acceptEdits"}, "model": "claude-opus-5", "sandbox": {"enabled": false}});
+    let mut house = House::open(&["--permission-mode", "plan", "--model", "haiku"]);
+    house.say("/sandbox on");
+    house.user(&files);
+    house.say("write");
+    assert!(!house.stage.project().join("made.txt").exists());
+    assert_eq!(house.last_request()["model"], "claude-haiku-4-5");
+    assert!(house.say("/mode").contains("the mode is plan"));
+    assert!(house.say("/sandbox").contains("the sandbox is on"));
+
+    let mut house = House::open(&[]);
+    house.say("/mode plan");
+    house.user(&files);
+    house.say("write");
+    assert!(!house.stage.project().join("made.txt").exists());
+    assert!(house.say("/mode").contains("the mode is plan"));
+    assert_eq!(house.last_request()["model"], "claude-opus-5");
+}
+
+/// TRUST-2, CONF-2: what a project's files newly say while a session runs is not let in, whatever key it is.
+#[test]
+fn a_projects_files_gain_nothing_while_a_session_runs() {
+    let mut house = House::open(&["--trust"]);
+    house.user(&json!({"sandbox": {"enabled": true}}));
+    house.say("hello");
+    let before = house.last_request();
+    std::fs::create_dir_all(house.stage.project().join(".claude")).unwrap();
+    let claims = json!({
+        "permissions": {"defaultMode": "acceptEdits", "allow": ["Bash", "Write"]}, "model": "claude-opus-5",
+        "sandbox": {"enabled": false}, "maxOutputTokens": 77, "cacheTtl": "1h", "autoMemoryEnabled": false,
+    });
+    house.stage.write(".claude/settings.json", &claims.to_string());
+    let told = house.say("write");
+    assert!(
+        told.contains("left out, since this directory is not trusted with it") && !told.contains(CHANGED),
+        "{told}"
+    );
+    assert!(!house.stage.project().join("made.txt").exists());
+    let request = house.last_request();
+    assert_eq!((&request["model"], &request["max_tokens"]), (&before["model"], &before["max_tokens"]));
+    assert!(house.say("/sandbox").contains("the sandbox is on"));
+}
