@@ -62,8 +62,8 @@ const LONG: Work =
     Work { name: "500 steps of 10 KB", steps: 500, bytes: 10_000, all: f64::MAX, economy: None, facts: 0.95 };
 const SMALL: u64 = 64_000;
 const NEWEST: u32 = 100;
-/// What compaction alone may cost, and a model that writes down itself what it needs.
-const COMPACTION: f64 = 820_000.0;
+/// What compaction or collapse may cost where nothing is cleared, and a model that writes down itself what it needs.
+const INSTEAD: f64 = 820_000.0;
 const WRITER: f64 = 720_000.0;
 /// After so many steps the user adds something.
 const ADDS_AFTER: u32 = 10;
@@ -92,6 +92,8 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
         let compact = run("compact alone", compaction.clone())?;
         let noted = run("compact with notes", Layers { notes: true, notes_compact: true, ..compaction })?;
         let usual = Layers { window: window(WINDOW), price: Prices::default().of(MODEL), ..Layers::default() };
+        let spans = Layers { collapse: true, clear: false, window: window(WINDOW), ..Layers::default() };
+        let collapsed = run("collapse, nothing cleared", spans)?;
         let silent = run("all but notes", Layers { notes: false, ..usual.clone() })?;
         let all = run("all", usual.clone())?;
         let economy = run("all, economy", Layers { when: When::Economy, ..usual })?;
@@ -111,11 +113,13 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
         rows.push(Row::at_most("  notes against the summaries they save", Unit::Times, forked[5] / forked[4], 1.0));
         rows.push(Row::at_most("  all against all but notes", Unit::Times, all / silent, 1.0));
         rows.push(Row::at_most("  all", Unit::Tokens, all, work.all));
-        rows.push(Row::at_least("  all, facts in view", Unit::Percent, known[7], work.facts));
+        rows.push(Row::at_least("  all, facts in view", Unit::Percent, known[8], work.facts));
         if let Some(most) = work.economy {
             rows.push(Row::at_most("  all, economy", Unit::Tokens, economy, most.min(all)));
-            rows.push(Row::at_least("  all, economy, facts in view", Unit::Percent, known[8], work.facts));
-            rows.push(Row::at_most("  compact alone", Unit::Tokens, compact, COMPACTION));
+            rows.push(Row::at_least("  all, economy, facts in view", Unit::Percent, known[9], work.facts));
+            rows.push(Row::at_most("  collapse, nothing cleared", Unit::Tokens, collapsed, INSTEAD));
+            rows.push(Row::at_least("  collapse, facts in view", Unit::Percent, known[6], work.facts));
+            rows.push(Row::at_most("  compact alone", Unit::Tokens, compact, INSTEAD));
             rows.push(Row::at_least("  compact alone, facts in view", Unit::Percent, known[4], work.facts));
         }
     }

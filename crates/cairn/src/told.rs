@@ -21,6 +21,9 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
         Event::Snipped { messages, freed } => {
             format!("{messages} of the oldest messages are dropped, {} less", tokens(*freed))
         }
+        Event::Collapsed { messages, freed } => {
+            format!("{messages} old messages gave way to a summary, {} less", tokens(*freed))
+        }
         Event::Cleared { results, freed, .. } => format!("{} cleared, {} less", results_of(*results), tokens(*freed)),
         Event::Compacting { tokens: all } => format!("compacting {} …", tokens(*all)),
         Event::Compacted { made, before, after } => {

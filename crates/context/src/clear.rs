@@ -21,7 +21,7 @@ use transcript::{Block, Id};
 
 use crate::digest::{self, Digest};
 use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
-use crate::layers::When;
+use crate::layers::{Layers, When};
 use crate::missed::{Held, Missed, Rule};
 use crate::worth::{Cache, Sum};
 
@@ -42,6 +42,10 @@ pub struct Clear;
 impl Layer for Clear {
     fn name(&self) -> &'static str {
         "clear"
+    }
+
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.clear || layers.clear_when_idle
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
@@ -101,6 +105,10 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     }
     let (count, layers) = (view.tally().count(), now.layers);
     let tight = count >= layers.warning();
+    // A provider that can drop results from its cache does so for nothing.
+    if layers.cache_edits && !now.is_cold() && count <= layers.threshold() {
+        return None;
+    }
     if !layers.clear || (!tight && layers.when == When::Window) {
         return None;
     }
@@ -208,7 +216,7 @@ const LEAST_BYTES: usize = 200;
 pub fn is_clearable(call: &Answered<'_>) -> bool {
     let size = call.shown.size();
     let is_worth_it = size.result_bytes > LEAST_BYTES || size.media > 0;
-    call.result.is_some() && CLEARABLE.contains(&call.tool) && is_worth_it && !digest::stands_in(call)
+    call.result.is_some() && !call.dropped && CLEARABLE.contains(&call.tool) && is_worth_it && !digest::stands_in(call)
 }
 
 #[cfg(test)]

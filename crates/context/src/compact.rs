@@ -42,6 +42,10 @@ impl Layer for Compact {
         "compact"
     }
 
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.auto_compact == AutoCompact::On || layers.reactive
+    }
+
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let Some(plan) = Plan::of(view, now) else { return Decision::Nothing };
         let instructions = match now.occasion {
@@ -80,7 +84,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// The compaction that the occasion asks for.
     fn of(view: &View, now: &Situation<'_>) -> Option<Self> {
-        if now.has_acted("compact") {
+        if now.has_acted("compact") || now.has_acted("collapse") {
             return None;
         }
         let before = |kept: Option<usize>| Covered::before(view, kept.unwrap_or(view.len()));
@@ -135,6 +139,7 @@ fn why(view: &View, now: &Situation<'_>) -> String {
 pub fn may(now: &Situation<'_>) -> bool {
     let layers = now.layers;
     layers.auto_compact == AutoCompact::On
+        && !layers.collapse
         && !(layers.reactive && layers.reactive_only)
         && now.state.failures < MOST_FAILURES
         && now.state.rounds_since != Some(0)
@@ -196,7 +201,7 @@ mod tests {
     use crate::sample::{Session, Stage, tokens};
 
     /// COMPACT-1, COMPACT-12, REACT-2: compaction is due above the threshold, where it is on and may be made: not in
-    /// reactive-only mode, not before there was a reply since the last, not after three in a row that failed.
+    /// reactive-only mode, not with collapse on, not before there was a reply since the last, not after three in a row that failed.
     #[test]
     fn it_is_due_above_the_threshold() {
         let mut session = Session::default();
@@ -214,6 +219,7 @@ mod tests {
         };
         assert!(!change(|stage| stage.layers.auto_compact = AutoCompact::Off));
         assert!(!change(|stage| stage.layers.reactive_only = true));
+        assert!(!change(|stage| stage.layers.collapse = true));
         assert!(!change(|stage| stage.state.failures = 3) && change(|stage| stage.state.failures = 2));
         assert!(!change(|stage| stage.state.rounds_since = Some(0)));
         assert!(change(|stage| stage.state.rounds_since = Some(1)));

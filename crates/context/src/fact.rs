@@ -64,6 +64,23 @@ pub enum Fact {
         /// The window as it is known since: its size, and without the room for a reply.
         window: (u64, u64),
     },
+    /// A span is being summarised, to be collapsed when room is needed.
+    Staged {
+        /// Its first line.
+        first: Id,
+        /// Its last one.
+        last: Id,
+    },
+    /// What came of that.
+    Summarised {
+        /// The span's first line.
+        first: Id,
+        /// Its last one.
+        last: Id,
+        /// The summary; none if nothing came of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+    },
     /// Notes took the place of a summary.
     NotesUsed {
         /// What a summary would have cost, in tokens of input that is not cached.

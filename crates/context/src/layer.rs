@@ -15,7 +15,9 @@ use transcript::commit::{Act, Commit};
 use transcript::mark::Ttl;
 use transcript::view::View;
 
+use crate::cache_edit::CacheEdit;
 use crate::clear::Clear;
+use crate::collapse::Collapse;
 use crate::compact::Compact;
 use crate::layers::Layers;
 use crate::named::Named;
@@ -28,12 +30,16 @@ use crate::state::State;
 use crate::worth::Rates;
 
 /// The layers, in the order in which they act.
-pub const LIST: &[&dyn Layer] = &[&Spill, &Snip, &Clear, &Noted, &Compact, &Named, &Restore, &Notes];
+pub const LIST: &[&dyn Layer] =
+    &[&Spill, &Snip, &Clear, &Collapse, &Noted, &Compact, &Named, &Restore, &CacheEdit, &Notes];
 
 /// One of the layers.
 pub trait Layer: Sync {
     /// The word for it, which its commits have too.
     fn name(&self) -> &'static str;
+
+    /// Whether the switches have it on.
+    fn is_on(&self, layers: &Layers) -> bool;
 
     /// What is to be done now.
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision;
@@ -82,8 +88,10 @@ impl Change {
 pub enum Need {
     /// Texts go into files of their own. [`Answer::Kept`].
     Keep(Vec<Spilled>),
-    /// A model writes something, and the request waits for it. [`Answer::Text`].
+    /// A model writes something, and the request waits for it, or for who is writing it already. [`Answer::Text`].
     Write(Write),
+    /// A model writes something in the background, for when it will be needed; nothing waits for it.
+    Stage(Stage),
     /// The session's notes, as they are when nobody is writing them any more. [`Answer::Text`].
     Notes,
     /// These files as they are now, the first so many of them that may be shown. [`Answer::Files`].
@@ -110,6 +118,17 @@ pub struct Write {
     pub most_output: u64,
     /// The most time for it.
     pub patience: Duration,
+}
+
+/// What is written before it is needed: the summary of a span.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// The first line of the span.
+    pub first: Id,
+    /// The last one.
+    pub last: Id,
+    /// What a model has to write.
+    pub write: Write,
 }
 
 /// What a model writes about.
@@ -230,6 +249,12 @@ pub fn names() -> Vec<&'static str> {
     let mut names: Vec<&'static str> = LIST.iter().map(|layer| layer.name()).collect();
     names.dedup();
     names
+}
+
+/// The names of the layers that are off, in order.
+pub fn off(layers: &Layers) -> Vec<&'static str> {
+    let is_on = |name: &str| LIST.iter().any(|layer| layer.name() == name && layer.is_on(layers));
+    names().into_iter().filter(|name| !is_on(name)).collect()
 }
 
 /// Whether a commit changes bytes that may have been sent. Where no layer made it, the user or the provider did, and it

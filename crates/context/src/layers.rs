@@ -7,6 +7,7 @@ use transcript::price::Price;
 use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
+use crate::cache_edit::MOST_RESULTS;
 use crate::clear::KEPT_WHEN_IDLE;
 use crate::missed::Rule;
 use crate::restore;
@@ -50,6 +51,12 @@ pub struct Layers {
     pub kept_when_idle: usize,
     /// Whether what is about to be cleared is written down first.
     pub digest: bool,
+    /// Whether spans of old messages give way to summaries of them, in the place of compaction.
+    pub collapse: bool,
+    /// Whether the provider drops old results from its cache, where it can. Nothing is written down of them.
+    pub cache_edits: bool,
+    /// When there are more of them than this.
+    pub cache_edits_after: usize,
     /// Whether compaction happens by itself.
     pub auto_compact: AutoCompact,
     /// When: at the threshold, or as soon as it is cheaper.
@@ -93,6 +100,9 @@ impl Default for Layers {
             clear_when_idle: true,
             kept_when_idle: KEPT_WHEN_IDLE,
             digest: true,
+            collapse: false,
+            cache_edits: false,
+            cache_edits_after: MOST_RESULTS,
             auto_compact: AutoCompact::On,
             when: When::Window,
             notes: true,

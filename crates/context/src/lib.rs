@@ -8,16 +8,20 @@
 //! 2. [`snip`], where asked for: the oldest messages are dropped.
 //! 3. [`clear`]: old results are cleared, when that is worth writing the rest again ([`worth`]), and what matters in them
 //!    is written down first ([`digest`]); what will be missed least goes first ([`missed`]).
-//! 4. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
+//! 4. [`collapse`], where asked for and in the place of compaction: a span gives way to its summary.
+//! 5. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
 //!    ([`extent`] says of what, [`framing`] how it reads, [`economy`] whether it saves); [`restore`] brings back what the
 //!    model was working with.
-//! 5. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
+//! 6. [`cache_edit`], where asked for: the provider drops old results from its cache.
+//! 7. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
 //!
 //! [`layers`] are their switches, [`state`] is what they remember, [`fact`] what they write beside their commits.
 //! [`breaks`] watches what the provider's cache makes of all that; [`server`] is what the provider can do by itself.
 
 pub mod breaks;
+pub mod cache_edit;
 pub mod clear;
+pub mod collapse;
 pub mod compact;
 pub mod digest;
 mod economy;

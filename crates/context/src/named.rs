@@ -9,6 +9,7 @@ use crate::compact::Plan;
 use crate::extent::{Covered, tokens_from, unanswered_from, young_from};
 use crate::framing::{Made, newest_summary};
 use crate::layer::{Change, Decision, Layer, Occasion, Situation};
+use crate::layers::Layers;
 
 /// What stands where a summary would.
 const NO_SUMMARY: &str =
@@ -23,10 +24,15 @@ impl Layer for Named {
         "compact"
     }
 
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.auto_compact == AutoCompact::On || layers.reactive
+    }
+
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let layers = now.layers;
         let full = layers.window.fill(view.tally().count(), layers.auto_compact).at_blocking_limit;
         let why = match now.occasion {
+            _ if now.has_acted("collapse") => return Decision::Nothing,
             Occasion::Request if full && layers.auto_compact == AutoCompact::On && !layers.reactive_only => {
                 "the window is full, and no summary could be made"
             }

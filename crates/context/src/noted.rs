@@ -12,6 +12,7 @@ use crate::extent::{Covered, kept_beside_notes, tokens_from};
 use crate::form;
 use crate::framing::Made;
 use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Reach, Situation};
+use crate::layers::Layers;
 
 /// In a small window notes have no more than this share of the threshold.
 const NOTES_SHARE: u64 = 4;
@@ -25,6 +26,10 @@ pub struct Noted;
 impl Layer for Noted {
     fn name(&self) -> &'static str {
         "compact"
+    }
+
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.notes && layers.notes_compact
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {

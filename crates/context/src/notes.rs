@@ -10,7 +10,7 @@ use crate::clear;
 use crate::compact::may;
 use crate::extent::tokens_from;
 use crate::layer::{Decision, Layer, Need, Occasion, Situation, Update};
-use crate::layers::When;
+use crate::layers::{Layers, When};
 use crate::state::Progress;
 
 /// Notes begin when the conversation has so many tokens.
@@ -33,6 +33,10 @@ pub struct Notes;
 impl Layer for Notes {
     fn name(&self) -> &'static str {
         "notes"
+    }
+
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.notes && layers.auto_compact == AutoCompact::On
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {

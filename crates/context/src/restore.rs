@@ -34,6 +34,10 @@ impl Layer for Restore {
         "restore"
     }
 
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.restored_files > 0
+    }
+
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         if !now.has_acted("compact") || now.layers.restored_files == 0 {
             return Decision::Nothing;

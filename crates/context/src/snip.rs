@@ -10,6 +10,7 @@ use transcript::size::Size;
 use transcript::view::{Cover, Entry, Stands, View};
 
 use crate::layer::{Change, Decision, Layer, Occasion, Situation};
+use crate::layers::Layers;
 
 /// The oldest messages are dropped.
 #[derive(Debug)]
@@ -18,6 +19,10 @@ pub struct Snip;
 impl Layer for Snip {
     fn name(&self) -> &'static str {
         "snip"
+    }
+
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.snip
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {

@@ -13,6 +13,7 @@ use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::view::View;
 
 use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
+use crate::layers::Layers;
 
 /// No tool's own limit counts above this many characters; a setting's may.
 const MOST_CHARACTERS: usize = 50_000;
@@ -32,6 +33,10 @@ pub struct Spill;
 impl Layer for Spill {
     fn name(&self) -> &'static str {
         "spill"
+    }
+
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.spill
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {

@@ -48,7 +48,31 @@ pub struct State {
     pub rounds_since: Option<u32>,
     /// Files that were read or written, the oldest first, each with the call that did it.
     pub seen: Vec<(Option<String>, PathBuf)>,
+    /// The span that is to be collapsed next.
+    pub staged: Option<Staged>,
     newest: Option<Id>,
+}
+
+/// A span that is to be collapsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staged {
+    /// Its first line.
+    pub first: Id,
+    /// Its last one.
+    pub last: Id,
+    /// What stands in its place then.
+    pub summary: Summary,
+}
+
+/// How far the summary of a span is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Summary {
+    /// Somebody is writing it.
+    Awaited,
+    /// This is it.
+    Written(String),
+    /// Nothing came of it.
+    Failed,
 }
 
 /// Where the notes stand.
@@ -95,7 +119,9 @@ impl State {
                 self.rounds_since = Some(0);
                 self.progress.tokens = self.progress.tokens.map(|_| 0);
                 self.progress.ready = false;
+                self.staged = None;
             }
+            Body::Commit(commit) if matches!(commit.act, Act::Collapse { .. }) => self.staged = None,
             Body::Meta(_) => Fact::of(line).into_iter().for_each(|fact| self.learn(fact)),
             _ => {}
         }
@@ -152,6 +178,12 @@ impl State {
             }
             Fact::CompactionStopped => self.told = true,
             Fact::NotesUsed { saved } => self.saved_by_notes += saved,
+            Fact::Staged { first, last } => self.staged = Some(Staged { first, last, summary: Summary::Awaited }),
+            Fact::Summarised { first, last, summary } => {
+                if let Some(staged) = self.staged.as_mut().filter(|one| one.first == first && one.last == last) {
+                    staged.summary = summary.map_or(Summary::Failed, Summary::Written);
+                }
+            }
             Fact::CacheBreak { .. } | Fact::Refused { .. } => {}
         }
     }

@@ -13,6 +13,7 @@ mod notes;
 mod react;
 mod reply;
 mod shorten;
+mod staging;
 mod walk;
 
 use std::path::{Path, PathBuf};
@@ -47,6 +48,13 @@ const CLOSING: Duration = Duration::ZERO;
 /// So much of what a command prints that the user typed stays in view, in characters.
 const SHELL_CHARACTERS: usize = 30_000;
 
+/// What came of work beside the conversation.
+#[derive(Debug)]
+enum Ended {
+    Notes(notes::Updated),
+    Collapse(staging::Summarised),
+}
+
 /// A session, a model, and the layers between them.
 pub struct Driver {
     pub(crate) session: Session,
@@ -55,7 +63,7 @@ pub struct Driver {
     detector: Detector,
     /// Lines of the log that the detector knows of.
     accounted: usize,
-    background: Background<notes::Updated>,
+    background: Background<Ended>,
     /// Files that were read to be shown again.
     read: Vec<(PathBuf, files::Stamp)>,
     /// Whether a request of this turn was made shorter because the provider refused it.
@@ -69,7 +77,8 @@ pub struct Driver {
 impl Driver {
     /// Puts one together. What stands before the messages is written to the log where it is not there yet; a resumed
     /// session remembers the files it has seen and where it worked.
-    pub fn new(mut session: Session, parts: Parts) -> Result<Self, Error> {
+    pub fn new(mut session: Session, mut parts: Parts) -> Result<Self, Error> {
+        parts.layers.cache_edits &= parts.model.edits_cache();
         session.use_estimator(parts.layers.estimator);
         let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
         // What a file says was seen, or where it says the work went on, counts inside the working directories.
@@ -158,7 +167,7 @@ impl Driver {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages_before(end);
-        let marks = mark_answered(&prologue, &messages, view.seams().answered, self.parts.ttl);
+        let marks = mark_answered(&prologue, &messages, &view.seams(), self.parts.ttl);
         Some(Request { prologue, messages, marks })
     }
 
@@ -197,6 +206,22 @@ impl Driver {
         Ok(())
     }
 
+    /// Takes in what is over in the background.
+    async fn take_in_ended(&mut self) -> Result<(), Error> {
+        for ended in self.background.take_ended().await {
+            self.took_in(ended)?;
+        }
+        self.tell_news();
+        Ok(())
+    }
+
+    fn took_in(&mut self, ended: Ended) -> Result<(), Error> {
+        match ended {
+            Ended::Notes(updated) => self.updated_notes(updated),
+            Ended::Collapse(summarised) => self.summarised(summarised),
+        }
+    }
+
     /// Answers what was called and never ran.
     pub(crate) fn answer_open_calls(&mut self, text: &str) -> Result<(), Error> {
         for call in self.session.log().view().open_calls() {
@@ -211,8 +236,8 @@ impl Driver {
     /// Ends what it started: commands that run in the background, and notes that are being written. What is written by
     /// now is taken in.
     pub(crate) async fn close(&mut self) {
-        for updated in self.background.close(CLOSING).await {
-            let _ = self.took_in(updated); // there is nobody left to tell
+        for ended in self.background.close(CLOSING).await {
+            let _ = self.took_in(ended); // there is nobody left to tell
         }
         self.scope.jobs().stop_all().await;
         let made = Output { made: self.scope.jobs().take_made(), ..Output::done("", "") };

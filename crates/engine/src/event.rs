@@ -120,6 +120,13 @@ pub enum Event {
         /// Tokens that left the view, by estimate.
         freed: u64,
     },
+    /// A span gave way to its summary.
+    Collapsed {
+        /// How many messages are behind it.
+        messages: usize,
+        /// Tokens that left the view, by estimate.
+        freed: u64,
+    },
     /// Old results were cleared.
     Cleared {
         /// How many.

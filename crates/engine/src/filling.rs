@@ -4,7 +4,7 @@ use serde::Serialize;
 use transcript::Role;
 use transcript::block::Kind;
 use transcript::size::Size;
-use transcript::view::{Stands, View};
+use transcript::view::{Cover, Stands, View};
 
 /// What fills the window.
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +31,8 @@ impl Filling {
     pub fn of(view: &View) -> Self {
         let names = [
             "summary",
+            "collapsed",
+            "dropped",
             "attachments",
             "what you said",
             "replies",
@@ -38,28 +40,35 @@ impl Filling {
             "results",
             "results in files",
             "results cleared",
+            "results the provider dropped",
             "pictures and documents",
         ];
-        let mut sums = [(0, Size::default()); 9];
+        let mut sums = [(0, Size::default()); 12];
         for entry in view.visible() {
             for (role, block) in entry.shown() {
                 let place = match (role, block.kind()) {
+                    _ if entry.stands() == Stands::Covered(Cover::Collapse) => 1,
+                    _ if entry.stands() == Stands::Covered(Cover::Snip) => 2,
                     _ if matches!(entry.stands(), Stands::Covered(_)) => 0,
-                    (_, Kind::Image | Kind::Document) => 8,
-                    (_, Kind::ToolUse { .. }) => 4,
-                    (_, Kind::ToolResult { .. }) if block.size().media > 0 => 8,
+                    (_, Kind::Image | Kind::Document) => 11,
+                    (_, Kind::ToolUse { .. }) => 6,
+                    (_, Kind::ToolResult { .. }) if block.size().media > 0 => 11,
+                    (_, Kind::ToolResult { id, .. }) if entry.calls().any(|call| call.id == id && call.dropped) => {
+                        sums[10].0 += 1; // it is sent, and counts for nothing
+                        continue;
+                    }
                     (_, Kind::ToolResult { id, .. }) => {
                         let whole = entry.calls().find(|call| call.id == id).and_then(|call| call.result);
                         match whole {
-                            Some(whole) if whole.is_same(block) => 5,
-                            _ if block.json().contains("<persisted-output>") => 6,
-                            _ if block.json().contains(transcript::commit::CLEARED) => 7,
-                            _ => 5,
+                            Some(whole) if whole.is_same(block) => 7,
+                            _ if block.json().contains("<persisted-output>") => 8,
+                            _ if block.json().contains(transcript::commit::CLEARED) => 9,
+                            _ => 7,
                         }
                     }
-                    (Role::Assistant, _) => 3,
-                    (Role::User, _) if entry.stands() == Stands::Said => 2,
-                    (Role::User, _) => 1,
+                    (Role::Assistant, _) => 5,
+                    (Role::User, _) if entry.stands() == Stands::Said => 4,
+                    (Role::User, _) => 3,
                 };
                 sums[place].0 += 1;
                 sums[place].1 += block.size();

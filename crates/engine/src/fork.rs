@@ -232,6 +232,7 @@ pub fn branched(mut parent: Request) -> Request {
     parent.messages.push(Message { role: Role::User, blocks: results });
     let ends = newest + 1;
     parent.marks.messages.retain(|place| place.message < ends);
+    parent.marks.edits.retain(|edit| edit.behind.message < ends);
     parent
 }
 
@@ -299,7 +300,8 @@ fn extends(parent: &Request, child: &Request) -> Result<(), ForkError> {
         return Err(ForkError::Differs("what stands before the messages"));
     }
     let (was, is) = (&parent.marks, &child.marks);
-    if was.system != is.system || was.ttl != is.ttl || !is.messages.starts_with(&was.messages) {
+    if was.system != is.system || was.ttl != is.ttl || was.edits != is.edits || !is.messages.starts_with(&was.messages)
+    {
         return Err(ForkError::Differs("its breakpoints"));
     }
     let blocks = |request: &Request| -> Vec<(Role, Block)> {

@@ -168,15 +168,21 @@ impl Player {
 
     fn learn(&mut self, line: &Line) {
         let Some(fact) = Fact::of(line) else { return };
-        let is_of_compaction =
-            matches!(fact, Fact::CompactionMade { .. } | Fact::CompactionFailed { .. } | Fact::CompactionStopped);
+        let is_of_layers = matches!(
+            fact,
+            Fact::CompactionMade { .. }
+                | Fact::CompactionFailed { .. }
+                | Fact::CompactionStopped
+                | Fact::Staged { .. }
+                | Fact::Summarised { .. }
+        );
         match fact {
             Fact::Refused { over, window } if self.is_in_step() => {
                 self.layers.window = Window { size: window.0, effective: window.1 };
                 (self.occasion, self.walked) = (Occasion::Refused { over }, None);
             }
             Fact::Refused { .. } => return,
-            _ if is_of_compaction && !self.is_in_step() => return,
+            _ if is_of_layers && !self.is_in_step() => return,
             _ => {}
         }
         self.append(line.id.clone(), line.time, line.body.clone(), line);
@@ -276,7 +282,7 @@ impl Player {
                 Some(change) => return Said::Change(Box::new(change)),
                 None => return Said::Nothing,
             },
-            Need::Update(_) => return Said::Nothing,
+            Need::Update(_) | Need::Stage(_) => return Said::Nothing,
         })
     }
 

@@ -175,12 +175,12 @@ impl Session {
         Ok(Some(rewound))
     }
 
-    /// The newest compaction or snip that counts, unless a going back is newer.
+    /// The newest compaction, snip or collapse that counts, unless a going back is newer.
     pub fn newest_cover(&self) -> Option<Id> {
         let rewound = self.newest_rewind().map_or(0, |(place, _, _)| place);
         let since = self.log().lines()[rewound..].iter().rev();
         let covers = since.filter(|line| match &line.body {
-            Body::Commit(commit) => matches!(commit.act, Act::Compact { .. } | Act::Snip { .. }),
+            Body::Commit(commit) => matches!(commit.act, Act::Compact { .. } | Act::Snip { .. } | Act::Collapse { .. }),
             _ => false,
         });
         covers.filter_map(|line| line.id.as_ref()).find(|id| self.log().view().counts(id)).cloned()

@@ -115,6 +115,9 @@ pub struct SeenFile {
     pub hash: String,
 }
 
+/// Why messages are dropped that the user wants dropped.
+pub(crate) const DROPPED: &str = "the user dropped it";
+
 /// What a call is answered when a session is resumed that was stopped in the middle of it.
 const STOPPED: &str = "[No result: the session ended before the call did. It may have run in part.]";
 
@@ -437,7 +440,7 @@ impl Session {
             first.line(),
             last.line()
         );
-        let why = Some("the user dropped it".to_owned());
+        let why = Some(DROPPED.to_owned());
         let reason = Reason { freed: Some(freed), changes_from: None, why };
         self.append(Body::Commit(Commit { act: Act::Snip { uuids, marker }, reason }))?;
         Ok(count)

@@ -136,6 +136,8 @@ pub struct LayerSettings {
     pub auto_compact: Option<bool>,
     /// `compactWhen`.
     pub when: Option<When>,
+    /// `collapse`.
+    pub collapse: Option<bool>,
     /// `snip`.
     pub snip: Option<bool>,
     /// `microcompact`.
@@ -158,6 +160,10 @@ pub struct LayerSettings {
     pub reactive_only: Option<bool>,
     /// `restoreFiles`.
     pub restored_files: Option<u64>,
+    /// `cacheEdits`.
+    pub cache_edits: Option<bool>,
+    /// `cacheEditsAfter`.
+    pub cache_edits_after: Option<u64>,
     /// `apiContextManagement`.
     pub api_edits: Option<bool>,
     /// `apiThinkingTurns`.
@@ -173,6 +179,7 @@ impl LayerSettings {
         Self {
             auto_compact: sets.one(&keys::AUTO_COMPACT),
             when: sets.one(&keys::COMPACT_WHEN),
+            collapse: sets.one(&keys::COLLAPSE),
             snip: sets.one(&keys::SNIP),
             clear: sets.one(&keys::MICROCOMPACT),
             digest: sets.one(&keys::DIGEST),
@@ -184,6 +191,8 @@ impl LayerSettings {
             reactive: sets.one(&keys::REACTIVE),
             reactive_only: sets.one(&keys::REACTIVE_ONLY),
             restored_files: sets.one(&keys::RESTORE_FILES),
+            cache_edits: sets.one(&keys::CACHE_EDITS),
+            cache_edits_after: sets.one(&keys::CACHE_EDITS_AFTER),
             api_edits: sets.one(&keys::API_CONTEXT_MANAGEMENT),
             api_thinking: sets.one(&keys::API_THINKING),
             estimator: sets.one(&keys::TOKEN_ESTIMATE),
@@ -197,6 +206,7 @@ impl LayerSettings {
         Layers {
             window,
             price,
+            collapse: self.collapse.unwrap_or(usual.collapse),
             snip: self.snip.unwrap_or(usual.snip),
             clear: self.clear.unwrap_or(usual.clear),
             digest: self.digest.unwrap_or(usual.digest),
@@ -213,6 +223,8 @@ impl LayerSettings {
             reactive: self.reactive.unwrap_or(usual.reactive),
             reactive_only: self.reactive_only.unwrap_or(usual.reactive_only),
             restored_files: self.restored_files.map_or(usual.restored_files, |files| files as usize),
+            cache_edits: self.cache_edits.unwrap_or(usual.cache_edits),
+            cache_edits_after: self.cache_edits_after.map_or(usual.cache_edits_after, |most| most as usize),
             api_edits: self.api_edits.unwrap_or(usual.api_edits),
             api_thinking: self.api_thinking.or(usual.api_thinking),
             estimator: self.estimator.unwrap_or(usual.estimator),

@@ -107,6 +107,10 @@ impl Model for Anthropic {
         })
     }
 
+    fn edits_cache(&self) -> bool {
+        true
+    }
+
     fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, Error>> {
         let client = self.clone();
         Box::pin(async move {

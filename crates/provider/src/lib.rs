@@ -58,4 +58,9 @@ pub trait Model: Send + Sync {
     /// How many tokens the request would be, as the provider counts. Cache breakpoints do not matter here. A provider
     /// that does not count answers [`Error::Unsupported`].
     fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, Error>>;
+
+    /// Whether its requests can tell the provider to drop results from its cache.
+    fn edits_cache(&self) -> bool {
+        false
+    }
 }

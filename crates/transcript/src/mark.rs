@@ -58,6 +58,17 @@ pub struct Marks {
     pub ttl: Ttl,
     /// The reply before, whose cache should be found; for a provider that says why it is not.
     pub after: Option<Id>,
+    /// What the provider drops from its cache, in the order of the messages; for one that can.
+    pub edits: Vec<Edit>,
+}
+
+/// An edit of the provider's cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The block it stands behind.
+    pub behind: Place,
+    /// The calls whose results go.
+    pub results: Vec<String>,
 }
 
 /// Where a view meets the requests before it, in blocks from its start.
@@ -67,12 +78,14 @@ pub struct Seams {
     pub answered: usize,
     /// What was rewritten since, from the first to behind the last.
     pub rewritten: Option<Range<usize>>,
+    /// What the provider drops from its cache, and behind how many blocks it is told so.
+    pub edits: Vec<(usize, Vec<String>)>,
 }
 
 impl Seams {
     /// Only where the previous tail stood.
     pub fn answered(answered: usize) -> Self {
-        Self { answered, rewritten: None }
+        Self { answered, ..Self::default() }
     }
 }
 
@@ -101,20 +114,24 @@ pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) 
     ends.push(places.len());
     let mut marked: Vec<usize> = ends.into_iter().filter_map(last_markable).collect();
     marked.dedup();
-    Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl, after: None }
+    let behind = |count: usize| count.checked_sub(1).and_then(|at| places.get(at)).copied();
+    let edit =
+        |(count, results): &(usize, Vec<String>)| Some(Edit { behind: behind(*count)?, results: results.clone() });
+    let edits = seams.edits.iter().filter_map(edit).collect();
+    Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl, after: None, edits }
 }
 
 /// The breakpoints of a question beside the conversation: where the newest request's tail stood, and none behind it, since
 /// nothing will be read from there.
-pub fn mark_answered(prologue: &Prologue, messages: &[Message], answered: usize, ttl: Ttl) -> Marks {
-    let mut left = answered;
+pub fn mark_answered(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) -> Marks {
+    let mut left = seams.answered;
     let mut sent = Vec::new();
     for message in messages {
         let count = message.blocks.len().min(left);
         sent.push(Message { role: message.role, blocks: message.blocks[..count].to_vec() });
         left -= count;
     }
-    mark(prologue, &sent, &Seams::default(), ttl)
+    mark(prologue, &sent, &Seams { edits: seams.edits.clone(), ..Seams::default() }, ttl)
 }
 
 fn system_marks(prologue: &Prologue) -> Vec<usize> {
@@ -176,7 +193,7 @@ mod tests {
     /// CACHE-2: where old results were rewritten, breakpoints stand before the first and behind the last of them.
     #[test]
     fn what_was_rewritten_is_cached_at_both_ends() {
-        let seams = Seams { answered: 9, rewritten: Some(3..7) };
+        let seams = Seams { answered: 9, rewritten: Some(3..7), ..Seams::default() };
         let marks = mark(&prologue(3, 1), &messages(&[1, 2, 4, 2, 4]), &seams, Ttl::FiveMinutes);
         assert_eq!(marks.system, [2], "the provider looks back to the static part from there");
         let places: Vec<(usize, usize)> = marks.messages.iter().map(|place| (place.message, place.block)).collect();

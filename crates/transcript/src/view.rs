@@ -96,6 +96,8 @@ struct Call {
     shown: Block,
     /// What commits made of it, the newest last.
     rewrites: Vec<Rewrite>,
+    /// Whether the provider drops it from its cache: it is sent as it was, and counts for nothing.
+    dropped: bool,
 }
 
 /// A call by its place.
@@ -109,7 +111,8 @@ struct CallPlace {
 #[derive(Debug, Clone)]
 struct Rewrite {
     commit: usize,
-    text: Arc<str>,
+    /// None where the provider drops it from its cache.
+    text: Option<Arc<str>>,
 }
 
 /// Where the view changed, as seen by one who remembers it from before.
@@ -293,7 +296,7 @@ impl View {
                         continue;
                     }
                     let shown = Block::tool_result(id, std::slice::from_ref(&INTERRUPTED), crate::Outcome::Failed);
-                    calls.push(Call { id: id.clone(), result: None, shown, rewrites: Vec::new() });
+                    calls.push(Call { id: id.clone(), result: None, shown, rewrites: Vec::new(), dropped: false });
                     opened.push(id.clone());
                 }
                 added += block.size();
@@ -363,16 +366,22 @@ impl View {
                 for one in replacements {
                     // What goes to disk is what came last.
                     let newest = self.places_of(&one.call).pop();
-                    self.add_rewrite(index, newest, &one.replacement);
+                    self.add_rewrite(index, newest, Some(&one.replacement));
                 }
             }
             Act::Clear { results, digest, .. } => {
                 for (at, call) in results.iter().enumerate() {
                     let mut places = self.places_of(call);
                     if let Some(digest) = digest.as_deref().filter(|_| at + 1 == results.len()) {
-                        self.add_rewrite(index, places.pop(), digest);
+                        self.add_rewrite(index, places.pop(), Some(digest));
                     }
-                    self.add_rewrite(index, places, crate::commit::CLEARED);
+                    self.add_rewrite(index, places, Some(crate::commit::CLEARED));
+                }
+            }
+            Act::CacheEdit { results, .. } => {
+                for id in results {
+                    let places = self.places_of(&id.as_str().into());
+                    self.add_rewrite(index, places, None);
                 }
             }
             // Commits name what was said, never what another commit brought in: its line is not looked up.
@@ -386,10 +395,10 @@ impl View {
         self.apply(index)
     }
 
-    fn add_rewrite(&mut self, commit: usize, places: impl IntoIterator<Item = CallPlace>, text: &str) {
+    fn add_rewrite(&mut self, commit: usize, places: impl IntoIterator<Item = CallPlace>, text: Option<&str>) {
         for place in places {
             if let Some(call) = self.call_mut(place) {
-                call.rewrites.push(Rewrite { commit, text: text.into() });
+                call.rewrites.push(Rewrite { commit, text: text.map(Arc::from) });
             }
             self.commits[commit].rewrites(place);
         }

@@ -133,7 +133,7 @@ impl Window {
     }
 
     /// Where only a summary still fits: above the threshold, in the smallest window too.
-    fn blocking(&self) -> u64 {
+    pub fn blocking(&self) -> u64 {
         self.effective - BLOCKING_ROOM.min(self.effective / SMALL_SHARE / 2)
     }
 }

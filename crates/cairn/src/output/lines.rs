@@ -46,6 +46,10 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             "type": "system", "subtype": "snip_boundary",
             "snip_metadata": {"messages": messages, "tokens_saved": freed},
         }),
+        Event::Collapsed { messages, freed } => json!({
+            "type": "system", "subtype": "collapse_boundary",
+            "collapse_metadata": {"messages": messages, "tokens_saved": freed},
+        }),
         Event::Cleared { results, freed, .. } => json!({
             "type": "system", "subtype": "microcompact_boundary",
             "microcompact_metadata": {"results": results, "tokens_saved": freed},

@@ -59,7 +59,9 @@ impl Status {
             Event::ModelChanged { model, window } => (self.model, self.window) = (model.clone(), *window),
             Event::RequestSent { tokens, .. } => self.used = *tokens,
             Event::Compacted { after, .. } => self.used = *after,
-            Event::Cleared { freed, .. } | Event::Snipped { freed, .. } => self.used = self.used.saturating_sub(*freed),
+            Event::Cleared { freed, .. } | Event::Snipped { freed, .. } | Event::Collapsed { freed, .. } => {
+                self.used = self.used.saturating_sub(*freed);
+            }
             Event::Replied { reply } => {
                 self.used = reply.usage.total();
                 let cost = self.prices.of(&reply.model).map(|price| price.cost(&reply.usage));

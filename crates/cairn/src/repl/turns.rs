@@ -165,6 +165,7 @@ impl Repl {
             Event::SessionStarted { .. } | Event::ModelChanged { .. } | Event::TurnEnded { .. } => {}
             Event::Spilled { .. }
             | Event::Snipped { .. }
+            | Event::Collapsed { .. }
             | Event::Cleared { .. }
             | Event::Compacted { .. }
             | Event::CompactionFailed { .. }

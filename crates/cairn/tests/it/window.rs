@@ -116,6 +116,25 @@ fn what_a_compaction_covers_is_brought_back() {
     assert!(ran.stdout.contains(&format!("{commit} is expanded: the view had")), "{ran:?}");
 }
 
+/// COLLAPSE-4, CONF-2: with the setting on spans are collapsed; the stream tells of it, and a span is brought back.
+#[test]
+fn what_was_collapsed_is_brought_back() {
+    let stage = stage(22);
+    let ran = work(&stage, r#"{"collapse": true, "microcompact": false}"#);
+    assert_eq!((ran.code, worker::done(&stage.project())), (Some(0), (1..=22).collect()), "{ran:?}");
+    let lines = told(&ran, "collapse_boundary");
+    assert!(!lines.is_empty() && told(&ran, "compact_boundary").is_empty(), "{ran:?}");
+    assert!(lines[0]["collapse_metadata"]["tokens_saved"].as_u64() > Some(10_000), "{lines:?}");
+    let file = stage.session_files().remove(0);
+    let session = |args: &[&str]| run(stage.cairn().arg("session").args(args).arg(&file));
+    assert!(session(&["expand", "--list"]).stdout.contains("collapse  "));
+    let expanded = json(&session(&["expand", "--json"]));
+    let tokens = |key: &str| expanded[key].as_u64().unwrap();
+    assert!(tokens("tokensAfter") > tokens("tokensBefore") + 10_000, "{expanded}");
+    let shown = session(&["show"]).stdout;
+    assert!(shown.contains(r#"{"command":"./work 1"}"#), "the first step can be seen again: {shown}");
+}
+
 /// LOG-12: the newest decision is the compaction, and undoing it shows what was said.
 #[test]
 fn a_compaction_is_undone() {

@@ -94,6 +94,7 @@ impl Agent {
         self.driver.scope = scope;
         let parts = &mut self.driver.parts;
         (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);
+        parts.layers.cache_edits &= parts.model.edits_cache();
         (parts.policy.rules, parts.policy.bypass) = (new.rules, new.bypass);
         (parts.max_tokens, parts.ttl, parts.small) = (new.max_tokens, new.ttl, new.small);
         if let Some(model) = new.model {

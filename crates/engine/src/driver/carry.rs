@@ -48,7 +48,15 @@ impl Driver {
                 let places = spilled.iter().map(|one| self.keep(one));
                 Carried::Answer(Answer::Kept(places.collect()))
             }
-            Need::Write(write) => self.write(write, cancel).await?,
+            Need::Write(write) => match self.wait_for_staged(write, cancel).await? {
+                Some(text) => Carried::Answer(Answer::Text(text)),
+                None if cancel.is_cancelled() => Carried::Cancelled,
+                None => self.write(write, cancel).await?,
+            },
+            Need::Stage(stage) => {
+                self.stage(stage)?;
+                Carried::Started
+            }
             Need::Notes => {
                 self.wait_for_notes().await?;
                 Carried::Answer(match self.read_notes() {
@@ -166,6 +174,6 @@ fn alone(model: String, text: &str, max_tokens: u64) -> Request {
 }
 
 /// What a model wrote tells of what tools said, too; what looks like a reminder in it is none.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     memory::neutral::quoted(text).to_string()
 }

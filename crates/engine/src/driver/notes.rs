@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tools::EditInput;
 use transcript::{Block, Usage};
 
-use super::Driver;
+use super::{Driver, Ended};
 use crate::error::Error;
 use crate::event::Event;
 use crate::fork::{Fork, ForkError, ToolPolicy};
@@ -92,16 +92,8 @@ impl Driver {
         }
     }
 
-    /// Takes in what is over in the background.
-    pub(super) async fn take_in_ended(&mut self) -> Result<(), Error> {
-        for updated in self.background.take_ended().await {
-            self.took_in(updated)?;
-        }
-        self.tell_news();
-        Ok(())
-    }
-
-    pub(super) fn took_in(&mut self, updated: Updated) -> Result<(), Error> {
+    /// Takes in what came of an update.
+    pub(super) fn updated_notes(&mut self, updated: Updated) -> Result<(), Error> {
         let Updated { outcome, usage, model, update, changed, left_current_state } = updated;
         self.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
         // What was begun and not finished covers nothing.
@@ -116,7 +108,7 @@ impl Driver {
     pub(crate) async fn wait_for_notes(&mut self) -> Result<(), Error> {
         let now = self.session.world().now();
         match self.background.wait_for(KIND, WAIT, now).await {
-            Some(updated) => self.took_in(updated),
+            Some(ended) => self.took_in(ended),
             None => Ok(()),
         }
     }
@@ -136,7 +128,7 @@ fn open(path: &Path, template: &str) -> Option<String> {
 }
 
 /// Runs the fork; all it may do is edit this one file, in its form.
-async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, update: Update) -> Updated {
+async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, update: Update) -> Ended {
     let now = Arc::new(Mutex::new(before.clone()));
     let written = now.clone();
     let edit = move |tool: &str, input: &serde_json::Value| {
@@ -152,7 +144,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, upd
     };
     let after = now.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let left_current_state = form::left_current_state(&before, &after);
-    Updated { outcome, usage, model, update, changed: after != before, left_current_state }
+    Ended::Notes(Updated { outcome, usage, model, update, changed: after != before, left_current_state })
 }
 
 /// The notes after a call, if it is one that may run: an edit of this one file that keeps its form.

@@ -35,7 +35,7 @@ impl Driver {
             return self.leave_out_media(*place);
         }
         let ProviderError::Overflow { tokens, limit, .. } = error else { return Ok(false) };
-        if std::mem::replace(&mut self.reacted, true) {
+        if self.reacted {
             return Ok(false);
         }
         let window = &mut self.parts.layers.window;
@@ -51,6 +51,8 @@ impl Driver {
         self.record(Fact::Refused { over, window: (window.size, window.effective) })?;
         let occasion = Occasion::Refused { over };
         let walked = self.walk(&occasion, knowledge, cancel).await?;
+        // What was staged goes first, and may be enough; there is no more of it then.
+        self.reacted = !walked.done.contains(&"collapse");
         Ok(!walked.cancelled && self.session.log().view().tally().count() < count)
     }
 

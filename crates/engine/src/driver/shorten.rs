@@ -33,7 +33,7 @@ pub(super) fn shortened(request: &Request, gap: Option<u64>, tally: &Tally) -> R
             first.blocks.push(Block::text(NO_START));
         }
     }
-    let marks = Marks { messages: Vec::new(), ..request.marks.clone() };
+    let marks = Marks { messages: Vec::new(), edits: Vec::new(), ..request.marks.clone() };
     Request { prologue: request.prologue.clone(), messages, marks }
 }
 

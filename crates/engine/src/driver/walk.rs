@@ -150,6 +150,9 @@ impl Driver {
             };
             self.put(change, by, now, &mut walked)?;
             walked.done.push(layer.name());
+            if let ("collapse", Some(knowledge)) = (layer.name(), knowledge.as_mut()) {
+                knowledge.remember(&self.session); // what went with the span may come again
+            }
         }
         if let Some(compaction) = walked.compaction.take() {
             self.compacted(compaction, occasion, knowledge)?;
@@ -182,6 +185,12 @@ impl Driver {
         let (freed, why) = (reason.freed.unwrap_or_default(), reason.why.unwrap_or_default());
         match act {
             Act::Spill { replacements } => self.tell(Event::Spilled { results: replacements.len(), freed }),
+            Act::Collapse { first, last, .. } => {
+                let view = self.session.log().view();
+                let items = view.item_of(&first).zip(view.item_of(&last));
+                let messages = items.map_or(0, |(first, last)| view.entries(first..last + 1).count());
+                self.tell(Event::Collapsed { messages, freed });
+            }
             Act::Snip { uuids, .. } => self.tell(Event::Snipped { messages: uuids.len(), freed }),
             Act::Clear { results, digest, .. } => {
                 if let Some(written) = digest.as_deref().and_then(digest::written) {
@@ -189,6 +198,7 @@ impl Driver {
                 }
                 self.tell(Event::Cleared { results: results.len(), freed, why });
             }
+            Act::CacheEdit { results, .. } => self.tell(Event::Cleared { results: results.len(), freed, why }),
             Act::Compact { extent, .. } => {
                 let text = change.summary.unwrap_or_default();
                 let made = framing::made_of(&text).unwrap_or(Made::Summary);
@@ -281,7 +291,7 @@ impl Driver {
     /// With nothing that makes room by itself, a full window is the user's to empty.
     fn blocked(&self) -> Room {
         let (layers, count) = (&self.parts.layers, self.session.log().view().tally().count());
-        let by_itself = layers.reactive || layers.auto_compact == AutoCompact::On;
+        let by_itself = layers.reactive || layers.collapse || layers.auto_compact == AutoCompact::On;
         if by_itself || !layers.window.fill(count, layers.auto_compact).at_blocking_limit {
             return Room::Enough;
         }

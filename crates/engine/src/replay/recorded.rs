@@ -7,12 +7,16 @@ use transcript::commit::{Act, Commit, Trigger};
 use transcript::line::{Body, Line, Source};
 use transcript::{Block, Id};
 
+use crate::session::DROPPED;
+
 /// Whether layers made a commit; else the user or the provider did. What a compaction brings back is its maker's.
 pub(super) fn is_by_layers(commit: &Commit, after_one_by_hand: bool) -> bool {
     match &commit.act {
         Act::Spill { .. } | Act::Clear { trigger: Trigger::Auto, .. } | Act::Compact { trigger: Trigger::Auto, .. } => {
             true
         }
+        Act::Collapse { .. } | Act::CacheEdit { .. } => true,
+        Act::Snip { .. } => commit.reason.why.as_deref() != Some(DROPPED),
         Act::Restore { .. } => !after_one_by_hand,
         _ => false,
     }
@@ -63,7 +67,10 @@ impl Round {
     }
 
     fn texts(&self) -> impl Iterator<Item = &str> {
-        self.acts.iter().filter_map(|(_, summary)| summary.as_deref())
+        self.acts.iter().filter_map(|(act, summary)| match act {
+            Act::Collapse { summary, .. } => Some(summary.as_str()),
+            _ => summary.as_deref(),
+        })
     }
 
     /// A summary that was written.

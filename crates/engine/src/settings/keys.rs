@@ -172,6 +172,7 @@ keys! {
     AUTO_COMPACT = "autoCompactEnabled" or "autoCompact", Kind::Switch, Trusted, "Whether a full window is compacted by itself.";
     COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), Trusted, "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
     SNIP = "snip", Kind::Switch, Trusted, "Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them: the model has to look them up.";
+    COLLAPSE = "collapse", Kind::Switch, Trusted, "Whether spans of old messages give way to summaries of them when the window is nearly full, in the place of compaction.";
     MICROCOMPACT = "microcompact", Kind::Switch, Trusted, "Whether old tool results are cleared to make room.";
     DIGEST = "digest", Kind::Switch, Trusted, "Whether what is about to be cleared is written down first, where the model has not done so.";
     TIME_MICROCOMPACT = "timeMicrocompact", Kind::Switch, Trusted, "Whether old tool results are cleared when a session wakes up after an hour.";
@@ -186,6 +187,8 @@ keys! {
     REACTIVE = "reactive", Kind::Switch, Trusted, "Whether a request that the provider finds too long is made shorter and sent again.";
     REACTIVE_ONLY = "reactiveOnly", Kind::Switch, Trusted, "Whether nothing is compacted before the provider itself says that a request is too long.";
     RESTORE_FILES = "restoreFiles", Kind::Count, Trusted, "How many files that were read last are shown again after a compaction.";
+    CACHE_EDITS = "cacheEdits", Kind::Switch, Trusted, "Whether the provider drops old tool results from its cache, where it can (a private beta of the Messages API). Nothing is written down of what it drops.";
+    CACHE_EDITS_AFTER = "cacheEditsAfter", Kind::Count, Trusted, "When there are more results than this that may go.";
     API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Whether the provider is asked to leave out old tool results by itself, where it can (Messages API). Nothing is written down of what it leaves out.";
     API_THINKING = "apiThinkingTurns", Kind::Count, Trusted, "Of how many turns the provider then keeps the thinking; of all where this is not said.";
     TOKEN_ESTIMATE = "tokenEstimate", Kind::OneOf(&["fitted", "rough"]), Trusted, "How tokens are estimated: fitted to the session, or by four bytes a token.";

@@ -421,6 +421,7 @@ fn every_switch_of_the_layers_turns_one() {
     let usual = layers(&json!({}));
     let switches = [
         "autoCompactEnabled",
+        "collapse",
         "snip",
         "microcompact",
         "digest",
@@ -429,6 +430,7 @@ fn every_switch_of_the_layers_turns_one() {
         "notesCompact",
         "reactive",
         "reactiveOnly",
+        "cacheEdits",
         "apiContextManagement",
         "cacheDiagnosis",
     ];
@@ -441,5 +443,6 @@ fn every_switch_of_the_layers_turns_one() {
         seen.push(turned);
     }
     assert_eq!(layers(&json!({"apiThinkingTurns": 1})).api_thinking, Some(1));
+    assert_eq!(layers(&json!({"cacheEditsAfter": 7})).cache_edits_after, 7);
     assert_eq!(layers(&json!({"tokenEstimate": "rough"})).estimator, Estimator::Rough);
 }

@@ -101,6 +101,14 @@ async fn nothing_is_forgotten_when_summaries_build_on_summaries() {
     assert!(outcome.cost <= 820_000.0, "{outcome:?}");
 }
 
+/// COLLAPSE-1, COLLAPSE-2: with collapse on and clearing off spans give way to summaries, and no fact is lost with them.
+#[tokio::test]
+async fn nothing_is_forgotten_when_spans_are_collapsed() {
+    let outcome = work(100, 10_000, Layers { collapse: true, clear: false, ..usual() }, "").await;
+    assert!(outcome.facts.len() >= 98 && outcome.said == outcome.added, "{outcome:?}");
+    assert!(outcome.cost <= 820_000.0 && outcome.compactions == 0, "{outcome:?}");
+}
+
 /// MICRO-7: what went to disk keeps its beginning in view.
 #[tokio::test]
 async fn nothing_is_forgotten_when_results_go_to_disk() {

@@ -128,6 +128,78 @@ async fn undoing_the_newest_decision_undoes_a_compaction_whole() {
     assert!(agent.session().log().view().counts(&newest), "undoing the undo does it again");
 }
 
+/// COLLAPSE-1, COLLAPSE-3, COLLAPSE-4: switched on, spans give way to summaries and nothing is compacted by itself;
+/// instructions stay; `/context` and `stats` show them; what is collapsed can be brought back, and History shows it.
+#[tokio::test]
+async fn where_it_is_asked_for_spans_give_way_to_summaries() {
+    let mut stage = Stage::new(LISTENER).await;
+    stage.layers.window = crate::stage::window(40_000);
+    (stage.layers.collapse, stage.layers.clear) = (true, false);
+    std::fs::write(stage.project().join("CLAUDE.md"), "Count in dozens.\n").unwrap();
+    let mut agent = stage.knowing_agent(None, false).await;
+    for n in 0..12 {
+        say(&mut agent, &format!("message {n}: {}", "one stone and another ".repeat(500))).await;
+    }
+    let acts: Vec<&str> = agent
+        .session()
+        .log()
+        .lines()
+        .iter()
+        .filter_map(|line| match &line.body {
+            Body::Commit(commit) => Some(commit.act.name()),
+            _ => None,
+        })
+        .collect();
+    assert!(!acts.is_empty() && acts.iter().all(|act| *act == "collapse"), "{acts:?}");
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    for part in ["Count in dozens.", "Stones were counted.", "message 11: one"] {
+        assert!(sent.contains(part), "{part} is not in {sent}");
+    }
+    let filling = agent.filling();
+    assert!(filling.parts.iter().any(|part| part.name == "collapsed"), "{filling:?}");
+    let savings = savings::of(agent.session().log(), &Prices::default());
+    assert!(savings.iter().any(|saving| saving.layer == "collapse" && saving.freed_tokens > 10_000), "{savings:?}");
+    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
+    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()), "played again, it does the same");
+    let before = agent.session().log().view().tally().count();
+    let commit = agent.session().newest_cover().unwrap();
+    agent.session_mut().undo(&commit, &crate::stage::window(200_000)).unwrap();
+    assert!(agent.session().log().view().tally().count() > before + 2_000, "the span is back");
+}
+
+/// COLLAPSE-2, REACT-1: where the provider refuses a request, what is staged goes first, and the request is sent again.
+#[tokio::test]
+async fn what_is_staged_goes_when_the_provider_refuses() {
+    let refusing = format!(
+        "[[fault]]\nwhen = {{ user = \"and now\" }}\nstatus = 400\nmessage = \"prompt is too long: 45000 tokens > 40000 maximum\"\ntimes = 1\n{LISTENER}"
+    );
+    let mut stage = Stage::new(&refusing).await;
+    stage.layers.window = crate::stage::window(40_000);
+    (stage.layers.collapse, stage.layers.clear) = (true, false);
+    let mut agent = stage.agent(None);
+    let (window, mut n) = (stage.layers.window, 0);
+    let count = |agent: &Agent| agent.session().log().view().tally().count();
+    // The next message passes nine tenths of what is full.
+    while count(&agent) + 1_000 < window.blocking() * 90 / 95 {
+        n += 1;
+        say(&mut agent, &format!("message {n}: {}", "one stone and another ".repeat(200))).await;
+    }
+    let turn = say(&mut agent, &format!("and now {}", "one stone and another ".repeat(200))).await;
+    assert_eq!(turn.text, "I listen.");
+    let acts: Vec<(&str, Option<&str>)> = agent
+        .session()
+        .log()
+        .lines()
+        .iter()
+        .filter_map(|line| match &line.body {
+            Body::Commit(commit) => Some((commit.act.name(), commit.reason.why.as_deref())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(acts, [("collapse", Some("the provider refused the request as too long"))]);
+}
+
 /// SNIP-1, SNIP-4, COMPACT-13: switched on, the oldest messages are dropped instead of summarised; the model finds the
 /// marker, the log still has everything, and `stats` shows the layer.
 #[tokio::test]

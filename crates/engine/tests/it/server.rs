@@ -49,3 +49,48 @@ async fn the_providers_own_diagnosis_is_kept() {
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
     assert!(log.contains("clear (the provider says: messages_changed)"), "{log:.0}");
 }
+
+/// MICRO-3, MICRO-6, CACHE-4: with a provider that can, old results are dropped from its cache: the bytes before the edit
+/// stay, nothing is written again, and what is read shrinks; `/context` and `stats` show it, and after five minutes all of it
+/// is one clearing.
+#[tokio::test]
+async fn the_provider_drops_results_from_its_cache() {
+    let options = simulator::Options { cache_edits: true, ..simulator::Options::default() };
+    let mut stage = Stage::with(&worker::script(40), options).await;
+    worker::equip(&stage.project(), 3_000);
+    (stage.layers.window, stage.layers.cache_edits, stage.layers.notes) = (window(200_000), true, false);
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Do all the steps.").await;
+    assert_eq!(worker::done(&stage.project()).len(), 40);
+    let report = stage.simulator.report();
+    assert_eq!(report.totals.refused, 0, "{report:?}");
+    let mut edits = 0;
+    for (before, line) in report.requests.iter().zip(&report.requests[1..]) {
+        assert!(line.input.written() < 2_000, "nothing is written again: {line:?}");
+        edits += usize::from(line.input.read + 5_000 < before.input.read + before.input.written());
+    }
+    assert_eq!(edits, 2, "of 40 results, 16 and again 16 are dropped");
+    let body = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert_eq!(body.matches("\"type\":\"cache_edits\"").count(), 2);
+    let filling = agent.filling();
+    let dropped = filling.parts.iter().find(|part| part.name == "results the provider dropped").unwrap();
+    assert_eq!((dropped.count, dropped.tokens), (32, 0));
+    let savings = engine::savings::of(agent.session().log(), &transcript::price::Prices::default());
+    assert!(savings.iter().any(|saving| saving.layer == "cache-edit" && saving.freed_tokens > 20_000), "{savings:?}");
+    let breaks = stage
+        .events
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|event| matches!(event, engine::Event::CacheBroke(broke) if !broke.is_declared()))
+        .count();
+    assert_eq!(breaks, 0);
+    stage.wait(400);
+    say(&mut agent, "And now?").await;
+    assert_eq!(stage.simulator.report().totals.refused, 0);
+    let body = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert_eq!((body.matches("cache_edits").count(), body.matches("Old tool result content cleared").count()), (0, 32));
+    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
+    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()));
+}

@@ -35,6 +35,11 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new(script: &str) -> Self {
+        Self::with(script, Options::default()).await
+    }
+
+    /// With a provider of its own kind.
+    pub async fn with(script: &str, options: Options) -> Self {
         // In memory, where there is such a place: every line of a session is brought to the disk.
         let shared = std::path::Path::new("/dev/shm");
         let root = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
@@ -42,7 +47,7 @@ impl Stage {
         let mut script = Script::parse(script).unwrap();
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
         script.vars.insert("project".into(), project.display().to_string());
-        let simulator = Simulator::start(script, Options::default()).await.unwrap();
+        let simulator = Simulator::start(script, options).await.unwrap();
         let approver = Arc::new(Nobody);
         let (events, moved, layers) = (Arc::default(), Arc::default(), Layers::default());
         let heard: Arc<dyn Fn(&Event) + Send + Sync> = Arc::new(|_| {});

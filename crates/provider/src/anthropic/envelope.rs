@@ -8,8 +8,11 @@
 //! Two requests of which one continues the other, breakpoints aside, are thus the same bytes up to the end of the last
 //! block they share. What it refuses to do: check or place breakpoints; those are given.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use transcript::mark::{Marks, Place, Ttl};
+use transcript::block::Kind;
+use transcript::mark::{Edit, Marks, Place, Ttl};
 use transcript::{Block, Message, Prologue, Request, Role};
 
 /// The beta under which the provider says why its cache did not hold.
@@ -57,6 +60,46 @@ fn room(request: &Request, known: usize) -> usize {
     FRAME + known + blocks(&request.prologue.system) + messages.sum::<usize>() + marks
 }
 
+/// What is written beside a block.
+#[derive(Default)]
+struct Beside<'a> {
+    /// A breakpoint.
+    marked: bool,
+    /// The name under which it can be dropped from the cache.
+    reference: Option<Arc<str>>,
+    /// Edits of the cache that follow it.
+    edits: Vec<&'a Edit>,
+}
+
+impl Beside<'_> {
+    fn marked(marked: bool) -> Self {
+        Self { marked, ..Self::default() }
+    }
+}
+
+/// What stands beside the blocks of the messages. Where the cache is edited, each result before the last breakpoint has a
+/// name there; without a breakpoint there is no cache to edit.
+struct Annotations<'a> {
+    marks: &'a Marks,
+    last: Option<Place>,
+}
+
+impl<'a> Annotations<'a> {
+    fn new(marks: &'a Marks) -> Self {
+        let last = marks.messages.iter().max().copied().filter(|_| !marks.edits.is_empty());
+        Self { marks, last }
+    }
+
+    fn beside(&self, place: Place, block: &Block) -> Beside<'a> {
+        let reference = match block.kind() {
+            Kind::ToolResult { id, .. } if self.last.is_some_and(|last| place <= last) => Some(id.clone()),
+            _ => None,
+        };
+        let edits = self.marks.edits.iter().filter(|edit| self.last.is_some() && edit.behind == place);
+        Beside { marked: self.marks.messages.contains(&place), reference, edits: edits.collect() }
+    }
+}
+
 /// A body being written.
 struct Body(String);
 
@@ -64,8 +107,9 @@ impl Body {
     fn prompt(&mut self, prologue: &Prologue, messages: &[Message], marks: &Marks) {
         if !prologue.system.is_empty() {
             self.raw(",\"system\":");
-            self.blocks(&prologue.system, marks.ttl, |block| marks.system.contains(&block));
+            self.blocks(&prologue.system, marks.ttl, |block| Beside::marked(marks.system.contains(&block)));
         }
+        let annotations = Annotations::new(marks);
         self.raw(",\"messages\":[");
         for (message, Message { role, blocks }) in messages.iter().enumerate() {
             self.raw(if message == 0 { "" } else { "," });
@@ -73,7 +117,7 @@ impl Body {
                 Role::User => "{\"role\":\"user\",\"content\":",
                 Role::Assistant => "{\"role\":\"assistant\",\"content\":",
             });
-            self.blocks(blocks, marks.ttl, |block| marks.messages.contains(&Place { message, block }));
+            self.blocks(blocks, marks.ttl, |block| annotations.beside(Place { message, block }, &blocks[block]));
             self.raw("}");
         }
         self.raw("]");
@@ -97,18 +141,30 @@ impl Body {
         }
     }
 
-    fn blocks(&mut self, blocks: &[Block], ttl: Ttl, is_marked: impl Fn(usize) -> bool) {
+    fn blocks<'m>(&mut self, blocks: &[Block], ttl: Ttl, beside: impl Fn(usize) -> Beside<'m>) {
         self.raw("[");
         for (index, block) in blocks.iter().enumerate() {
             self.raw(if index == 0 { "" } else { "," });
+            let Beside { marked, reference, edits } = beside(index);
             match block.json().strip_suffix('}') {
-                Some(open) if is_marked(index) => {
+                Some(open) if marked || reference.is_some() => {
                     self.raw(open);
                     self.raw(if open == "{" { "" } else { "," });
-                    self.raw(mark(ttl));
+                    if let Some(id) = &reference {
+                        self.raw("\"cache_reference\":");
+                        self.raw(&serialise(&&**id));
+                        self.raw(if marked { "," } else { "" });
+                    }
+                    self.raw(if marked { mark(ttl) } else { "" });
                     self.raw("}");
                 }
                 _ => self.raw(block.json()),
+            }
+            for edit in edits {
+                let delete = |id: &String| serde_json::json!({"type": "delete", "cache_reference": id});
+                let deletes: Vec<serde_json::Value> = edit.results.iter().map(delete).collect();
+                self.raw(",");
+                self.raw(&serialise(&serde_json::json!({"type": "cache_edits", "edits": deletes})));
             }
         }
         self.raw("]");

@@ -134,7 +134,7 @@ pub(crate) fn request() -> Request {
         system: vec![1],
         messages: vec![Place { message: 0, block: 1 }, Place { message: 2, block: 0 }],
         ttl: Ttl::FiveMinutes,
-        after: None,
+        ..Marks::default()
     };
     Request { prologue: Arc::new(prologue), messages, marks }
 }

@@ -54,7 +54,7 @@ enum Effect {
         commit: Option<usize>,
     },
     CacheEdit {
-        results: Vec<String>,
+        results: Vec<CallPlace>,
         item: Option<usize>,
     },
     Nothing,
@@ -83,7 +83,7 @@ impl CommitState {
 
     /// It rewrites the result of a call.
     pub(super) fn rewrites(&mut self, place: CallPlace) {
-        if let Effect::Rewrite { results } = &mut self.effect {
+        if let Effect::Rewrite { results } | Effect::CacheEdit { results, .. } = &mut self.effect {
             results.push(place);
         }
     }
@@ -135,8 +135,8 @@ impl View {
             }
             // Which results is told when they are looked up.
             Act::Spill { .. } | Act::Clear { .. } => (Vec::new(), Effect::Rewrite { results: Vec::new() }),
-            Act::CacheEdit { results, anchor } => {
-                (Vec::new(), Effect::CacheEdit { results: results.clone(), item: item(anchor) })
+            Act::CacheEdit { anchor, .. } => {
+                (Vec::new(), Effect::CacheEdit { results: Vec::new(), item: item(anchor) })
             }
             // The item of a restore is the next one to be pushed.
             Act::Restore { .. } => (Vec::new(), Effect::Restore { item: end }),
@@ -174,7 +174,12 @@ impl View {
                 if counts && item + 1 == self.items.len() { Change::Grew } else { Change::From(item) }
             }
             Effect::Undo { commit: Some(target) } if target < commit => self.void(target, counts),
-            Effect::Undo { .. } | Effect::CacheEdit { .. } | Effect::Nothing => Change::Grew,
+            Effect::CacheEdit { results, .. } => {
+                self.tally.disturb();
+                results.into_iter().for_each(|place| self.show_result(place));
+                Change::Grew
+            }
+            Effect::Undo { .. } | Effect::Nothing => Change::Grew,
         }
     }
 
@@ -271,11 +276,12 @@ impl View {
             && let Some(call) = calls.get_mut(place.call)
             && let Some(result) = &call.result
         {
-            let newest = call.rewrites.iter().rev().find(|rewrite| commits[rewrite.commit].counts());
-            call.shown = match (newest, result.kind()) {
-                (Some(rewrite), Kind::ToolResult { failed, .. }) => {
+            let mut counting = call.rewrites.iter().rev().filter(|rewrite| commits[rewrite.commit].counts()).peekable();
+            call.dropped = counting.peek().is_some_and(|newest| newest.text.is_none());
+            call.shown = match (counting.find_map(|rewrite| rewrite.text.as_ref()), result.kind()) {
+                (Some(text), Kind::ToolResult { failed, .. }) => {
                     let outcome = if *failed { crate::Outcome::Failed } else { crate::Outcome::Done };
-                    Block::tool_result(&call.id, &[Block::text(&rewrite.text)], outcome)
+                    Block::tool_result(&call.id, &[Block::text(text)], outcome)
                 }
                 _ => result.clone(),
             };
@@ -283,11 +289,25 @@ impl View {
         self.refresh(place.item);
     }
 
-    /// Cache edits that count: the item whose message carries each, and the results it names.
-    pub fn cache_edits(&self) -> impl Iterator<Item = (usize, &[String])> {
+    /// Cache edits that count: the item whose message carries each, and the results it names that are still in view.
+    pub fn cache_edits(&self) -> impl Iterator<Item = (usize, Vec<&str>)> {
         self.commits.iter().filter(|commit| commit.counts()).filter_map(|commit| match &commit.effect {
-            Effect::CacheEdit { results, item: Some(item) } => Some((*item, results.as_slice())),
+            Effect::CacheEdit { results, item: Some(item) } if self.shown.contains(item) => {
+                let named: Vec<&str> = results.iter().filter_map(|place| self.dropped_at(*place)).collect();
+                (!named.is_empty()).then_some((*item, named))
+            }
             _ => None,
         })
+    }
+
+    /// The id of a call whose result the provider drops, where it is in view.
+    fn dropped_at(&self, place: CallPlace) -> Option<&str> {
+        let item = &self.items[place.item];
+        match &item.content {
+            Content::Reply { calls, .. } if item.owner.is_none() => {
+                calls.get(place.call).filter(|call| call.dropped).map(|call| &*call.id)
+            }
+            _ => None,
+        }
     }
 }

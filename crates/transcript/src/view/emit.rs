@@ -13,7 +13,12 @@ impl View {
     /// Works out anew what an item shows.
     pub(super) fn refresh(&mut self, index: usize) {
         self.visits += 1;
-        let size: Size = self.blocks_of(index).map(|(_, block)| block.size()).sum();
+        let mut size: Size = self.blocks_of(index).map(|(_, block)| block.size()).sum();
+        if let Content::Reply { calls, .. } = &self.items[index].content
+            && self.items[index].owner.is_none()
+        {
+            calls.iter().filter(|call| call.dropped).for_each(|call| size -= call.shown.size());
+        }
         let shows = self.blocks_of(index).next().is_some();
         let was = std::mem::replace(&mut self.items[index].size, size);
         self.tally.shows(was, size);
@@ -55,7 +60,15 @@ impl View {
         Seams {
             answered: self.last_reply.map_or(0, before),
             rewritten: self.rewritten.map(|(first, last)| before(first)..before(last + 1)),
+            edits: self.edits_by_block(),
         }
+    }
+
+    /// Cache edits, each with the number of blocks that stand before it.
+    fn edits_by_block(&self) -> Vec<(usize, Vec<String>)> {
+        let before = |end: usize| self.blocks().take_while(|(item, _, _)| *item < end).count();
+        let owned = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect();
+        self.cache_edits().map(|(item, ids)| (before(item + 1), owned(ids))).collect()
     }
 
     /// The results of the newest reply's calls that no commit has decided about, as the tools returned them: the call's

@@ -51,6 +51,8 @@ pub struct Answered<'a> {
     pub result: Option<&'a Block>,
     /// What is shown of it.
     pub shown: &'a Block,
+    /// Whether the provider drops it from its cache: the model does not see it.
+    pub dropped: bool,
 }
 
 impl View {
@@ -173,7 +175,7 @@ impl<'a> Entry<'a> {
             });
             let (tool, block) = named?;
             let (reply, result) = (&self.item().line, call.result.as_ref());
-            Some(Answered { reply, id: &call.id, tool, call: block, result, shown: &call.shown })
+            Some(Answered { reply, id: &call.id, tool, call: block, result, shown: &call.shown, dropped: call.dropped })
         })
     }
 

@@ -39,7 +39,7 @@ proptest! {
         prop_assert_eq!(&blocks(&whole)[..blocks(&part).len()], &blocks(&part)[..]);
         let prologue = Prologue { system: vec![Block::text("s"), Block::text("t")], static_blocks: 1, ..Prologue::default() };
         let parent = mark(&prologue, &whole, &Seams::answered(view.seams().answered), Ttl::FiveMinutes);
-        let fork = mark_answered(&prologue, &part, view.seams().answered, Ttl::FiveMinutes);
+        let fork = mark_answered(&prologue, &part, &Seams::answered(view.seams().answered), Ttl::FiveMinutes);
         prop_assert_eq!(&fork.system, &parent.system);
         if blocks(&part).len() == blocks(&whole).len() {
             prop_assert!(fork.messages.iter().all(|place| parent.messages.contains(place)));

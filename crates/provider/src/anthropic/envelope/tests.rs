@@ -22,8 +22,12 @@ fn a_body_is_laid_out_in_the_order_of_the_cache() {
         Message { role: Role::User, blocks: vec![Block::text("hi"), Block::text("there")] },
         Message { role: Role::Assistant, blocks: vec![Block::text("yes")] },
     ];
-    let marks =
-        Marks { system: vec![1], messages: vec![Place { message: 0, block: 1 }], ttl: Ttl::OneHour, after: None };
+    let marks = Marks {
+        system: vec![1],
+        messages: vec![Place { message: 0, block: 1 }],
+        ttl: Ttl::OneHour,
+        ..Marks::default()
+    };
     let body = super::messages(&request(messages, marks));
     let expected = concat!(
         r#"{"model":"m\"1","max_tokens":64,"#,
@@ -77,7 +81,7 @@ fn marks() -> impl Strategy<Value = Marks> {
     let place = (0..6usize, 0..4usize).prop_map(|(message, block)| Place { message, block });
     let ttl = prop_oneof![Just(Ttl::FiveMinutes), Just(Ttl::OneHour)];
     (prop::collection::vec(0..4usize, 0..3), prop::collection::vec(place, 0..4), ttl)
-        .prop_map(|(system, messages, ttl)| Marks { system, messages, ttl, after: None })
+        .prop_map(|(system, messages, ttl)| Marks { system, messages, ttl, ..Marks::default() })
 }
 
 /// A body with its breakpoints cut out again. No generated text contains one: quotes in text are escaped.
