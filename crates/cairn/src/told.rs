@@ -3,6 +3,7 @@
 use engine::Event;
 use engine::agent::End;
 use engine::context::framing::Made;
+use engine::context::layer;
 use engine::dream::progress::{Phase, Progress, improved};
 use engine::extract::Outcome;
 use engine::ledger::{Budget, Day};
@@ -125,17 +126,21 @@ pub(crate) fn budget(day: &Day, budget: &Budget) -> String {
     format!("${spent:.4} of ${most:.2} a day for work in the background{}{rest}", tokens.unwrap_or_default())
 }
 
-/// What each layer saved: a heading, and a row for each.
-pub(crate) fn savings(savings: &[Saving]) -> (String, Vec<String>) {
+/// What each layer saved: a heading, and a row for each; those that are off say so.
+pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>) {
     let row = |layer: &str, cells: [String; 5]| {
         let [times, out, unsent, saved, cost] = cells;
-        format!("{layer:<9} {times:>6} {out:>12} {unsent:>14} {saved:>10} {cost:>10}")
+        format!("{layer:<10} {times:>6} {out:>12} {unsent:>14} {saved:>10} {cost:>10}")
     };
     let head = ["times", "taken out", "not sent again", "saved", "cost"].map(str::to_owned);
     let dollars = |amount: f64| format!("${amount:.4}");
-    let rows = savings.iter().map(|one| {
+    let acted = |one: &Saving| {
         let (out, unsent) = (one.freed_tokens.to_string(), one.unsent_tokens.to_string());
         row(one.layer, [one.times.to_string(), out, unsent, dollars(one.saved_usd), dollars(one.cost_usd)])
+    };
+    let rows = layer::names().into_iter().filter_map(|name| match savings.iter().find(|one| one.layer == name) {
+        Some(one) => Some(acted(one)),
+        None => off.contains(&name).then(|| format!("{name:<10} {:>6}", "off")),
     });
     (row("layer", head), rows.collect())
 }

@@ -120,7 +120,7 @@ fn fullness(view: &View, now: &Situation<'_>) -> Fullness {
     let lead = (LEAD_ROUNDS * round).min(full * LEAD_PERCENT / FULL_PERCENT);
     match now.occasion {
         Occasion::Refused { .. } => Fullness::Refused,
-        Occasion::End | Occasion::Asked { .. } => Fullness::Room,
+        Occasion::End | Occasion::Asked { .. } | Occasion::Provided { .. } => Fullness::Room,
         Occasion::Request if count >= full => Fullness::Full,
         Occasion::Request if count >= nearly => Fullness::Nearly,
         Occasion::Request if count + lead >= nearly => Fullness::Soon,

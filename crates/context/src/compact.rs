@@ -89,7 +89,7 @@ impl Plan {
         }
         let before = |kept: Option<usize>| Covered::before(view, kept.unwrap_or(view.len()));
         let covered = match now.occasion {
-            Occasion::End => None,
+            Occasion::End | Occasion::Provided { .. } => None,
             Occasion::Request if is_due(view, now) => before(unanswered_from(view, now.layers)),
             Occasion::Request => economy::pays(view, now).and_then(|_| before(young_from(view))),
             Occasion::Asked { reach: Reach::Everything, .. } => before(None),
@@ -147,7 +147,7 @@ pub fn may(now: &Situation<'_>) -> bool {
 
 /// Whether the window asks for compaction, and it may be made.
 pub(crate) fn is_due(view: &View, now: &Situation<'_>) -> bool {
-    may(now) && view.tally().count() > now.layers.threshold()
+    may(now) && view.tally().count() > now.layers.due()
 }
 
 /// Whether a compaction for economy may be thought about.
@@ -156,7 +156,7 @@ pub(crate) fn may_save(now: &Situation<'_>) -> bool {
     may(now) && now.layers.when == When::Economy && !now.has_acted("clear")
 }
 
-fn summary_most(layers: &Layers) -> u64 {
+pub(crate) fn summary_most(layers: &Layers) -> u64 {
     layers.part(SUMMARY_TOKENS, SUMMARY_SHARE)
 }
 

@@ -23,6 +23,7 @@ use crate::layers::Layers;
 use crate::named::Named;
 use crate::noted::Noted;
 use crate::notes::Notes;
+use crate::provided::Provided;
 use crate::restore::Restore;
 use crate::snip::Snip;
 use crate::spill::{Spill, Spilled};
@@ -31,7 +32,7 @@ use crate::worth::Rates;
 
 /// The layers, in the order in which they act.
 pub const LIST: &[&dyn Layer] =
-    &[&Spill, &Snip, &Clear, &Collapse, &Noted, &Compact, &Named, &Restore, &CacheEdit, &Notes];
+    &[&Spill, &Snip, &Clear, &Collapse, &Provided, &Noted, &Compact, &Named, &Restore, &CacheEdit, &Notes];
 
 /// One of the layers.
 pub trait Layer: Sync {
@@ -182,6 +183,11 @@ pub enum Occasion {
         instructions: Option<String>,
         /// What is covered.
         reach: Reach,
+    },
+    /// The provider compacted by itself.
+    Provided {
+        /// What it wrote.
+        summary: String,
     },
     /// The provider refused a request as too long.
     Refused {

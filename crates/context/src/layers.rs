@@ -10,6 +10,7 @@ use transcript::window::{AutoCompact, Window, WindowHints};
 use crate::cache_edit::MOST_RESULTS;
 use crate::clear::KEPT_WHEN_IDLE;
 use crate::missed::Rule;
+use crate::provided::LEAST_TOKENS;
 use crate::restore;
 
 /// Notes may have this share of what a session costs.
@@ -79,6 +80,8 @@ pub struct Layers {
     pub restored_files: usize,
     /// Whether the provider is asked to leave out old results by itself, where it can.
     pub api_edits: bool,
+    /// Whether the provider is asked to compact by itself, where it can.
+    pub api_compact: bool,
     /// Of how many turns the provider then keeps the thinking; none is all of them.
     pub api_thinking: Option<u64>,
     /// Whether the provider is asked why its cache did not hold, where it says so.
@@ -114,6 +117,7 @@ impl Default for Layers {
             reactive_only: false,
             restored_files: restore::FILES,
             api_edits: false,
+            api_compact: false,
             api_thinking: None,
             cache_diagnosis: false,
             estimator: Estimator::Fitted,
@@ -140,6 +144,16 @@ impl Layers {
     /// Where compaction is due.
     pub fn threshold(&self) -> u64 {
         self.window.threshold(self.auto_compact)
+    }
+
+    /// Whether the provider compacts first.
+    pub(crate) fn provider_compacts(&self) -> bool {
+        self.api_compact && self.threshold() >= LEAST_TOKENS
+    }
+
+    /// Where our own compaction is due: where the provider compacts first, only when that did not help.
+    pub fn due(&self) -> u64 {
+        if self.provider_compacts() { self.window.blocking() } else { self.threshold() }
     }
 
     /// Where it becomes tight.

@@ -9,7 +9,7 @@
 //! 3. [`clear`]: old results are cleared, when that is worth writing the rest again ([`worth`]), and what matters in them
 //!    is written down first ([`digest`]); what will be missed least goes first ([`missed`]).
 //! 4. [`collapse`], where asked for and in the place of compaction: a span gives way to its summary.
-//! 5. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
+//! 5. [`provided`], where asked for: the provider's own summary. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
 //!    ([`extent`] says of what, [`framing`] how it reads, [`economy`] whether it saves); [`restore`] brings back what the
 //!    model was working with.
 //! 6. [`cache_edit`], where asked for: the provider drops old results from its cache.
@@ -35,6 +35,7 @@ pub mod missed;
 pub mod named;
 pub mod noted;
 pub mod notes;
+pub mod provided;
 pub mod restore;
 #[cfg(test)]
 mod sample;

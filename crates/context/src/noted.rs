@@ -36,7 +36,7 @@ impl Layer for Noted {
         let wished = match now.occasion {
             Occasion::Request => is_due(view, now) || economy::pays(view, now).is_some(),
             Occasion::Asked { instructions, reach } => instructions.is_none() && *reach == Reach::Everything,
-            Occasion::Refused { .. } | Occasion::End => false,
+            Occasion::Refused { .. } | Occasion::Provided { .. } | Occasion::End => false,
         };
         let on = now.layers.notes && now.layers.notes_compact;
         if wished && on { Decision::Need(Need::Notes) } else { Decision::Nothing }

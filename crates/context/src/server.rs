@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::clear::{CLEARABLE, KEPT_WHEN_IDLE};
 use crate::layers::Layers;
+use crate::provided;
 
 /// The provider clears from here on, at the latest.
 const SERVER_TRIGGER: u64 = 180_000;
@@ -27,12 +28,13 @@ fn clear_results(layers: &Layers, tools: impl Iterator<Item = String>) -> Value 
 }
 
 /// What the provider is asked for: of old thinking it keeps all, or that of so many turns; old results of the tools that
-/// may be cleared go.
+/// may be cleared go; and it compacts, where that is asked for.
 pub fn edits(layers: &Layers, thinks: bool, tools: impl Iterator<Item = String>) -> Value {
     let keep =
         layers.api_thinking.map_or(json!("all"), |turns| json!({"type": "thinking_turns", "value": turns.max(1)}));
-    let thinking = thinks.then(|| json!({"type": "clear_thinking_20251015", "keep": keep}));
-    json!({"edits": thinking.into_iter().chain([clear_results(layers, tools)]).collect::<Vec<_>>()})
+    let thinking = (thinks && layers.api_edits).then(|| json!({"type": "clear_thinking_20251015", "keep": keep}));
+    let results = layers.api_edits.then(|| clear_results(layers, tools));
+    json!({"edits": thinking.into_iter().chain(results).chain(provided::edit(layers)).collect::<Vec<_>>()})
 }
 
 #[cfg(test)]
@@ -45,14 +47,15 @@ mod tests {
     #[test]
     fn the_provider_is_asked_for_what_we_would_do() {
         let tools = || ["Read", "Bash", "History"].map(str::to_owned).into_iter();
-        let clear = |size: u64| edits(&layers(size), false, tools())["edits"][0].clone();
+        let on = |size: u64| Layers { api_edits: true, ..layers(size) };
+        let clear = |size: u64| edits(&on(size), false, tools())["edits"][0].clone();
         let large = clear(1_000_000);
         assert_eq!((&large["trigger"]["value"], &large["clear_at_least"]["value"]), (&180_000.into(), &140_000.into()));
         assert_eq!(large["exclude_tools"], json!(["History"]));
         let usual = clear(200_000);
         assert_eq!((&usual["trigger"]["value"], &usual["clear_at_least"]["value"]), (&147_000.into(), &107_000.into()));
         let thinking = |turns| {
-            let layers = Layers { api_thinking: turns, ..layers(200_000) };
+            let layers = Layers { api_thinking: turns, ..on(200_000) };
             edits(&layers, true, tools())["edits"][0].clone()
         };
         assert_eq!(thinking(None), json!({"type": "clear_thinking_20251015", "keep": "all"}));

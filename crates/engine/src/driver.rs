@@ -40,7 +40,7 @@ use crate::permission::Nobody;
 use crate::session::Session;
 
 pub(crate) use calls::Asked;
-pub(crate) use reply::Replied;
+pub(crate) use reply::{Replied, summary_in};
 pub(crate) use walk::limit_of;
 
 /// What is still under way when a session ends is waited for so long.

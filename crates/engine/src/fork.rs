@@ -158,7 +158,9 @@ impl Fork {
             };
             let spent = self.budget.is_some_and(|budget| used.total() >= budget);
             if done || spent || rounds >= self.rounds || reply.stop == StopReason::MaxTokens {
-                let texts: Vec<String> = reply.blocks.iter().filter_map(Block::as_text).collect();
+                // A provider that compacts by itself answers with a summary.
+                let text = |block: &Block| block.as_text().or_else(|| block.compaction());
+                let texts: Vec<String> = reply.blocks.iter().filter_map(text).collect();
                 return Ok(Forked { text: texts.join("\n"), usage: *used, first, rounds });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });

@@ -22,7 +22,7 @@ use transcript::view::Change as ViewChange;
 use transcript::window::{AutoCompact, Window};
 use transcript::{Block, Id, Log};
 
-use crate::driver::limit_of;
+use crate::driver::{limit_of, summary_in};
 use check::Checked;
 use recorded::Round as RecordedRound;
 
@@ -160,9 +160,16 @@ impl Player {
             *usage = None; // it counts what was sent then, not what would be sent here
         }
         let is_result_or_said = matches!(body, Body::User { source: Source::Said, .. });
+        let provided = match &body {
+            Body::Assistant { blocks, .. } => summary_in(blocks),
+            _ => None,
+        };
         self.append(line.id.clone(), line.time, body, line);
         if is_result_or_said {
             self.walked = None;
+        }
+        if let Some(summary) = provided {
+            (self.occasion, self.walked) = (Occasion::Provided { summary }, None);
         }
     }
 

@@ -166,6 +166,8 @@ pub struct LayerSettings {
     pub cache_edits_after: Option<u64>,
     /// `apiContextManagement`.
     pub api_edits: Option<bool>,
+    /// `apiCompaction`.
+    pub api_compact: Option<bool>,
     /// `apiThinkingTurns`.
     pub api_thinking: Option<u64>,
     /// `tokenEstimate`.
@@ -194,6 +196,7 @@ impl LayerSettings {
             cache_edits: sets.one(&keys::CACHE_EDITS),
             cache_edits_after: sets.one(&keys::CACHE_EDITS_AFTER),
             api_edits: sets.one(&keys::API_CONTEXT_MANAGEMENT),
+            api_compact: sets.one(&keys::API_COMPACTION),
             api_thinking: sets.one(&keys::API_THINKING),
             estimator: sets.one(&keys::TOKEN_ESTIMATE),
             cache_diagnosis: sets.one(&keys::CACHE_DIAGNOSIS),
@@ -226,6 +229,7 @@ impl LayerSettings {
             cache_edits: self.cache_edits.unwrap_or(usual.cache_edits),
             cache_edits_after: self.cache_edits_after.map_or(usual.cache_edits_after, |most| most as usize),
             api_edits: self.api_edits.unwrap_or(usual.api_edits),
+            api_compact: self.api_compact.unwrap_or(usual.api_compact),
             api_thinking: self.api_thinking.or(usual.api_thinking),
             estimator: self.estimator.unwrap_or(usual.estimator),
             cache_diagnosis: self.cache_diagnosis.unwrap_or(usual.cache_diagnosis),

@@ -1,5 +1,6 @@
 //! Context management: what the provider takes out of a prompt before the model sees it.
 //!
+//! What stands before a summary of its own is dropped; a new one is asked for where the prompt passes its trigger.
 //! Clearing happens on each request anew, from the history as it was sent; nothing is remembered. It changes the prompt
 //! at the first block cleared, and the cache accounting shows that.
 
@@ -19,8 +20,38 @@ const KEPT_THINKING_TURNS: u64 = 1;
 /// What stands in the place of a cleared result.
 const CLEARED: &str = "[cleared to save context]";
 
+/// Input tokens that trigger a compaction, unless given.
+const COMPACTION_TOKENS: u64 = 150_000;
+/// What the model is told to summarise with, unless given.
+const COMPACTION_PROMPT: &str = "Summarise the conversation so far, so that it can go on from the summary alone. Write it in \
+                                 <summary> tags.";
+
+/// A compaction that a request asks for.
+#[derive(Debug)]
+pub(crate) struct Compaction {
+    /// The request that makes the summary.
+    pub(crate) body: Value,
+    /// Whether the reply ends with it.
+    pub(crate) pauses: bool,
+}
+
+impl Compaction {
+    /// The compaction of a request whose prompt is longer than its trigger.
+    pub(crate) fn of(body: &Value, tokens: u64) -> Option<Self> {
+        let edit = items(&body["context_management"]["edits"]).find(|edit| edit["type"] == "compact_20260112")?;
+        if tokens <= edit["trigger"]["value"].as_u64().unwrap_or(COMPACTION_TOKENS) {
+            return None;
+        }
+        let prompt = edit["instructions"].as_str().unwrap_or(COMPACTION_PROMPT);
+        let mut asking = body.clone();
+        asking["messages"].as_array_mut()?.push(json!({"role": "user", "content": [{"type": "text", "text": prompt}]}));
+        Some(Self { body: asking, pauses: edit["pause_after_compaction"] == true })
+    }
+}
+
 /// Applies the edits of a checked body to it; gives the reply's `context_management` when there were any.
 pub(crate) fn apply(body: &mut Value, counter: Counter) -> Option<Value> {
+    drop_before_compaction(body);
     let edits = body["context_management"]["edits"].as_array()?.clone();
     let applied: Vec<Value> = edits
         .iter()
@@ -35,6 +66,17 @@ pub(crate) fn apply(body: &mut Value, counter: Counter) -> Option<Value> {
 
 fn messages(body: &mut Value) -> &mut [Value] {
     body["messages"].as_array_mut().map_or(&mut [], Vec::as_mut_slice)
+}
+
+/// What stands before the newest summary of the provider's own is dropped.
+fn drop_before_compaction(body: &mut Value) {
+    let has = |message: &Value| items(&message["content"]).any(|block| block["type"] == "compaction");
+    let Some(newest) = items(&body["messages"]).collect::<Vec<_>>().iter().rposition(|message| has(message)) else {
+        return;
+    };
+    if let Some(messages) = body["messages"].as_array_mut() {
+        messages.drain(..newest);
+    }
 }
 
 fn clear_thinking(body: &mut Value, edit: &Value, counter: Counter) -> Option<Value> {

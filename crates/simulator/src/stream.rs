@@ -30,7 +30,7 @@ pub(crate) fn message(reply: &Reply, envelope: &Envelope) -> Value {
     message["content"] = Value::Array(reply.content.clone());
     message["stop_reason"] = json!(reply.stop_reason);
     message["stop_sequence"] = json!(reply.stop_sequence);
-    message["usage"] = usage(envelope.split, reply.output_tokens);
+    message["usage"] = usage(envelope.split, reply);
     if let Some(applied) = &envelope.context_management {
         message["context_management"] = applied.clone();
     }
@@ -59,7 +59,7 @@ pub(crate) fn events(reply: &Reply, envelope: &Envelope) -> Vec<String> {
     let mut end = json!({
         "type": "message_delta",
         "delta": {"stop_reason": reply.stop_reason, "stop_sequence": reply.stop_sequence},
-        "usage": usage(envelope.split, reply.output_tokens),
+        "usage": usage(envelope.split, reply),
     });
     if let Some(applied) = &envelope.context_management {
         end["context_management"] = applied.clone();
@@ -84,7 +84,7 @@ fn head(reply: &Reply, envelope: &Envelope) -> Value {
         "content": [],
         "stop_reason": null,
         "stop_sequence": null,
-        "usage": usage(envelope.split, 1),
+        "usage": if reply.after_summary.is_some() { counts(Split::default(), 0) } else { counts(envelope.split, 1) },
     });
     if let Some(diagnostics) = &envelope.diagnostics {
         head["diagnostics"] = diagnostics.clone();
@@ -92,7 +92,21 @@ fn head(reply: &Reply, envelope: &Envelope) -> Value {
     head
 }
 
-fn usage(split: Split, output: u64) -> Value {
+/// What a reply used. A summary of the provider's own is counted beside the reply.
+fn usage(split: Split, reply: &Reply) -> Value {
+    let Some((read, written)) = reply.after_summary else { return counts(split, reply.output_tokens) };
+    let step = |kind: &str, mut counts: Value| {
+        counts["type"] = json!(kind);
+        counts
+    };
+    let mut usage = counts(Split { uncached: read, ..Split::default() }, written);
+    let mut steps = vec![step("compaction", counts(split, reply.output_tokens))];
+    steps.extend((read > 0).then(|| step("message", usage.clone())));
+    usage["iterations"] = Value::Array(steps);
+    usage
+}
+
+fn counts(split: Split, output: u64) -> Value {
     json!({
         "input_tokens": split.uncached,
         "cache_creation_input_tokens": split.written(),
@@ -128,6 +142,10 @@ fn pieces_of(block: &Value) -> (Value, Vec<Value>) {
             let piece = |part: &str| json!({"type": "input_json_delta", "partial_json": part});
             // The provider opens every input with an empty piece.
             [piece("")].into_iter().chain(pieces(&input).map(|part| piece(&part))).collect()
+        }
+        Some("compaction") => {
+            start["content"] = Value::Null;
+            vec![json!({"type": "compaction_delta", "content": block["content"]})]
         }
         _ => Vec::new(),
     };

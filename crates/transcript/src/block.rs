@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::size::Size;
 use crate::text::{Broken, Cursor, decoded_len};
-use canonical::{decode, literal};
+use canonical::{decode, is_compaction, literal};
 
 /// One content block, frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +158,12 @@ impl Block {
             Kind::Text => self.value()["text"].as_str().map(str::to_owned),
             _ => None,
         }
+    }
+
+    /// The provider's own summary of a conversation.
+    pub fn compaction(&self) -> Option<String> {
+        let is_one = self.kind == Kind::Other && is_compaction(&self.json);
+        is_one.then(|| self.value()["content"].as_str().map(str::to_owned)).flatten()
     }
 
     /// The input of a tool call.

@@ -208,6 +208,8 @@ pub struct Remarks {
     pub cleared_results: u64,
     /// Tokens it left out.
     pub cleared_tokens: u64,
+    /// What summarising the conversation by itself used, beside the reply.
+    pub compaction: Option<Usage>,
     /// Why its cache did not hold what the reply before had left there.
     pub cache_miss: Option<String>,
 }

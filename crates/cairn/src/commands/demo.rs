@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
-use engine::context::{Layers, Reach};
+use engine::context::{Layers, Reach, layer};
 use engine::knowledge::Knowledge;
 use engine::permission::Policy;
 use engine::run::Ending;
@@ -101,7 +101,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
         stage.simulator.report().requests[report.requests.len()..].iter().map(|line| line.input.total()).max();
 
     print_figures(&report);
-    print_savings(&savings, largest.unwrap_or_default());
+    print_savings(&savings, &layer::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
     let recalled = recalled && searched && found && matches!(compacted.end, End::Ended(_));
     if args.keep {
@@ -294,8 +294,8 @@ fn log_of(day: u32) -> String {
     (0..LOG_LINES).map(line).collect()
 }
 
-fn print_savings(savings: &[engine::savings::Saving], largest: u64) {
-    let (head, rows) = crate::told::savings(savings);
+fn print_savings(savings: &[engine::savings::Saving], off: &[&str], largest: u64) {
+    let (head, rows) = crate::told::savings(savings, off);
     show!();
     show!([bold(&head)]);
     for row in rows {

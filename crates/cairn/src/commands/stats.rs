@@ -124,7 +124,7 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
     if layers.is_empty() {
         return Ok(());
     }
-    let (head, rows) = told::savings(layers);
+    let (head, rows) = told::savings(layers, &[]);
     data!("")?;
     data!([bold(&head)])?;
     for row in rows {

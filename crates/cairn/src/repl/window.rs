@@ -1,6 +1,6 @@
 //! The window: what fills it, and making room in it by hand.
 
-use engine::context::Reach as Covered;
+use engine::context::{Reach as Covered, layer};
 use engine::filling::Filling;
 use transcript::Id;
 
@@ -27,7 +27,12 @@ impl Conversation {
         );
         self.page.begin(Part::Note);
         self.page.line(&[Span::new(&heading, Look::BOLD)], 2);
+        let off = layer::off(layers);
         self.bars(&filling, threshold);
+        if !off.is_empty() {
+            let text = format!("layers that are off: {}", off.join(", "));
+            self.page.line(&[Span::new(&text, Look::DIM)], 2);
+        }
     }
 
     fn bars(&mut self, filling: &Filling, threshold: u64) {

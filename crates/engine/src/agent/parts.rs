@@ -26,6 +26,8 @@ use crate::world::World;
 pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
 /// The beta under which the provider leaves out what it is asked to.
 const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
+/// The beta under which the provider compacts by itself.
+const COMPACTION: &str = "compact-2026-01-12";
 /// Thinking below this is refused by the API.
 const LEAST_THINKING: u64 = 1_024;
 
@@ -154,7 +156,7 @@ impl Parts {
             max_tokens: self.max_tokens,
             thinking: self.thinking.and_then(|budget| thinking(budget, self.max_tokens)),
             betas: self.betas(),
-            context_management: self.layers.api_edits.then(|| self.context_management()),
+            context_management: (self.layers.api_edits || self.layers.api_compact).then(|| self.context_management()),
             tools: self.tools.iter().map(|tool| tool.definition()).collect(),
             directory: session.directory(),
             extra_directories: &self.directories,
@@ -169,8 +171,9 @@ impl Parts {
 
     fn betas(&self) -> Vec<String> {
         let edits = self.layers.api_edits.then_some(CONTEXT_MANAGEMENT);
+        let compacts = self.layers.api_compact.then_some(COMPACTION);
         let diagnosis = self.layers.cache_diagnosis.then_some(envelope::DIAGNOSIS);
-        edits.into_iter().chain(diagnosis).map(str::to_owned).collect()
+        edits.into_iter().chain(compacts).chain(diagnosis).map(str::to_owned).collect()
     }
 
     /// What the provider may leave out by itself.

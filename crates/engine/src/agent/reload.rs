@@ -94,12 +94,12 @@ impl Agent {
         self.driver.scope = scope;
         let parts = &mut self.driver.parts;
         (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);
-        parts.layers.cache_edits &= parts.model.edits_cache();
         (parts.policy.rules, parts.policy.bypass) = (new.rules, new.bypass);
         (parts.max_tokens, parts.ttl, parts.small) = (new.max_tokens, new.ttl, new.small);
         if let Some(model) = new.model {
             (parts.model, parts.name) = model;
         }
+        parts.layers.cache_edits &= parts.model.edits_cache();
         parts.ledger.set_budget(new.budget);
         if let Some(dreaming) = &mut self.dreaming {
             dreaming.set_rhythm(new.dreams);

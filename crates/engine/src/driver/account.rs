@@ -14,7 +14,12 @@ impl Driver {
     /// A reply came: what the provider left out is a commit, and a cache that did not hold a fact.
     pub(super) fn account(&mut self, request: Request, reply: &Reply) -> Result<(), Error> {
         let now = self.session.world().now();
-        if reply.remarks.cleared_results > 0 {
+        if let Some(usage) = reply.remarks.compaction {
+            let (agent, model) = ("compact".to_owned(), reply.model.clone());
+            self.parts.ledger.record(&agent, &model, &usage);
+            self.record(Fact::Side { agent, model, usage })?;
+        }
+        if reply.remarks.cleared_tokens > 0 {
             let act = Act::ServerEdit { cleared_results: reply.remarks.cleared_results };
             let (freed, why) = (Some(reply.remarks.cleared_tokens), Some("the provider left them out".to_owned()));
             self.session.append(Body::Commit(Commit { act, reason: Reason { freed, changes_from: None, why } }))?;

@@ -1,5 +1,6 @@
 //! Asking the model: one request, its stream, and the reply in the log.
 
+use context::Occasion;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
@@ -16,6 +17,16 @@ use crate::ledger;
 
 /// What the log says where the user stopped a turn.
 const INTERRUPTED: &str = "[The user interrupted this turn.]";
+
+/// How a reply ends whose provider compacted and waits.
+fn paused() -> StopReason {
+    StopReason::Other("compaction".to_owned())
+}
+
+/// The provider's own summary, in what it replied.
+pub(crate) fn summary_in(blocks: &[Block]) -> Option<String> {
+    blocks.iter().find_map(Block::compaction)
+}
 
 /// What came of a request.
 pub(crate) enum Replied {
@@ -58,6 +69,10 @@ impl Driver {
         loop {
             match self.call_model(round, cancel).await? {
                 Replied::Failed(error) if self.react(&error, knowledge, cancel).await? => {}
+                Replied::Whole(reply) => match summary_in(&reply.blocks) {
+                    Some(summary) if self.provided(&summary, knowledge, cancel).await? && reply.stop == paused() => {}
+                    _ => return Ok(Replied::Whole(reply)),
+                },
                 Replied::Failed(_) if cancel.is_cancelled() => {
                     self.interrupt(Vec::new())?;
                     return Ok(Replied::Cancelled);
@@ -65,6 +80,18 @@ impl Driver {
                 replied => return Ok(replied),
             }
         }
+    }
+
+    /// The provider compacted by itself: says whether its summary took the place of what was said.
+    async fn provided(
+        &mut self,
+        summary: &str,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
+        let summary = super::carry::quoted(summary);
+        let walked = self.walk(&Occasion::Provided { summary }, knowledge, cancel).await?;
+        Ok(walked.done.contains(&"compact"))
     }
 
     /// Sends the view and passes on what comes back.
@@ -135,7 +162,8 @@ impl Driver {
             id: Id::from(&reply.id),
             model: reply.model.clone(),
             blocks: reply.blocks.clone(),
-            usage: Some(reply.usage),
+            // Of a reply that is a summary alone nothing was counted.
+            usage: Some(reply.usage).filter(|usage| usage.total() > 0),
             stop: Some(reply.stop.clone()),
         })?;
         Ok(())

@@ -119,7 +119,7 @@ impl Driver {
         let mut told = false;
         for layer in LIST {
             let place = Place { occasion, now, done: &walked.done };
-            let mut by = By::Itself;
+            let mut by = if matches!(occasion, Occasion::Provided { .. }) { By::Answer } else { By::Itself };
             let change = match self.look(&place, |view, now| layer.decide(view, now)) {
                 Decision::Nothing => continue,
                 Decision::Commit(change) => change,

@@ -190,6 +190,7 @@ keys! {
     CACHE_EDITS = "cacheEdits", Kind::Switch, Trusted, "Whether the provider drops old tool results from its cache, where it can (a private beta of the Messages API). Nothing is written down of what it drops.";
     CACHE_EDITS_AFTER = "cacheEditsAfter", Kind::Count, Trusted, "When there are more results than this that may go.";
     API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Whether the provider is asked to leave out old tool results by itself, where it can (Messages API). Nothing is written down of what it leaves out.";
+    API_COMPACTION = "apiCompaction", Kind::Switch, Trusted, "Whether the provider is asked to summarise a full window by itself, where it can (Messages API). Nothing is written down before it does.";
     API_THINKING = "apiThinkingTurns", Kind::Count, Trusted, "Of how many turns the provider then keeps the thinking; of all where this is not said.";
     TOKEN_ESTIMATE = "tokenEstimate", Kind::OneOf(&["fitted", "rough"]), Trusted, "How tokens are estimated: fitted to the session, or by four bytes a token.";
     CACHE_DIAGNOSIS = "cacheDiagnosis", Kind::Switch, Trusted, "Whether the provider is asked why its cache did not hold, where it says so (Messages API).";

@@ -432,6 +432,7 @@ fn every_switch_of_the_layers_turns_one() {
         "reactiveOnly",
         "cacheEdits",
         "apiContextManagement",
+        "apiCompaction",
         "cacheDiagnosis",
     ];
     let mut seen = Vec::new();

@@ -94,3 +94,46 @@ async fn the_provider_drops_results_from_its_cache() {
     let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
     assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()));
 }
+
+/// COMPACT-1, COMPACT-11, LOG-3: where it is asked for, the provider compacts by itself and pauses; its summary stands in the
+/// view in our own frame, with what the user said and the ids of the rest, as a commit that can be taken back; what it cost
+/// is written down, and nothing is lost to the model.
+#[tokio::test]
+async fn the_provider_compacts_by_itself() {
+    let mut stage = Stage::new(&format!("[model]\nwindow = 100000\n{}", worker::script(40))).await;
+    worker::equip(&stage.project(), 10_000);
+    (stage.layers.window, stage.layers.api_compact) = (window(100_000), true);
+    (stage.layers.clear, stage.layers.notes) = (false, false);
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "Do all the steps.").await;
+    assert!(turn.text.contains("All 40 steps are done."), "{turn:?}");
+    assert_eq!(worker::done(&stage.project()), (1..=40).collect::<Vec<_>>());
+    let report = stage.simulator.report();
+    assert_eq!(report.totals.refused, 0);
+    let summaries: Vec<_> = report.requests.iter().filter(|line| line.rule.as_deref() == Some("summary")).collect();
+    assert_eq!(summaries.len(), 1, "the conversation's own request became one: {summaries:?}");
+    assert!(summaries[0].input.read * 10 > summaries[0].input.total() * 9);
+    let sent = stage.simulator.requests();
+    let asked = &sent[0]["context_management"]["edits"][0];
+    assert_eq!((&asked["type"], &asked["trigger"]["value"]), (&"compact_20260112".into(), &67_000.into()));
+    let last = sent.last().unwrap()["messages"].to_string();
+    for part in ["FACT step 1: v1-7919", "Do all the steps.", "What is covered, by id"] {
+        assert!(last.contains(part), "{part} is not in {last}");
+    }
+    assert!(!last.contains("\"compaction\""), "it is in the log, and is not sent back");
+    let log = agent.session().log();
+    let commits = log.lines().iter().filter_map(|line| match &line.body {
+        Body::Commit(commit) => Some((commit.act.name(), commit.reason.why.clone().unwrap_or_default())),
+        _ => None,
+    });
+    assert_eq!(commits.collect::<Vec<_>>(), [("compact", "the provider compacted by itself".to_owned())]);
+    let forks = engine::savings::of_forks(log);
+    assert!(forks.iter().any(|(agent, _, usage)| agent == "compact" && usage.context() > 60_000), "{forks:?}");
+    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
+    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()));
+    let before = log.view().tally().count();
+    let commit = agent.session().newest_cover().unwrap();
+    agent.session_mut().undo(&commit, &window(400_000)).unwrap();
+    assert!(agent.session().log().view().tally().count() > before + 30_000);
+}

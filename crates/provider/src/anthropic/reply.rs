@@ -58,7 +58,9 @@ impl Draft {
             Wire::MessageDelta { delta, usage, context_management } => {
                 context_management.unwrap_or_default().tell(&mut self.remarks);
                 self.stop = delta.stop_reason.or(self.stop.take());
-                usage.unwrap_or_default().update(&mut self.usage);
+                let usage = usage.unwrap_or_default();
+                self.remarks.compaction = usage.of_compaction().or(self.remarks.compaction);
+                usage.update(&mut self.usage);
                 Ok(None)
             }
             Wire::MessageStop => {
@@ -86,7 +88,9 @@ impl Draft {
         if self.head.is_some() {
             return Err("a second message_start".into());
         }
-        head.usage.unwrap_or_default().update(&mut self.usage);
+        let usage = head.usage.unwrap_or_default();
+        self.remarks.compaction = usage.of_compaction();
+        usage.update(&mut self.usage);
         self.remarks.cache_miss = head.diagnostics.and_then(Diagnosis::reason);
         self.head = Some((head.id.clone(), head.model.clone()));
         Ok(Event::Started { id: head.id, model: head.model, usage: self.usage })

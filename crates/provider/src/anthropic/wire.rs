@@ -138,9 +138,35 @@ pub(crate) struct Counts {
     cache_creation_input_tokens: Option<u64>,
     cache_creation: Option<transcript::message::CacheCreation>,
     output_tokens: Option<u64>,
+    #[serde(default)]
+    iterations: Option<Vec<Iteration>>,
+}
+
+/// What one of several steps to a reply used.
+#[derive(Debug, Deserialize)]
+struct Iteration {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(flatten)]
+    counts: Box<Counts>,
 }
 
 impl Counts {
+    /// What summarising the conversation used, which is not in the counts of the reply.
+    pub(crate) fn of_compaction(&self) -> Option<Usage> {
+        let steps = self.iterations.iter().flatten().filter(|step| step.kind == "compaction");
+        steps.map(|step| step.counts.usage()).reduce(|mut all, one| {
+            all += one;
+            all
+        })
+    }
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.update(&mut usage);
+        usage
+    }
+
     /// Counts are cumulative: a number that is told replaces the one before, one that is not told leaves it.
     pub(crate) fn update(&self, usage: &mut Usage) {
         let update = |told: Option<u64>, known: &mut u64| *known = told.unwrap_or(*known);

@@ -33,6 +33,26 @@ pub(crate) struct Reply {
     pub(crate) stop_reason: String,
     pub(crate) stop_sequence: Option<String>,
     pub(crate) output_tokens: u64,
+    /// What followed the provider's own summary of the conversation, where there is one: tokens read and written.
+    pub(crate) after_summary: Option<(u64, u64)>,
+}
+
+impl Reply {
+    /// Makes what was said the summary that the provider pauses with; gives it.
+    pub(crate) fn compact(&mut self) -> String {
+        let said: Vec<&str> = self.content.iter().filter_map(|block| block["text"].as_str()).collect();
+        let summary = said.join("\n");
+        self.content = vec![json!({"type": "compaction", "content": summary})];
+        (self.stop_reason, self.after_summary) = ("compaction".to_owned(), Some((0, 0)));
+        summary
+    }
+
+    /// Goes on behind its summary with what was said to it, in a prompt of so many tokens.
+    pub(crate) fn go_on(&mut self, next: Reply, tokens: u64) {
+        self.content.extend(next.content);
+        (self.stop_reason, self.stop_sequence) = (next.stop_reason, next.stop_sequence);
+        self.after_summary = Some((tokens, next.output_tokens));
+    }
 }
 
 /// What the reply depends on besides the rule.
@@ -257,6 +277,7 @@ fn limited(frame: &Frame<'_>, rule: &Rule, content: Vec<Value>) -> Reply {
         stop_reason: rule.stop.clone().unwrap_or(stop),
         stop_sequence,
         output_tokens: rule.output_tokens.unwrap_or(tokens.max(u64::from(asked > 0))),
+        after_summary: None,
     }
 }
 

@@ -13,7 +13,7 @@ use super::routes::{Arrival, ok, refuse, respond};
 use super::{Shared, until_closed};
 use crate::cache::{Plan, Split};
 use crate::check;
-use crate::edits;
+use crate::edits::{self, Compaction};
 use crate::faults::{Fault, too_long};
 use crate::ids::Ids;
 use crate::models::{self, Model};
@@ -139,13 +139,28 @@ async fn reply(shared: &Shared, asked: Asked, id: &str, line: &mut Line) -> Resu
             room: asked.window.saturating_sub(tokens),
             default_thinking: shared.default_thinking.as_deref(),
         };
-        let reply = match state.chooser.choose(&view) {
+        let compaction = Compaction::of(&asked.body, tokens);
+        let summary_view = compaction.as_ref().map(|compaction| View::new(&compaction.body));
+        let mut reply = match state.chooser.choose(summary_view.as_ref().unwrap_or(&view)) {
             Some(choice) => {
                 line.rule = Some(choice.rule.name.clone());
                 render::render(&frame, &choice)?
             }
             None => render::fallback(&frame, &state.chooser.rule_names())?,
         };
+        if let Some(compaction) = compaction {
+            let summary = reply.compact();
+            if !compaction.pauses {
+                let mut body = asked.body.clone();
+                body["messages"] = json!([{"role": "user", "content": [{"type": "text", "text": summary}]}]);
+                let frame = Frame { body: &body, ..frame };
+                let next = match state.chooser.choose(&View::new(&body)) {
+                    Some(choice) => render::render(&frame, &choice)?,
+                    None => render::fallback(&frame, &state.chooser.rule_names())?,
+                };
+                reply.go_on(next, Prompt::new(&body, shared.counter).tokens());
+            }
+        }
         let plan = state.cache.plan(&asked.prompt, asked.model.least_cached, shared.watch.now());
         (fault.unwrap_or_default(), reply, plan)
     };

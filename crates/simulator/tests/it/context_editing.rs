@@ -177,3 +177,46 @@ async fn cache_edits_are_checked() {
         assert!(answer.message().contains(words), "{}", answer.message());
     }
 }
+
+#[tokio::test]
+async fn the_provider_compacts_and_pauses_or_goes_on() {
+    let script = r#"
+        [[rule]]
+        when = { visible = "Summarise the conversation" }
+        say = "<summary>It was long.</summary>"
+        [[rule]]
+        when = { visible = "It was long" }
+        say = "I go on from there."
+        [[rule]]
+        say = "yes"
+    "#;
+    let client = Client::new(script).await;
+    let asked = async |words: usize, pause: bool| {
+        let mut request = body(json!([{"role": "user", "content": "word ".repeat(words)}]));
+        let trigger = json!({"type": "input_tokens", "value": 50_000});
+        request["context_management"] = json!({"edits": [
+            {"type": "compact_20260112", "trigger": trigger, "pause_after_compaction": pause}
+        ]});
+        client.send_with_beta(&request, "compact-2026-01-12").await.json()
+    };
+    assert_eq!(asked(100, true).await["content"][0]["text"], "yes");
+    let paused = asked(60_000, true).await;
+    assert_eq!(paused["stop_reason"], "compaction");
+    assert_eq!(paused["content"], json!([{"type": "compaction", "content": "<summary>It was long.</summary>"}]));
+    let steps = |reply: &Value| reply["usage"]["iterations"].as_array().unwrap().clone();
+    assert_eq!((steps(&paused).len(), paused["usage"]["output_tokens"].as_u64()), (1, Some(0)));
+    assert!(steps(&paused)[0]["input_tokens"].as_u64() > Some(50_000), "{paused}");
+    let whole = asked(60_000, false).await;
+    assert_eq!((whole["content"][1]["text"].as_str(), steps(&whole).len()), (Some("I go on from there."), 2));
+    let mut next = body(json!([
+        {"role": "user", "content": "word ".repeat(60_000)},
+        {"role": "assistant", "content": whole["content"]},
+        {"role": "user", "content": "and now"},
+    ]));
+    next["context_management"] = json!({"edits": [{"type": "compact_20260112"}]});
+    let reply = client.send_with_beta(&next, "compact-2026-01-12").await.json();
+    assert!(
+        reply["usage"]["input_tokens"].as_u64() < Some(2_000),
+        "what stands before its summary is dropped: {reply}"
+    );
+}

@@ -97,10 +97,17 @@ impl Block {
         let sendable = match &kind {
             Kind::Text => raw("text").is_some_and(|text| !is_blank(text)),
             Kind::Thinking => length("signature") + length("data") > 0,
+            // The log has what came of it; sent back, the provider would drop all that stands before it.
+            Kind::Other => !is_compaction(&out),
             _ => true,
         };
         Ok(Self { json: out.into(), kind, size, sendable })
     }
+}
+
+/// Whether a block is the provider's own summary of a conversation.
+pub(super) fn is_compaction(json: &str) -> bool {
+    json.starts_with(r#"{"type":"compaction""#)
 }
 
 /// Checks a value that is kept, and says how long it is: a string by its text, anything else as it was written.

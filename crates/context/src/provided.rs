@@ -1,0 +1,91 @@
+//! Layer 4, by the provider: it summarised the conversation by itself, and its summary takes the place of what was said.
+//!
+//! Off unless asked for. The provider pauses behind its summary, so what the model goes on from is what the log says: the
+//! summary in our frame, with the user's own words and the ids of the rest. Before it summarises nothing is written down by
+//! us. Where it does not, because it cannot or the window is too small for it, our own compaction follows a little later.
+
+use serde_json::{Value, json};
+use transcript::Block;
+use transcript::view::View;
+
+use crate::compact::{self, Plan};
+use crate::extent::{Covered, unanswered_from};
+use crate::framing::Made;
+use crate::layer::{Change, Decision, Layer, Occasion, Situation};
+use crate::layers::Layers;
+
+/// The provider compacts no smaller conversation.
+pub(crate) const LEAST_TOKENS: u64 = 50_000;
+
+/// The provider's own summary takes the place of what was said.
+#[derive(Debug)]
+pub struct Provided;
+
+impl Layer for Provided {
+    fn name(&self) -> &'static str {
+        "compact"
+    }
+
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.api_compact
+    }
+
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
+        let Occasion::Provided { summary } = now.occasion else { return Decision::Nothing };
+        change(view, now, summary).map_or(Decision::Nothing, Decision::Commit)
+    }
+}
+
+fn change(view: &View, now: &Situation<'_>, text: &str) -> Option<Change> {
+    let covered = Covered::before(view, unanswered_from(view, now.layers).unwrap_or(view.len()))?;
+    let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
+    let summary = compact::summary_in(text, compact::summary_most(now.layers), tokens)?;
+    Some(Plan::because(covered, "the provider compacted by itself").change(Made::Summary, &summary, view, now))
+}
+
+/// What the provider is asked for; nothing where it would be too late for this window.
+pub(crate) fn edit(layers: &Layers) -> Option<Value> {
+    layers.provider_compacts().then(|| {
+        json!({
+            "type": "compact_20260112",
+            "trigger": {"type": "input_tokens", "value": layers.threshold()},
+            "pause_after_compaction": true,
+            "instructions": compact::prompt(None, compact::summary_most(layers)),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Session, Stage};
+
+    /// COMPACT-1: the provider is asked where its least window allows, and ours waits for it, up to the blocking limit; what
+    /// it wrote is framed as any summary is, and what the model has not answered stays.
+    #[test]
+    fn what_the_provider_summarised_takes_its_place() {
+        let (mut session, mut stage) = (Session::default(), Stage::new(100_000));
+        assert!(edit(&stage.layers).is_none(), "it is off unless asked for");
+        stage.layers.api_compact = true;
+        let asked = edit(&stage.layers).unwrap();
+        assert_eq!((&asked["trigger"]["value"], &asked["pause_after_compaction"]), (&json!(67_000), &json!(true)));
+        assert_eq!(stage.layers.due(), stage.layers.window.blocking());
+        let mut small = Stage::new(64_000);
+        small.layers.api_compact = true;
+        assert!(edit(&small.layers).is_none() && small.layers.due() == small.layers.threshold());
+        session.say("Never push to main.");
+        let call = session.call("Bash", 3_000);
+        session.say("and now");
+        stage.occasion = Occasion::Provided { summary: "<summary>Stones were counted.</summary>".into() };
+        let Decision::Commit(change) = stage.with(|now| Provided.decide(session.log.view(), now)) else {
+            panic!("the provider wrote a summary");
+        };
+        let text = change.summary.unwrap();
+        for part in ["Stones were counted.", "Never push to main.", call.as_str()] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(!text.contains("and now"), "what is not answered stays as it is");
+        stage.occasion = Occasion::Provided { summary: " ".into() };
+        assert_eq!(stage.with(|now| Provided.decide(session.log.view(), now)), Decision::Nothing);
+    }
+}
