@@ -74,6 +74,10 @@ pub(crate) struct RunArgs {
     #[arg(skip)]
     pub(crate) sandbox: Option<bool>,
 
+    /// Without a terminal: write down what was learnt, as sessions in a terminal do.
+    #[arg(long, help_heading = SESSION)]
+    pub(crate) extract: bool,
+
     /// What to ask. With a pipe on stdin, its text is added.
     pub(crate) prompt: Option<String>,
 

@@ -58,6 +58,11 @@ impl Plan {
         Self { directory, team, sources, warnings, recalling, daily }
     }
 
+    /// The part of memory that is shared with others.
+    pub(crate) fn shared(&self) -> Option<&Path> {
+        self.team.as_ref().map(|team| team.directory.as_path())
+    }
+
     /// What the system prompt says of memory.
     pub(crate) fn sections(&self) -> Vec<String> {
         let extra = env::MEMORY_GUIDELINES.get();

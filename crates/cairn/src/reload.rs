@@ -90,6 +90,8 @@ impl Follower {
         if let Some(plan) = &mut plan {
             rules.allow.extend(setup::rules(&plan.prepare(), place)?);
         }
+        let (learning, why) = setup::learning(args, place, settings, plan.as_ref());
+        told.extend(why);
         let max_tokens = setup::max_tokens(settings)?;
         let mut last = self.last();
         last.told = warnings;
@@ -115,6 +117,7 @@ impl Follower {
             config: place.home.path().to_owned(),
             budget: settings.budget,
             dreams: dreaming::rhythm(settings),
+            learning,
             max_tokens,
             ttl: settings.cache_ttl.unwrap_or_default(),
             model,

@@ -15,6 +15,7 @@ mod expand;
 mod history;
 mod jobs;
 mod keys;
+mod learnt;
 mod markdown;
 mod memories;
 mod modes;
@@ -37,9 +38,9 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal, Stdout};
 use std::time::Duration;
 
-use crossterm::event::EventStream;
-use engine::Agent;
+use crossterm::event::{Event as Input, EventStream, KeyEventKind};
 use engine::agent::Turn;
+use engine::{Agent, Event};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -152,6 +153,9 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             }
         }
     }
+    if code == Code::Success {
+        code = repl.finish_learning(&mut keys, &mut events, &mut closing).await;
+    }
     let _ = repl.screen.clear(); // one that has gone needs no clearing
     drop(raw);
     tokio::select! {
@@ -231,6 +235,51 @@ impl Repl {
             self.talk.page.warning(warning);
         }
         self.talk.replay();
+    }
+
+    /// Waits for what is being learnt, for a while; any key leaves at once. Says with what code the program is to end.
+    async fn finish_learning(
+        &mut self,
+        keys: &mut Option<EventStream>,
+        events: &mut mpsc::UnboundedReceiver<Event>,
+        closing: &mut Closing,
+    ) -> Code {
+        let Some(mut agent) = self.talk.agent.take() else { return Code::Success };
+        let (stop, mut code) = (CancellationToken::new(), Code::Success);
+        if agent.has_to_learn() {
+            self.talk.hint = Some("writing down what was learnt; any key leaves".into());
+            let _ = self.draw(); // who cannot see it can still leave
+            let work = agent.finish_learning(&stop);
+            tokio::pin!(work);
+            loop {
+                tokio::select! {
+                    biased;
+                    ended = &mut work => {
+                        if let Err(error) = ended {
+                            self.talk.page.warning(&error.to_string());
+                        }
+                        break;
+                    }
+                    closed = closing.wanted() => {
+                        code = closed.code();
+                        stop.cancel();
+                    }
+                    input = next(keys), if !stop.is_cancelled() => match input {
+                        Some(Ok(Input::Key(key))) if key.kind == KeyEventKind::Release => {}
+                        Some(Ok(Input::Key(_) | Input::Paste(_))) | Some(Err(_)) | None => stop.cancel(),
+                        Some(Ok(_)) => {}
+                    },
+                    Some(event) = events.recv() => self.heard(event),
+                }
+            }
+        }
+        while let Ok(event) = events.try_recv() {
+            self.heard(event);
+        }
+        self.talk.hint = None;
+        self.talk.agent = Some(agent);
+        let _ = self.draw();
+        code
     }
 
     /// Ends the turn under way, if there is one, and what the session started; says how to go on.

@@ -8,6 +8,7 @@ use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
 use engine::knowledge::outside;
+use engine::extract::Learning;
 use engine::ledger::{Ledger, Spender};
 use engine::permission::{Approver, Choice};
 use engine::prompt::BARE;
@@ -248,6 +249,8 @@ pub(crate) async fn agent(
     parts.layers = shape.layers(settings, place);
     let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
     parts.reload = Some(reload::reload(watch, follower));
+    let (learning, why) = self::learning(args, place, settings, plan.as_ref());
+    warnings.extend(why);
     let mut agent = Agent::new(session, parts)?;
     if args.sandbox.or(settings.sandbox.enabled) == Some(true) {
         let sandbox = sandbox(settings, place, &agent).await?;
@@ -264,6 +267,9 @@ pub(crate) async fn agent(
         warnings.append(&mut knowledge.left_out());
         agent = agent.with_knowledge(knowledge);
     }
+    if let Some(learning) = learning {
+        agent = agent.with_learning(learning);
+    }
     if (args.print || args.prompt.is_some())
         && let Some(knowledge) = agent.knowledge()
     {
@@ -271,6 +277,29 @@ pub(crate) async fn agent(
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
     Ok(Ready { agent, dreaming, bypass: settings.bypass, prices: judged.settings.prices, warnings, window })
+}
+
+/// How a session learns, if it does; and why not, where something is wrong.
+pub(crate) fn learning(
+    args: &RunArgs,
+    place: &Place,
+    settings: &Settings,
+    plan: Option<&Plan>,
+) -> (Option<Learning>, Option<String>) {
+    let wanted = !args.print || args.extract || settings.extract.headless == Some(true);
+    // What a long-lived session logs is distilled by dreams.
+    let logs = settings.daily_log == Some(true);
+    let Some(plan) = plan.filter(|plan| plan.directory.is_some()) else { return (None, None) };
+    if !wanted || logs || env::REMOTE.flag() == Some(true) {
+        return (None, None);
+    }
+    match settings.extract.learning(&place.home, &place.ground()) {
+        Ok(learning) => {
+            let team = plan.shared().map(Path::to_owned);
+            (learning.map(|learning| Learning { team, ..learning }), None)
+        }
+        Err(error) => (None, Some(format!("nothing is learnt: {error}"))),
+    }
 }
 
 /// What the layers depend on beside the settings.

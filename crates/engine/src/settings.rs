@@ -5,6 +5,7 @@
 //! is a [`Finding`] and is left out; nothing in a file stops a session.
 
 mod edit;
+mod extract;
 mod finding;
 pub mod keys;
 mod load;
@@ -31,6 +32,7 @@ use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window};
 
 pub use edit::NotEdited;
+pub use extract::Extract;
 pub use finding::{Finding, Weight, nearest};
 pub use load::{File, Loaded, Set, Standing};
 pub use sandbox::Sandbox;
@@ -83,6 +85,8 @@ pub struct Settings {
     pub budget: Budget,
     /// When memories are brought into order, and by whom.
     pub dream: DreamSettings,
+    /// What is learnt, and when.
+    pub extract: Extract,
     /// `dailyLog`: whether sessions keep a daily log instead of memories.
     pub daily_log: Option<bool>,
     /// How the layers work, as far as the settings say.
@@ -344,6 +348,7 @@ impl Settings {
             team_deletions: counting.one(&keys::TEAM_DELETIONS),
             small_model: counting.one(&keys::SMALL_MODEL),
             budget: budget(&counting),
+            extract: Extract::of(&counting),
             dream: DreamSettings {
                 on: counting.one(&keys::DREAM),
                 hours: counting.one(&keys::DREAM_HOURS),

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::frontmatter;
 use crate::index::{self, Warning};
 use crate::neutral;
+use crate::remember::no_secret;
 use crate::scan;
 use crate::taxonomy::Kind;
 
@@ -124,6 +125,7 @@ impl Store {
         };
         let edited = apply(&text, change);
         if edited != text {
+            no_secret(path, &edited)?;
             self.root.replace_unchanged(path, edited.as_bytes(), &file.stamp, MODE)?;
         }
         let memory = Memory::parse(path, edited.as_bytes(), None, edited.len() as u64);

@@ -1,5 +1,7 @@
 //! `cairn memory`: the files a project's memory is made of.
 
+mod past;
+
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
@@ -115,6 +117,22 @@ enum MemoryCommand {
         #[arg(long, conflicts_with = "fix")]
         drift: bool,
     },
+    /// What agents changed in the background, newest first.
+    Log {
+        /// With what changed.
+        #[arg(long)]
+        diff: bool,
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take back what an agent changed. What was edited since stays, and is shown.
+    Undo {
+        /// The run, as the log names it, or the beginning of it.
+        run: String,
+        /// One memory of it, by its file; all where none is named.
+        file: Option<String>,
+    },
     /// Where the memory directory is.
     Path,
     /// Bring in other memories: shows what would change; --apply does it.
@@ -174,6 +192,10 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
         MemoryCommand::Doctor { drift: true, .. } => return drifted(&store, &place),
         MemoryCommand::Doctor { fix, .. } => return examine(&store, *fix),
         MemoryCommand::Import { from, apply } => import(&store, &place, from, *apply)?,
+        MemoryCommand::Log { diff, json } => past::log(&place.home.changes(&directory), *diff, *json)?,
+        MemoryCommand::Undo { run, file } => {
+            past::undo(&place.home.changes(&directory), &store, run, file.as_deref())?;
+        }
         MemoryCommand::Path => {}
     }
     Ok(Code::Success)

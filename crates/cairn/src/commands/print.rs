@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use engine::Agent;
 use engine::agent::Listener;
 use engine::permission::{LiveMode, Nobody};
 use serde_json::json;
@@ -83,12 +84,18 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
     let (mut agent, prices) = (session.ready.agent, session.ready.prices);
     let work = async {
         let turn = agent.turn(said, &cancel).await;
+        if agent.has_to_learn() {
+            return (turn, Some(agent));
+        }
         agent.close().await;
-        turn
+        (turn, None)
     };
     Ok(match session.closing.or_done(&cancel, work).await {
-        Ok((turn, closed)) => {
+        Ok(((turn, left), closed)) => {
             let code = session.output.result(&turn, &Facts { prices: &prices, took: started.elapsed(), closed });
+            if let Some(agent) = left {
+                learn(agent, &mut session.closing, closed).await;
+            }
             part(session.sharing, &mut session.closing).await;
             code
         }
@@ -104,6 +111,21 @@ async fn part(sharing: Option<Sharing>, closing: &mut Closing) {
             _ = closing.wanted() => {}
         }
     }
+}
+
+/// Writes down what was learnt, after the answer; what ends the program ends this too.
+async fn learn(mut agent: Agent, closing: &mut Closing, closed: Option<Closed>) {
+    let stop = CancellationToken::new();
+    if closed.is_some() {
+        stop.cancel();
+    }
+    let work = async {
+        if let Err(error) = agent.finish_learning(&stop).await {
+            out::warn(&error.to_string());
+        }
+        agent.close().await;
+    };
+    let _ = closing.or_done(&stop, work).await; // told twice, it ends where it stands
 }
 
 /// The prompt, with what comes from a pipe before it. Only pictures that the prompt names are sent along: a pipe's text
@@ -135,7 +157,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     let mode = agent.mode().clone();
     let mut lines = input::lines();
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
-    let (mut turns, mut code) = (0, Code::Success);
+    let (mut turns, mut code, mut gone) = (0, Code::Success, None);
     loop {
         let Some(said) = queue.pop_front() else {
             tokio::select! {
@@ -144,7 +166,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
                     None => break,
                 },
                 closed = closing.wanted() => {
-                    code = closed.code();
+                    (code, gone) = (closed.code(), Some(closed));
                     break;
                 }
             }
@@ -172,10 +194,11 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         };
         code = output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed });
         if closed.is_some() || code == Code::Unread {
+            gone = closed.or(Some(Closed::Unread));
             break;
         }
     }
-    agent.close().await;
+    learn(agent, &mut closing, gone).await;
     part(sharing, &mut closing).await;
     Ok(code)
 }

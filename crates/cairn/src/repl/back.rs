@@ -7,6 +7,7 @@ use transcript::line::{Body, Source};
 use transcript::{Id, Role};
 
 use super::conversation::Conversation;
+use super::learnt::Learnt;
 use super::markdown::Markdown;
 use super::page::Part;
 use super::picker::Entry;
@@ -31,6 +32,8 @@ pub(super) enum Choosing {
     Rewind(Vec<Id>),
     RewindScope(Id),
     Memory(Vec<String>),
+    Learnt(Vec<Learnt>),
+    LearntWhat(Learnt),
     CompactFrom(Vec<Id>, Option<String>),
     CompactUpTo(Vec<Id>, Option<String>),
     Snip(Vec<Id>),
@@ -133,6 +136,14 @@ impl Conversation {
                 Ok(())
             }
             Choosing::Snip(mut lines) => self.snip_before(&lines.swap_remove(at)),
+            Choosing::Learnt(mut learnt) => {
+                self.choose_about(learnt.swap_remove(at));
+                Ok(())
+            }
+            Choosing::LearntWhat(one) => {
+                self.do_with(&one, at);
+                Ok(())
+            }
             Choosing::Memory(paths) => {
                 self.memory_at(&paths[at]);
                 Ok(())

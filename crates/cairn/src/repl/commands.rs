@@ -26,7 +26,7 @@ impl Conversation {
             return Ok(());
         };
         let waits = match command.name {
-            "help" | "exit" | "expand" | "memory" | "team" | "mode" | "jobs" => false,
+            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "jobs" => false,
             "permissions" => argument.is_empty(),
             _ => true,
         };
@@ -47,6 +47,8 @@ impl Conversation {
             "rewind" => self.rewind(argument)?,
             "undo" => self.undo()?,
             "memory" => self.memories(argument),
+            "learnt" => self.learnt(),
+            "private" => self.private(argument),
             "team" => self.team(argument),
             "dream" => self.dream(argument),
             "model" => self.model(argument).await?,

@@ -18,6 +18,7 @@ use tools::permission::Mode;
 
 use super::back::Choosing;
 use super::expand::Shown;
+use super::learnt::Learnt;
 use super::page::Page;
 use super::picker::Entry;
 use super::put_away;
@@ -104,6 +105,8 @@ pub(super) struct Conversation {
     pub(super) sharing: Option<Sharing>,
     /// What was shown in one line and can be shown whole.
     pub(super) shown: VecDeque<Shown>,
+    /// What was learnt in this session, the newest first.
+    pub(super) learnt: Vec<Learnt>,
     /// Something to tell for a moment.
     pub(super) hint: Option<String>,
     /// A list that is open.
@@ -137,6 +140,7 @@ impl Conversation {
             face,
             page: Page::new(columns),
             shown: VecDeque::new(),
+            learnt: Vec::new(),
             hint: None,
             choices: None,
             prompt: None,
@@ -184,6 +188,7 @@ impl Conversation {
         }
         self.agent = Some(ready.agent);
         self.shown.clear();
+        self.learnt.clear();
     }
 
     /// Sends what waits for others, if that takes only a moment.

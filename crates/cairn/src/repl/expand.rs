@@ -48,6 +48,7 @@ impl Conversation {
                 }
             }
             Event::Recalled { memories } => self.remember(Shown::Memories(memories.clone())),
+            Event::Extracted(outcome) => self.was_learnt(outcome),
             _ => {}
         }
     }

@@ -74,6 +74,10 @@ impl Repl {
             KeyCode::Esc if self.working.is_some() => self.stop(),
             KeyCode::Char('d') if control && self.editor.text().is_empty() => self.leave(),
             KeyCode::Char('o') if control => self.talk.expand(),
+            KeyCode::Char('s') if control => {
+                self.talk.learnt();
+                self.follow();
+            }
             KeyCode::Char('g') if control => self.outside = Some(Outside::Editor),
             KeyCode::Char('r') if control => {
                 let part = self.editor.text().to_owned();

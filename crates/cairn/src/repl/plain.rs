@@ -52,6 +52,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         };
         plain.submit(line.trim()).await?;
     }
+    plain.finish_learning().await;
     if let Some(agent) = plain.talk.agent.take() {
         super::put_away(agent).await;
     }
@@ -115,6 +116,41 @@ impl Plain {
     fn close(&mut self, why: Closed) {
         self.talk.leaving = true;
         self.closed = Some(why);
+    }
+
+    /// Waits for what is being learnt, for a while; Ctrl-C or a line leaves at once.
+    async fn finish_learning(&mut self) {
+        let Some(mut agent) = self.talk.agent.take() else { return };
+        let stop = CancellationToken::new();
+        if self.closed.is_none() && agent.has_to_learn() {
+            show!("writing down what was learnt; Enter leaves at once");
+            let work = agent.finish_learning(&stop);
+            tokio::pin!(work);
+            let mut listening = true;
+            let ended = loop {
+                tokio::select! {
+                    biased;
+                    ended = &mut work => break ended,
+                    _ = self.interrupt.recv() => stop.cancel(),
+                    closed = self.closing.wanted() => {
+                        self.closed = Some(closed);
+                        stop.cancel();
+                    }
+                    // At the end of the input nobody is there who could be in a hurry.
+                    line = self.input.recv(), if listening => match line {
+                        Some(_) => stop.cancel(),
+                        None => listening = false,
+                    },
+                }
+            };
+            if let Err(error) = ended {
+                talk!("warning: {error}");
+            }
+        }
+        self.talk.agent = Some(agent);
+        while let Ok(event) = self.events.try_recv() {
+            self.hear(&event);
+        }
     }
 
     /// What was typed: a command, a shell escape, or words for the model.

@@ -26,6 +26,8 @@ pub(crate) struct Status {
     pub(crate) window: Window,
     /// How much may happen without asking.
     pub(crate) mode: LiveMode,
+    /// Whether nothing is learnt from what is said.
+    pub(crate) private: bool,
     used: u64,
     cost: Option<f64>,
     ledger: Arc<Ledger>,
@@ -45,6 +47,7 @@ impl Status {
             prices: ready.prices.clone(),
             window: ready.window,
             mode: ready.agent.mode().clone(),
+            private: engine::extract::private(ready.agent.session()),
             used: stats.context_tokens,
             cost: stats.cost_usd,
             today: ready.agent.ledger().today(),
@@ -104,6 +107,9 @@ impl Status {
         }
         if self.mode() != Mode::Default {
             parts.push((4, Span::new(mode_name(self.mode()), yellow)));
+        }
+        if self.private {
+            parts.push((4, Span::new("private", yellow)));
         }
         if work.background > 0 {
             parts.push((3, Span::new(&format!("{} in the background", work.background), yellow)));

@@ -156,6 +156,11 @@ impl Repl {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 self.remark(&format!("memory saved: {name}"), Look::of(Colour::Green));
             }
+            Event::Extracted(_) => {
+                if let Some(text) = told::of_layers(&event) {
+                    self.remark(&format!("{text} (Ctrl-S: look, change, take back)"), Look::of(Colour::Green));
+                }
+            }
             Event::Warning(text) => self.talk.page.warning(&text),
             Event::TeamMemory { told, changed } => {
                 told.iter().for_each(|text| self.remark(text, Look::DIM));
@@ -170,7 +175,6 @@ impl Repl {
             | Event::Compacted { .. }
             | Event::CompactionFailed { .. }
             | Event::NotesUpdated { .. }
-            | Event::Extracted(_)
             | Event::Dream(_)
             | Event::CacheBroke(_) => {
                 if let Some(text) = told::of_layers(&event) {

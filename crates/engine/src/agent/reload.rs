@@ -18,6 +18,7 @@ use crate::dream::gate::Rhythm;
 use crate::error::Error;
 use crate::event::Event;
 use crate::knowledge::Recollection;
+use crate::extract::Learning;
 use crate::ledger::Budget;
 use crate::permission::Choice;
 use crate::settings::{self, Bypass};
@@ -59,6 +60,8 @@ pub struct Reloaded {
     pub small: Option<Small>,
     /// What is said of memory and instruction files; none where there are none.
     pub knowledge: Option<Recollection>,
+    /// How it learns; none where it does not.
+    pub learning: Option<Learning>,
     /// What else is to be said.
     pub told: Vec<String>,
 }
@@ -105,6 +108,7 @@ impl Agent {
             dreaming.set_rhythm(new.dreams);
         }
         let window = parts.layers.window;
+        self.set_learning(new.learning);
         self.confine(new.sandbox, &new.config).await?;
         if let (Some(knowledge), Some(said)) = (&mut self.knowledge, new.knowledge) {
             knowledge.follow(said);
@@ -160,7 +164,8 @@ impl Agent {
         let budget = parts.ledger.budget();
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);
-        format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?}")
+        let learning = self.learning();
+        format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?}")
     }
 }
 

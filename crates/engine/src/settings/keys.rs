@@ -164,6 +164,12 @@ keys! {
     TEAM_DELETIONS = "teamDeletions", Kind::Switch, Own, "Whether a file you delete from team memory is deleted for all. Where not, it comes back with the next pull.";
     AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, Trusted, "Whether there is memory.";
     MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, Own, "Where memory lies.";
+    EXTRACT = "extract", Kind::Switch, Trusted, "Whether what was learnt is written down after turns, as memories.";
+    EXTRACT_EVERY = "extractEvery", Kind::Count, Trusted, "After how many turns; 1 where nothing is said. The rest is learnt when the session ends.";
+    EXTRACT_SHARE = "extractShare", Kind::Count, Trusted, "The share of a session's other cost that learning may have, in percent, the run at its end aside; 15 where nothing is said, 0 is no limit.";
+    EXTRACT_HEADLESS = "extractHeadless", Kind::Switch, Trusted, "Whether runs without a terminal (`-p`) learn too, as with `--extract`.";
+    EXTRACT_EXCLUDES = "extractExcludes", Kind::Texts, Anyone, "Patterns of files and directories that nothing is learnt from: no turn that touches one, no session in one. Written as in rules for Read.";
+    EXTRACT_GATE = "extractGate", Kind::Switch, Trusted, "Whether turns in which nothing looks worth remembering are passed over before a model is asked.";
     DREAM = "dream", Kind::Switch, Trusted, "Whether memories are brought into order by themselves, after some days and sessions.";
     DREAM_HOURS = "dreamHours", Kind::Count, Trusted, "How many hours have to pass between two of these dreams; 24 where nothing is said.";
     DREAM_SESSIONS = "dreamSessions", Kind::Count, Trusted, "How many other sessions have to be touched between them; 5 where nothing is said.";

@@ -1,0 +1,70 @@
+//! What agents changed in memory, and taking it back.
+
+use memory::changes::{Change, Changes, Run, Undone};
+use memory::store::Store;
+use serde_json::json;
+
+use crate::commands::dream::diff_text;
+use crate::out::{data, talk};
+use crate::span::{Span, cyan, dim};
+
+/// The runs of agents, newest first.
+pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Result<()> {
+    let runs = changes.runs();
+    if as_json {
+        let row = |run: &Run| {
+            let net = run.net();
+            let rows = net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
+            json!({
+                "id": run.id, "agent": run.head.agent, "session": run.head.session, "model": run.head.model,
+                "at": run.head.at, "changes": rows.collect::<Vec<_>>(),
+            })
+        };
+        data!("{}", runs.iter().map(row).collect::<serde_json::Value>())?;
+        return Ok(());
+    }
+    if runs.is_empty() {
+        talk!("No agent has changed these memories.");
+    }
+    for run in &runs {
+        let net = run.net();
+        let names: Vec<String> = net.iter().map(|one| format!("{} {}", word(one), one.path)).collect();
+        data!([cyan(&run.id), Span::plain("  "), dim(&names.join(", "))])?;
+        if diffs {
+            for one in &net {
+                data!("{}", diff_text(&one.path, one.before.as_deref(), one.after.as_deref()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn word(change: &Change) -> &'static str {
+    match (&change.before, &change.after) {
+        (None, _) => "made",
+        (_, None) => "removed",
+        _ => "changed",
+    }
+}
+
+/// Takes back what a run changed, or one memory of it.
+pub(super) fn undo(changes: &Changes, store: &Store, id: &str, only: Option<&str>) -> anyhow::Result<()> {
+    let runs = changes.runs();
+    let found: Vec<&Run> = runs.iter().filter(|run| run.id.starts_with(id)).collect();
+    let run = match found.as_slice() {
+        [run] => run,
+        [] => anyhow::bail!("there is no run {id}; cairn memory log lists them"),
+        _ => anyhow::bail!("{id} is the beginning of several runs; cairn memory log lists them"),
+    };
+    for undone in changes.undo(&run.id, only, store)? {
+        match undone {
+            Undone::Restored { path } => talk!("{path} is as it was before"),
+            Undone::Removed { path } => talk!("{path} was new, and is gone"),
+            Undone::ChangedSince { path, before, now } => {
+                talk!("{path} was changed since, and stays as it is; to what it was before it would be:");
+                data!("{}", diff_text(&path, now.as_deref(), before.as_deref()))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What was learnt in this session, to look at, to change or to take back; and stretches nothing is learnt from.
+
+use memory::changes::Undone;
+use memory::store::{Indexing, Store};
+
+use super::back::Choosing;
+use super::conversation::Conversation;
+use super::picker::Entry;
+use crate::span::{Colour, Look};
+
+/// A memory that was saved or removed in the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Learnt {
+    /// The run under which its change is kept.
+    pub(super) run: String,
+    /// Its path below the memory directory.
+    pub(super) path: String,
+}
+
+/// What can be done with one.
+const WHAT: [(&str, &str); 3] = [
+    ("look", "show it whole"),
+    ("change", "say what is to be different"),
+    ("take back", "as it was before, or gone if it was new"),
+];
+
+impl Conversation {
+    /// Something was learnt.
+    pub(super) fn was_learnt(&mut self, outcome: &engine::extract::Outcome) {
+        if let Some(run) = &outcome.run {
+            let of = outcome.tally.saved.iter().chain(&outcome.tally.removed);
+            self.learnt.splice(..0, of.map(|path| Learnt { run: run.clone(), path: path.clone() }));
+        }
+        // How far learning came is written down as soon as somebody can.
+        if let Some(agent) = &mut self.agent
+            && let Err(error) = agent.take_in_learnt()
+        {
+            self.page.warning(&format!("{error}"));
+        }
+    }
+
+    /// Opens the list of what was learnt.
+    pub(super) fn learnt(&mut self) {
+        if self.learnt.is_empty() {
+            self.hint = Some("nothing was learnt in this session yet; /memory shows all memories".into());
+            return;
+        }
+        let about = |one: &Learnt| {
+            let removed = !self.memory.as_ref().is_some_and(|directory| directory.join(&one.path).exists());
+            if removed { "not there any more".to_owned() } else { String::new() }
+        };
+        let list = self.learnt.iter().map(|one| Entry { label: one.path.clone(), about: about(one) }).collect();
+        self.choose("What was learnt:", list, Choosing::Learnt(self.learnt.clone()));
+    }
+
+    /// Asks what is to become of one.
+    pub(super) fn choose_about(&mut self, one: Learnt) {
+        let entry = |(label, about): &(&str, &str)| Entry { label: (*label).to_owned(), about: (*about).to_owned() };
+        let title = format!("{}:", one.path);
+        self.choose(&title, WHAT.iter().map(entry).collect(), Choosing::LearntWhat(one));
+    }
+
+    /// Does it.
+    pub(super) fn do_with(&mut self, one: &Learnt, what: usize) {
+        match what {
+            0 => self.memory_at(&one.path),
+            1 => self.prompt = Some(format!("Change the memory {}: ", one.path)),
+            _ => self.take_back_learnt(one),
+        }
+    }
+
+    fn take_back_learnt(&mut self, one: &Learnt) {
+        let Some(directory) = &self.memory else { return };
+        let changes = self.place.home.changes(directory);
+        let undone =
+            Store::open(directory, Indexing::Kept).and_then(|store| changes.undo(&one.run, Some(&one.path), &store));
+        let said = match undone.as_ref().map(Vec::as_slice) {
+            Ok([Undone::Removed { path }]) => format!("{path} is forgotten"),
+            Ok([Undone::Restored { path }]) => format!("{path} is as it was before"),
+            Ok([Undone::ChangedSince { path, .. }]) => format!("{path} was changed since, and stays as it is"),
+            Ok(_) => "there is nothing to take back".to_owned(),
+            Err(error) => format!("not taken back: {error}"),
+        };
+        self.page.note(&said, Look::of(Colour::Green));
+        self.learnt.retain(|other| other != one);
+    }
+
+    /// From here on nothing is learnt, or again.
+    pub(super) fn private(&mut self, argument: &str) {
+        let Some(agent) = &mut self.agent else { return };
+        let on = match argument {
+            "on" => true,
+            "off" => false,
+            "" => !engine::extract::private(agent.session()),
+            _ => {
+                self.hint = Some("/private, /private on or /private off".into());
+                return;
+            }
+        };
+        if on != engine::extract::private(agent.session())
+            && let Err(error) = engine::extract::set_private(agent.session_mut(), on)
+        {
+            self.page.note(&error.to_string(), Look::of(Colour::Red));
+            return;
+        }
+        self.status.private = on;
+        let said = if on {
+            "private: nothing is learnt from what is said from here on"
+        } else {
+            "no longer private: what is said from here on may be learnt from"
+        };
+        self.page.note(said, Look::PLAIN);
+    }
+}

@@ -1,0 +1,56 @@
+//! What the settings say of learning.
+
+use tools::permission::{BadRule, Rules};
+
+use super::{Counting, Ground, keys, rules};
+use crate::extract::{Gate, Learning};
+use crate::home::Home;
+
+/// What the settings say of learning; none where they say nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extract {
+    /// `extract`.
+    pub on: Option<bool>,
+    /// `extractEvery`.
+    pub every: Option<u64>,
+    /// `extractShare`.
+    pub share: Option<u64>,
+    /// `extractHeadless`.
+    pub headless: Option<bool>,
+    /// `extractExcludes`.
+    pub excludes: Vec<String>,
+    /// `extractGate`.
+    pub gate: Option<bool>,
+}
+
+impl Extract {
+    pub(super) fn of(sets: &Counting<'_>) -> Self {
+        Self {
+            on: sets.one(&keys::EXTRACT),
+            every: sets.one(&keys::EXTRACT_EVERY),
+            share: sets.one(&keys::EXTRACT_SHARE),
+            headless: sets.one(&keys::EXTRACT_HEADLESS),
+            excludes: sets.texts(&keys::EXTRACT_EXCLUDES),
+            gate: sets.one(&keys::EXTRACT_GATE),
+        }
+    }
+
+    /// How a session learns; none where it does not. A pattern that cannot be understood is an error: what was meant to be
+    /// left out must not be learnt from.
+    pub fn learning(&self, home: &Home, ground: &Ground<'_>) -> Result<Option<Learning>, BadRule> {
+        let excluded: Vec<String> = self.excludes.iter().map(|pattern| format!("Read({pattern})")).collect();
+        let deny = rules(&excluded, ground)?;
+        let usual = Learning::new(home.clone());
+        let learning = Learning {
+            every: self.every.map_or(usual.every, |every| every.clamp(1, 1_000) as u32),
+            share: match self.share {
+                None => usual.share,
+                Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
+            },
+            excluded: Rules { deny, ..Rules::default() },
+            gate: if self.gate == Some(true) { Gate::Signals } else { Gate::Open },
+            ..usual
+        };
+        Ok((self.on != Some(false)).then_some(learning))
+    }
+}
