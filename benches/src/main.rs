@@ -12,6 +12,7 @@
 
 mod cost;
 mod count;
+mod extract;
 mod layers;
 mod load;
 mod log;
@@ -35,11 +36,12 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 9] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 10] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
     ("recall", recall::measure),
+    ("extract", extract::measure),
     ("secrets", secrets::measure),
     ("layers", layers::measure),
     ("cost", cost::measure),

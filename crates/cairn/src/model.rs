@@ -65,7 +65,8 @@ impl Chosen {
             return None;
         }
         let (model, ledger) = (self.model.clone(), ledger.clone());
-        Some(Selector { model, name: self.small_name(settings)?, ledger })
+        let name = settings.selector_model.clone().or_else(|| self.small_name(settings))?;
+        Some(Selector { model, name, ledger })
     }
 
     /// The model for questions beside the conversation, if there is a smaller one.

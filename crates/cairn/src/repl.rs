@@ -153,7 +153,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             }
         }
     }
-    if code == Code::Success {
+    if code == Code::Success && !repl.hurried {
         code = repl.finish_learning(&mut keys, &mut events, &mut closing).await;
     }
     let _ = repl.screen.clear(); // one that has gone needs no clearing
@@ -195,6 +195,8 @@ struct Repl {
     markdown: Markdown,
     /// Another Ctrl-C leaves.
     armed: bool,
+    /// It did: nothing is waited for.
+    hurried: bool,
     /// When a key was last pressed for a message, in this turn.
     typed_at: Option<Instant>,
     /// Who is to get the terminal for a while.
@@ -220,6 +222,7 @@ impl Repl {
             asking: VecDeque::new(),
             picker: None,
             armed: false,
+            hurried: false,
             typed_at: None,
             outside: None,
             ticks: 0,

@@ -33,6 +33,8 @@ mod hostile;
 mod includes;
 #[path = "it/kills.rs"]
 mod kills;
+#[path = "it/learning.rs"]
+mod learning;
 #[path = "it/policy.rs"]
 mod policy;
 #[path = "it/recall.rs"]

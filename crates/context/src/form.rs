@@ -103,7 +103,10 @@ pub fn prompt(template: &str, notes: &str, path: &str, tokens: impl Fn(&str) -> 
     } else if tokens(notes) > ALL_TOKENS {
         limits.push_str(" All together they are too long now: shorten what matters least.");
     }
-    fill(template, &[("currentNotes", notes), ("notesPath", path), ("limits", &limits)])
+    let filled = fill(template, &[("currentNotes", notes), ("notesPath", path), ("limits", &limits)]);
+    // Words of the user's own have no place for it.
+    let is_over = !long.is_empty() || tokens(notes) > ALL_TOKENS;
+    if is_over && !template.contains("{{limits}}") { format!("{filled}\n\n{limits}") } else { filled }
 }
 
 /// What of the notes goes into a compaction: each section within its limit, all within theirs, and a pointer to the
@@ -239,6 +242,8 @@ mod tests {
         let told = prompt(PROMPT, &notes, "/n.md", tokens);
         assert!(told.contains("to be shortened first: Workflow.") && told.contains("/n.md"));
         assert!(!prompt(PROMPT, TEMPLATE, "/n.md", tokens).contains("too long now"));
+        let own = prompt("My own words: {{currentNotes}}", &notes, "/n.md", tokens);
+        assert!(own.ends_with("to be shortened first: Workflow."), "words of one's own hear of it too");
         let short = for_summary(&notes, "/n.md", u64::MAX, tokens);
         assert!(short.starts_with("# Workflow\na line") && short.ends_with("is in /n.md.]"), "{short}");
         assert!(tokens(&short) < 2_100);

@@ -102,8 +102,13 @@ impl Learning {
         if paths.iter().chain([&working]).any(|(_, named, real)| self.is_excluded(named, real)) {
             return Some("it touched what nothing is learnt from".to_owned());
         }
-        let says_something = || new.said.iter().filter_map(Block::as_text).any(|text| memory::extract::signals(&text));
-        (self.gate == Gate::Signals && !says_something()).then(|| "nothing in it looked worth it".to_owned())
+        (!self.looks_worth_it(new)).then(|| "nothing in it looked worth it".to_owned())
+    }
+
+    /// Whether a model is to be asked about these turns.
+    fn looks_worth_it(&self, new: &Span) -> bool {
+        let mut said = new.said.iter().filter_map(Block::as_text);
+        self.gate == Gate::Open || said.any(|text| memory::extract::signals(&text))
     }
 
     fn is_excluded(&self, named: &Path, real: &Path) -> bool {
@@ -144,6 +149,8 @@ struct Shared {
 struct State {
     /// The cursor, as soon as it is known.
     cursor: Option<Id>,
+    /// What the run under way covers.
+    running: Option<Id>,
     /// The newest request, while another runs.
     waiting: Option<Job>,
     /// What is over and not in the log yet.
@@ -219,7 +226,12 @@ impl Extraction {
         let session = driver.session.id().to_owned();
         let job = Job { session, own: true, parent, messages: new.messages, all: new.all, texts: texts(log) };
         if self.is_busy() {
-            self.shared.state().waiting = Some(job);
+            let running = self.shared.state().running.clone();
+            let beyond = span(log, running.as_ref().or(cursor.as_ref()));
+            // What is passed over is looked at again when it is known how far the run under way came.
+            if beyond.is_some_and(|beyond| self.learning.looks_worth_it(&beyond)) {
+                self.shared.state().waiting = Some(job);
+            }
             return None;
         }
         let tools = self.tools(driver, memory);
@@ -288,6 +300,7 @@ impl Shared {
     /// Runs a job, and tells of it.
     async fn run(&self, tools: &Tools, job: Job, listener: &Listener, cancel: &CancellationToken) {
         let own = job.own;
+        self.state().running = job.messages.last().filter(|_| own).cloned();
         let outcome = tools.run(job, cancel.clone()).await;
         let mut state = self.state();
         if outcome.failed.is_none() && own {

@@ -81,6 +81,8 @@ pub struct Settings {
     pub team_deletions: Option<bool>,
     /// `smallModel`: the model for side questions.
     pub small_model: Option<String>,
+    /// `selectorModel`: the model that is asked which memories matter.
+    pub selector_model: Option<String>,
     /// What work in the background may spend.
     pub budget: Budget,
     /// When memories are brought into order, and by whom.
@@ -347,6 +349,7 @@ impl Settings {
             recall: counting.one(&keys::RECALL),
             team_deletions: counting.one(&keys::TEAM_DELETIONS),
             small_model: counting.one(&keys::SMALL_MODEL),
+            selector_model: counting.one(&keys::SELECTOR_MODEL),
             budget: budget(&counting),
             extract: Extract::of(&counting),
             dream: DreamSettings {

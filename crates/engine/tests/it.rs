@@ -52,5 +52,7 @@ mod server;
 mod shape;
 #[path = "it/spilling.rs"]
 mod spilling;
+#[path = "it/unruly.rs"]
+mod unruly;
 #[path = "it/worker.rs"]
 mod worker;

@@ -70,9 +70,53 @@ pub fn has_rules(system: &str) -> bool {
     system.contains(include_str!("prompts/not-saved.md").lines().next().unwrap_or_default())
 }
 
+/// Words with which people speak of themselves, of others, of rules, of reasons and of what was wrong. A request to do
+/// something has none of them.
+const SIGNS: [&str; 44] = [
+    "i", "i'm", "i've", "my", "me", "we", "our", "us", "nobody", "everyone", "team", "customer", "always", "never",
+    "prefer", "instead", "don't", "not", "no", "can't", "won't", "stop", "wrong", "right", "actually", "remember",
+    "forget", "keep", "should", "must", "wants", "need", "needs", "because", "since", "until", "deadline", "owns",
+    "called", "decided", "please", "perfect", "exactly", "every",
+];
+
+/// Longer texts are looked at, whatever is in them.
+const LONG: usize = 40;
+
 /// Whether a text of the user's has any sign of something to remember. It errs to yes: what it passes over is never looked
-/// at by a model.
+/// at by a model. Of languages it does not know it says nothing.
 pub fn signals(text: &str) -> bool {
-    let _ = text;
-    true
+    let words: Vec<String> = text
+        .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"' | '(' | ')'))
+        .map(|word| word.trim_matches('.').replace('\u{2019}', "'").to_lowercase())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_sign = |word: &String| {
+        SIGNS.contains(&word.as_str())
+            || word.contains("://")
+            || word.contains('/') && word.contains('.')
+            || word.bytes().filter(u8::is_ascii_digit).count() >= 4
+            || DAYS.iter().any(|day| word.starts_with(day))
+    };
+    words.len() > LONG || !text.is_ascii() || words.iter().any(is_sign) || words.len() > 8 && says(&words)
+}
+
+/// Days and months, as far as they begin no other word.
+const DAYS: [&str; 12] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "january",
+    "february",
+    "march",
+    "april",
+    "weekend",
+];
+
+/// Whether a longer sentence says how things are, rather than what to do: something is, are, has or was so.
+fn says(words: &[String]) -> bool {
+    words.iter().skip(1).any(|word| matches!(word.as_str(), "is" | "are" | "has" | "have" | "was" | "were" | "lives"))
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
 use engine::context::{Layers, Reach, layer};
+use engine::extract::Learning;
 use engine::knowledge::Knowledge;
 use engine::permission::Policy;
 use engine::run::Ending;
@@ -48,7 +49,7 @@ const PACE_MS: u64 = 25;
 ///
 /// A test fails in a small project; the agent finds it, reads the code, mends it and runs the tests again. Then the
 /// session is closed, opened again from its file, and asked what it did. A new session, which knows nothing of the first,
-/// is asked something that only memory can answer. Last, a long piece of work is done in a small window: what is too
+/// is asked something that only memory can answer. When it ends, what was learnt in it is written down. Last, a long piece of work is done in a small window: what is too
 /// large goes to disk, what is old leaves, a summary takes the place of the rest, and what left is found again.
 /// Everything but the model is real.
 #[derive(Debug, clap::Args)]
@@ -87,9 +88,14 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
         knowledge.ready().await;
     }
     let recalled = third.play(&mut agent, "How do we turn a title into a file name here?").await;
-
-    drop(agent);
     let report = stage.simulator.report();
+
+    chapter("The user says how they like to work, and leaves. What was learnt is written down.");
+    let mut agent = agent.with_learning(Learning::new(stage.home.clone()));
+    let agreed = third.play(&mut agent, "Good. From now on, show me the failing test before you change code.").await;
+    agent.finish_learning(&CancellationToken::new()).await?;
+    let learnt = print_learnt(&stage.memories);
+    drop(agent);
 
     chapter(&format!("A long piece of work, in a window of {SMALL_WINDOW} tokens."));
     let (mut agent, fourth) = stage.small_agent()?;
@@ -103,7 +109,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     print_figures(&report);
     print_savings(&savings, &layer::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
-    let recalled = recalled && searched && found && matches!(compacted.end, End::Ended(_));
+    let recalled = recalled && agreed && learnt && searched && found && matches!(compacted.end, End::Ended(_));
     if args.keep {
         let kept = folder.keep();
         show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
@@ -113,6 +119,17 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
         "the demo did not reach its end; please report this with the output above"
     );
     Ok(Code::Success)
+}
+
+/// Shows what was learnt; whether anything was.
+fn print_learnt(memories: &Path) -> bool {
+    const LARGEST: u64 = 10_000;
+    let Ok(file) = files::read(memories.join("show_the_failing_test.md"), LARGEST) else { return false };
+    show!();
+    for line in String::from_utf8_lossy(&file.bytes).lines() {
+        show!(["  ", dim(line)]);
+    }
+    true
 }
 
 /// A project with a failing test, a config home and a model.

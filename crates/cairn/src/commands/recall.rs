@@ -3,9 +3,10 @@
 use std::io::BufRead;
 use std::path::PathBuf;
 
-use files::Root;
+use jiff::Timestamp;
 use memory::rank::{Doing, Hit, Question, surfaced};
-use memory::{Ranker, recall, scan};
+use memory::shelf::{Scope, Shelf};
+use memory::{recall, scan};
 use serde_json::{Value, json};
 
 use crate::exit::Code;
@@ -31,9 +32,9 @@ pub(crate) struct RecallArgs {
     /// Why: scores, what matched, and the manifest.
     #[arg(long)]
     explain: bool,
-    /// Any folder of memories, instead of this project's.
+    /// Any folder of memories, instead of this project's; several are ranked together.
     #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    dir: Vec<PathBuf>,
     /// One query a line on stdin; one JSON line each.
     #[arg(long, conflicts_with = "query")]
     stdin: bool,
@@ -45,44 +46,97 @@ pub(crate) struct RecallArgs {
 /// Ranks and prints.
 pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let directory = knowledge::directory(&place, args.dir.as_deref())?;
-    let root = Root::open(&directory)?;
-    let ranker = Ranker::load(&root)?;
-    let now = engine::World::real().now();
-    let doing = Doing::default();
-    let rank = |text: &str| ranker.rank(&Question { text, doing: &doing, now });
+    let shelves = Shelves::open(&args.dir, &place)?;
     if args.stdin {
         for line in std::io::stdin().lock().lines() {
             let line = line?;
-            data!("{}", as_json(&line, &rank(&line)))?;
+            data!("{}", as_json(&line, &shelves.rank(&line)))?;
         }
         return Ok(Code::Success);
     }
     let query = args.query.as_deref().unwrap_or_default();
-    let hits = rank(query);
+    let hits = shelves.rank(query);
     let chosen = surfaced(hits.clone());
     match (args.json, args.explain) {
         (true, false) => data!("{}", as_json(query, &hits))?,
         (true, true) => {
             let mut explained = as_json(query, &hits);
             explained["ranked"] = hits.iter().map(explained_hit).collect();
-            explained["manifest"] = scan::headers(&root)?.iter().map(ToString::to_string).collect();
+            explained["manifest"] = shelves.headers()?.iter().map(ToString::to_string).collect();
             data!("{explained}")?;
         }
         (false, true) => {
             explain(&hits, &chosen)?;
-            data!("\n{}", scan::manifest(&scan::headers(&root)?))?;
+            data!("\n{}", scan::manifest(&shelves.headers()?))?;
         }
         (false, false) => {
             if chosen.is_empty() {
                 talk!("Nothing would be recalled. --explain shows what came near.");
             }
             for hit in &chosen {
-                data!("{}\n", recall::surface_over(&root, &hit.path, &hit.older, Some(&place.directory), now)?.text)?;
+                data!("{}\n", shelves.surface(hit, &place)?)?;
             }
         }
     }
     Ok(Code::Success)
+}
+
+/// Places where memories lie, ranked together. With several of them a memory is known by its whole path.
+struct Shelves {
+    all: Vec<Shelf>,
+    now: Timestamp,
+}
+
+impl Shelves {
+    fn open(directories: &[PathBuf], place: &Place) -> anyhow::Result<Self> {
+        let directories = match directories {
+            [] => vec![knowledge::directory(place, None)?],
+            given => given.iter().map(|one| knowledge::directory(place, Some(one))).collect::<Result<_, _>>()?,
+        };
+        let all = directories.iter().map(|one| Shelf::read(one, Scope::Private)).collect::<Result<_, _>>()?;
+        Ok(Self { all, now: engine::World::real().now() })
+    }
+
+    /// A memory as it is called here.
+    fn name(&self, shelf: &Shelf, path: &str) -> String {
+        if self.all.len() == 1 { path.to_owned() } else { shelf.file(path).display().to_string() }
+    }
+
+    fn rank(&self, text: &str) -> Vec<Hit> {
+        let doing = Doing::default();
+        let question = Question { text, doing: &doing, now: self.now };
+        let mut hits = Vec::new();
+        for shelf in &self.all {
+            let found = shelf.ranker().map(|ranker| ranker.rank(&question)).unwrap_or_default();
+            hits.extend(found.into_iter().map(|hit| Hit { path: self.name(shelf, &hit.path), ..hit }));
+        }
+        if self.all.len() > 1 {
+            hits.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
+        }
+        hits
+    }
+
+    fn headers(&self) -> anyhow::Result<Vec<scan::Header>> {
+        let mut all = Vec::new();
+        for shelf in &self.all {
+            let headers = scan::headers(shelf.root())?.into_iter();
+            all.extend(headers.map(|header| scan::Header { path: self.name(shelf, &header.path), ..header }));
+        }
+        Ok(all)
+    }
+
+    fn surface(&self, hit: &Hit, place: &Place) -> anyhow::Result<String> {
+        let below =
+            |shelf: &Shelf| hit.path.strip_prefix(&format!("{}/", shelf.root().path().display())).map(str::to_owned);
+        let (shelf, path) = match self.all.as_slice() {
+            [one] => (one, hit.path.clone()),
+            several => {
+                let found = several.iter().find_map(|shelf| Some((shelf, below(shelf)?)));
+                found.ok_or_else(|| anyhow::anyhow!("{} lies on no shelf", hit.path))?
+            }
+        };
+        Ok(recall::surface_over(shelf.root(), &path, &hit.older, Some(&place.directory), self.now)?.text)
+    }
 }
 
 fn explain(hits: &[Hit], chosen: &[Hit]) -> anyhow::Result<()> {

@@ -155,11 +155,13 @@ impl Repl {
 
     fn interrupt(&mut self, armed: bool) {
         if self.working.is_some() {
+            self.hurried = armed;
             if armed { self.leave() } else { self.stop() }
         } else if !self.editor.text().is_empty() {
             self.editor.take();
             self.menu.1.clear();
         } else if armed {
+            self.hurried = true;
             self.leave();
         } else {
             self.armed = true;

@@ -123,7 +123,7 @@ impl Plain {
         let Some(mut agent) = self.talk.agent.take() else { return };
         let stop = CancellationToken::new();
         if self.closed.is_none() && agent.has_to_learn() {
-            show!("writing down what was learnt; Enter leaves at once");
+            talk!("writing down what was learnt; Enter leaves at once");
             let work = agent.finish_learning(&stop);
             tokio::pin!(work);
             let mut listening = true;

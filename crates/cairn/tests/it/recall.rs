@@ -101,3 +101,22 @@ fn a_single_request_has_what_is_recalled_for_it() {
     let stage = stage();
     assert_eq!(run(stage.cairn().args(["-p", QUESTION])).stdout, "Two.\n");
 }
+
+/// SHELF-1, RECALL-9: several folders are ranked together, and each hit says where it lies.
+#[test]
+fn several_folders_are_ranked_together() {
+    let stage = Stage::new("");
+    for (folder, body) in [("one", "Deploys need two approvals."), ("two", "The cafeteria closes at three.")] {
+        let args =
+            ["memory", "--dir", folder, "add", folder, "--type", "project", "--description", body, "--body", body];
+        assert_eq!(run(stage.cairn().args(args)).code, Some(0));
+    }
+    let asked = |question: &str, more: &[&str]| {
+        run(stage.cairn().args(["recall", "--dir", "one", "--dir", "two", question]).args(more)).stdout
+    };
+    let found: serde_json::Value =
+        serde_json::from_str(&asked("how many approvals do deploys need?", &["--json"])).unwrap();
+    let surfaced = found["surfaced"][0].as_str().unwrap();
+    assert!(surfaced.ends_with("/one/one.md"), "{found}");
+    assert!(asked("when does the cafeteria close?", &[]).contains("The cafeteria closes at three."));
+}

@@ -57,7 +57,7 @@ pub(crate) struct Span {
     pub(crate) messages: Vec<Id>,
     /// Whether all that is visible counts, since the cursor is behind a summary.
     pub(crate) all: bool,
-    /// How many turns they are.
+    /// How many turns they are that were answered.
     pub(crate) turns: u32,
     /// The calls in them: the tool, and its input.
     pub(crate) calls: Vec<(String, Value)>,
@@ -119,7 +119,7 @@ pub(crate) fn span(log: &Log, after: Option<&Id>) -> Option<Span> {
     Some(Span {
         messages: new.iter().map(|entry| entry.line().clone()).collect(),
         all: gone,
-        turns: said.len() as u32,
+        turns: new.iter().filter(|entry| entry.is_reply() && entry.calls().next().is_none()).count() as u32,
         calls: called.collect(),
         said: said.iter().flat_map(|entry| entry.blocks().to_vec()).collect(),
     })

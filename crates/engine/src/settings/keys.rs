@@ -159,6 +159,7 @@ keys! {
     PRICES = "prices", Kind::Entries(PRICE), Trusted, "Prices by model: dollars for a million tokens.";
     PROVIDERS = "providers", Kind::Entries(PROVIDER), Own, "Other servers by name; `NAME/MODEL` as the model talks to one.";
     SMALL_MODEL = "smallModel", Kind::Text, Trusted, "The model for side questions, such as which memories matter.";
+    SELECTOR_MODEL = "selectorModel", Kind::Text, Trusted, "The model that is asked which memories matter, where it is to be another than the small one: a middle one chooses better, and is asked once a turn.";
     ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run; yours also count where Cairn itself reads a variable. The project's may not be ones that load code, redirect traffic or hold a key.";
     RECALL = "recall", Kind::Switch, Trusted, "Whether memories are brought up by themselves.";
     TEAM_DELETIONS = "teamDeletions", Kind::Switch, Own, "Whether a file you delete from team memory is deleted for all. Where not, it comes back with the next pull.";

@@ -127,3 +127,21 @@ fn what_a_learning_agent_is_told_renders() {
     assert!(many.len() < 9_000 && many.contains("more)"), "{}", many.len());
     assert_eq!(many.matches("</system-reminder>").count(), 1, "what is known cannot end the reminder");
 }
+
+/// EXTRACT-9: the gate passes over half of the turns in which there is nothing to remember, and hardly one in which there is.
+#[test]
+fn the_gate_passes_over_turns_without_any_sign() {
+    use memory::extract::signals;
+    let turns = include_str!("../extract/turns.txt");
+    let passed = |mark: &str| {
+        let turns: Vec<&str> = turns.lines().filter_map(|line| line.strip_prefix(mark)).collect();
+        (turns.iter().filter(|turn| !signals(turn)).count(), turns.len())
+    };
+    let ((missed, worth), (rightly, others)) = (passed("+ "), passed("- "));
+    assert!(missed * 10 <= worth, "{missed} of {worth}");
+    assert!(rightly * 2 >= others, "{rightly} of {others}");
+    assert!(
+        signals("以后都用 pnpm") && signals("Bitte keine Emojis für die Überschriften"),
+        "it says nothing of what it cannot read"
+    );
+}

@@ -1,0 +1,245 @@
+//! What a session leaves behind, as people see it: notices, taking back, private stretches, leaving, switches.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::stage::{Stage, piped, run};
+use crate::terminal::{DOWN, ENTER, Terminal, ctrl};
+
+/// An agent that saves when deploys happen; all else is answered with a word.
+const MODEL: &str = r##"
+    [[rule]]
+    name = "learnt"
+    when = { visible = "Beside the conversation, write down", result = "Saved" }
+    say = "Saved."
+    [[rule]]
+    name = "knows it already"
+    when = { visible = "Beside the conversation, write down", result = "Read it before" }
+    say = "Nothing new."
+    [[rule]]
+    name = "learns"
+    when = { visible = ["Beside the conversation, write down", "The directory is `(?P<dir>[^`]+)`", "(?s).*deploy on (?P<day>\\w+)s"] }
+    call = [{ tool = "Write", input = { file_path = "{{ dir }}/deploys.md", content = "---\nname: Deploys\ndescription: When this project is deployed\ntype: project\n---\n\nReleases go out on {{ day }}s.\n" } }]
+    [[rule]]
+    name = "nothing to learn"
+    when = { visible = "Beside the conversation, write down" }
+    say = "Nothing to save."
+    [[rule]]
+    name = "answers"
+    say = "Understood."
+"##;
+
+const STALLS: &str = "[[fault]]\nwhen = { visible = \"Beside the conversation\" }\nstall = true\ntimes = 9\n";
+const FREELY: &str = r#"{"extractShare": 0}"#;
+
+fn memory(stage: &Stage) -> PathBuf {
+    let ran = run(stage.cairn().args(["memory", "path"]));
+    PathBuf::from(ran.stdout.trim())
+}
+
+fn learning_requests(stage: &Stage) -> usize {
+    let requests = stage.simulator.requests();
+    requests.iter().filter(|request| request.to_string().contains("Beside the conversation, write down")).count()
+}
+
+fn deploys(stage: &Stage) -> bool {
+    memory(stage).join("deploys.md").exists()
+}
+
+/// EXTRACT-7, EXTRACT-1: what was saved is told, and one key shows it and takes it back, with its line in the index.
+#[test]
+fn what_was_saved_is_told_and_one_key_takes_it_back() {
+    let stage = Stage::new(MODEL);
+    let mut terminal = Terminal::start_with(&stage, &["--settings", FREELY]);
+    terminal.keys(&ctrl('s'));
+    terminal.shows("nothing was learnt in this session yet");
+    terminal.say("we deploy on Mondays");
+    terminal.rests("saved 1 memory: deploys.md (Ctrl-S: look, change, take back)");
+    terminal.keys(&ctrl('s'));
+    terminal.shows("What was learnt:");
+    terminal.keys(ENTER);
+    terminal.shows("take back");
+    terminal.keys(ENTER);
+    terminal.rests("Releases go out on Mondays.");
+    terminal.keys(&format!("{}{ENTER}", ctrl('s')));
+    terminal.shows("take back");
+    terminal.keys(&format!("{DOWN}{ENTER}"));
+    terminal.holds("Change the memory deploys.md:");
+    terminal.keys(&ctrl('u'));
+    terminal.keys(&format!("{}{ENTER}", ctrl('s')));
+    terminal.shows("take back");
+    terminal.keys(&format!("{DOWN}{DOWN}{ENTER}"));
+    terminal.rests("deploys.md is forgotten");
+    assert!(!deploys(&stage));
+    assert_eq!(std::fs::read_to_string(memory(&stage).join("MEMORY.md")).unwrap(), "");
+    terminal.leave();
+}
+
+/// EXTRACT-8: leaving waits for what is being learnt, and says so; a key ends it at once, and the next session learns it.
+#[test]
+fn leaving_waits_for_what_is_being_learnt_and_a_key_ends_it() {
+    let stage = Stage::new(MODEL);
+    let mut terminal = Terminal::start(&stage);
+    terminal.say("we deploy on Mondays");
+    terminal.rests("Understood.");
+    terminal.keys(&format!("/exit{ENTER}"));
+    assert_eq!(terminal.ended(), 0);
+    assert!(deploys(&stage), "it was waited for");
+    assert!(terminal.everything().contains("saved 1 memory: deploys.md"));
+
+    let stage = Stage::new(&format!("{STALLS}{MODEL}"));
+    let mut terminal = Terminal::start(&stage);
+    terminal.say("we deploy on Mondays");
+    terminal.rests("Understood.");
+    terminal.keys(&format!("/exit{ENTER}"));
+    terminal.shows("writing down what was learnt; any key leaves");
+    let began = Instant::now();
+    terminal.keys("x");
+    assert_eq!(terminal.ended(), 0);
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(!deploys(&stage));
+}
+
+/// EXTRACT-8: a signal does not wait for anything that is being learnt.
+#[test]
+fn a_signal_ends_it_at_once() {
+    let stage = Stage::new(&format!("{STALLS}{MODEL}"));
+    let mut terminal = Terminal::start_with(&stage, &["--settings", FREELY]);
+    terminal.say("we deploy on Mondays");
+    terminal.rests("Understood.");
+    let until = Instant::now() + Duration::from_secs(10);
+    while learning_requests(&stage) == 0 && Instant::now() < until {
+        std::thread::yield_now();
+    }
+    assert_eq!(learning_requests(&stage), 1);
+    let began = Instant::now();
+    let process = rustix::process::Pid::from_raw(terminal.process().cast_signed()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(terminal.ended(), 143);
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+/// EXTRACT-8: killed while it learns, the next session learns what was left, file and index are in step, and no process is
+/// left.
+#[test]
+fn what_a_killed_session_left_is_learnt_by_the_next() {
+    let stage = Stage::new(&format!("{}{MODEL}", STALLS.replace("times = 9", "times = 1")));
+    let mut terminal = Terminal::start_with(&stage, &["--settings", FREELY]);
+    terminal.say("we deploy on Mondays");
+    terminal.rests("Understood.");
+    let until = Instant::now() + Duration::from_secs(10);
+    while learning_requests(&stage) == 0 && Instant::now() < until {
+        std::thread::yield_now();
+    }
+    let process = rustix::process::Pid::from_raw(terminal.process().cast_signed()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    terminal.ended();
+    let out = piped(&stage, &["--settings", FREELY], "hello there\n");
+    assert!(out.contains("saved 1 memory: deploys.md"), "{out}");
+    assert!(std::fs::read_to_string(memory(&stage).join("MEMORY.md")).unwrap().contains("(deploys.md)"));
+}
+
+/// EXTRACT-1: nothing is learnt from what is said in private; the status line says so.
+#[test]
+fn what_is_said_in_private_is_not_learnt() {
+    let stage = Stage::new(MODEL);
+    let mut terminal = Terminal::start_with(&stage, &["--settings", FREELY]);
+    terminal.keys(&format!("/private{ENTER}"));
+    terminal
+        .until("it says so", |screen| screen.contains("private: nothing is learnt") && screen.contains("· private"));
+    terminal.say("we deploy on Mondays");
+    terminal.rests("Understood.");
+    terminal.keys(&format!("/private off{ENTER}"));
+    terminal.shows("no longer private");
+    terminal.keys(&format!("/exit{ENTER}"));
+    assert_eq!((terminal.ended(), learning_requests(&stage)), (0, 0));
+}
+
+/// CONF-2, EXTRACT-1: runs without a terminal learn only where a flag or a setting says so, and the answer comes first.
+#[test]
+fn runs_without_a_terminal_learn_where_they_are_told_to() {
+    for (args, learns) in [
+        (&["-p", "we deploy on Mondays"][..], false),
+        (&["-p", "we deploy on Mondays", "--extract"][..], true),
+        (&["-p", "we deploy on Mondays", "--settings", r#"{"extractHeadless": true}"#][..], true),
+        (&["-p", "we deploy on Mondays", "--extract", "--bare"][..], false),
+    ] {
+        let stage = Stage::new(MODEL);
+        let ran = run(stage.cairn().args(args));
+        assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "Understood."), "{args:?} {ran:?}");
+        assert_eq!(deploys(&stage), learns, "{args:?}");
+    }
+    let stage = Stage::new(MODEL);
+    let ran = run(stage.cairn().args(["-p", "we deploy on Mondays", "--extract"]).env("CLAUDE_CODE_REMOTE", "1"));
+    assert_eq!((ran.code, learning_requests(&stage)), (Some(0), 0));
+}
+
+/// CONF-2: every switch of learning does what it says.
+#[test]
+fn every_switch_of_learning_does_what_it_says() {
+    let said = "we deploy on Mondays\nthanks\n";
+    for (settings, requests) in [
+        (r#"{"extractShare": 0}"#, 4), // one that saves and is done, and one that finds it saved
+        (r#"{"extract": false}"#, 0),
+        (r#"{"autoMemoryEnabled": false}"#, 0),
+        (r#"{"dailyLog": true}"#, 0),
+        (r#"{"extractShare": 0, "extractEvery": 2}"#, 2),
+        (r#"{"extractShare": 1}"#, 2), // all of it at the end
+        (r#"{"extractShare": 0, "extractExcludes": ["**"]}"#, 0),
+        (r#"{"extractShare": 0, "extractExcludes": ["elsewhere/**"]}"#, 4),
+        (r#"{"extractShare": 0, "extractExcludes": ["../.."]}"#, 0), // what is not understood excludes all
+        (r#"{"extractShare": 0, "extractGate": true}"#, 2),          // thanks is no sign
+        (r#"{"extractShare": 0, "budget": {"usdPerDay": 0}}"#, 0),
+    ] {
+        let stage = Stage::new(MODEL);
+        piped(&stage, &["--settings", settings], said);
+        assert_eq!(learning_requests(&stage), requests, "{settings}");
+    }
+}
+
+/// SEC-2, DREAM-5: what agents changed is listed, shown and taken back from the command line.
+#[test]
+fn what_agents_changed_is_listed_and_taken_back() {
+    let stage = Stage::new(MODEL);
+    piped(&stage, &[], "we deploy on Mondays\n");
+    let log = run(stage.cairn().args(["memory", "log", "--diff"])).stdout;
+    assert!(log.contains("-extract-") && log.contains("made deploys.md"), "{log}");
+    assert!(log.contains("+Releases go out on Mondays."), "{log}");
+    let json: serde_json::Value =
+        serde_json::from_str(&run(stage.cairn().args(["memory", "log", "--json"])).stdout).unwrap();
+    let id = json[0]["id"].as_str().unwrap();
+    assert_eq!((&json[0]["agent"], &json[0]["changes"][0]["before"]), (&"extract".into(), &serde_json::Value::Null));
+    assert_eq!(run(stage.cairn().args(["memory", "undo", "nonsense"])).code, Some(1));
+    let ran = run(stage.cairn().args(["memory", "undo", &id[..id.len() - 2]]));
+    assert!(ran.code == Some(0) && ran.stderr.contains("deploys.md was new, and is gone"), "{ran:?}");
+    assert!(!deploys(&stage));
+}
+
+/// CONF-2: learning that is switched off while a session runs is off from the next turn on.
+#[test]
+fn learning_can_be_switched_off_while_a_session_runs() {
+    let stage = Stage::new(MODEL);
+    let settings = stage.config().join("settings.json");
+    std::fs::create_dir_all(stage.config()).unwrap();
+    std::fs::write(&settings, r#"{"extractShare": 0}"#).unwrap();
+    let mut terminal = Terminal::start(&stage);
+    std::fs::write(&settings, r#"{"extractShare": 0, "extract": false}"#).unwrap();
+    terminal.say("we deploy on Mondays");
+    terminal.rests("Understood.");
+    terminal.leave();
+    assert_eq!(learning_requests(&stage), 0);
+}
+
+/// SHELF-2: a memory is not edited into one that holds a secret.
+#[test]
+fn an_edit_that_brings_in_a_secret_is_refused() {
+    let stage = Stage::new(MODEL);
+    assert_eq!(
+        run(stage.cairn().args(["memory", "add", "Token", "--type", "reference", "--body", "In the vault."])).code,
+        Some(0)
+    );
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cD2fG4");
+    let ran = run(stage.cairn().args(["memory", "edit", "token.md", "--body", &format!("It is {token}")]));
+    assert!(ran.code != Some(0) && ran.stderr.contains("github-pat") && !ran.stderr.contains(&token[4..]), "{ran:?}");
+    assert!(std::fs::read_to_string(memory(&stage).join("token.md")).unwrap().contains("In the vault."));
+}
