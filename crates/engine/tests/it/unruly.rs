@@ -146,7 +146,7 @@ async fn one_that_never_ends_is_ended() {
     assert_eq!((learnt.rounds, learnt.tally.saved.len()), (5, 0));
 }
 
-/// SHELF-2: what it writes is no memory: no frontmatter, half of it, an unknown type, far too much of it.
+/// SHELF-2: what it writes is no memory: no frontmatter, half of it, an unknown type, no YAML.
 #[tokio::test]
 async fn one_that_writes_no_memories_saves_none() {
     let rules = r##"
@@ -162,11 +162,10 @@ async fn one_that_writes_no_memories_saves_none() {
             { tool = "Write", input = { file_path = "{{ dir }}/b.md", content = "---\nname: b\n" } },
             { tool = "Write", input = { file_path = "{{ dir }}/c.md", content = "---\nname: c\ndescription: d\ntype: orders\n---\nx" } },
             { tool = "Write", input = { file_path = "{{ dir }}/d.md", content = "---\nname: [\ndescription: }: {\ntype: user\n---\nx" } },
-            { tool = "Write", input = { file_path = "{{ dir }}/e.md", content = "LONG" } },
         ]
     "##;
-    let (stage, learnt) = let_loose(&rules.replace("LONG", &"x".repeat(40_000))).await;
-    assert_eq!((learnt.tally.saved.len(), learnt.tally.denied), (0, 5), "{:?}", learnt.tally);
+    let (stage, learnt) = let_loose(rules).await;
+    assert_eq!((learnt.tally.saved.len(), learnt.tally.denied), (0, 4), "{:?}", learnt.tally);
     assert_eq!(memories(&stage).len(), 7);
 }
 
