@@ -21,7 +21,7 @@ use crate::out::{data, talk, talk_row, warn};
 use crate::setup::Place;
 use crate::span::{bold, dim, first_line};
 use crate::{dreaming, model};
-use past::diff_text;
+pub(crate) use past::diff_text;
 
 /// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.
 ///
