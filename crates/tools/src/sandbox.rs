@@ -21,6 +21,7 @@ mod notes;
 pub(crate) mod paths;
 mod standing;
 
+pub(crate) use folders::beside;
 pub use folders::tool_folders;
 pub(crate) use notes::note;
 pub use standing::Standing;

@@ -18,6 +18,7 @@ mod it {
     mod place;
     mod private;
     mod read;
+    mod repositories;
     mod run;
     mod sandbox;
     mod search;

@@ -12,7 +12,7 @@ use nix::unistd::chdir;
 
 use super::namespaces::failed;
 use super::{lock, view};
-use crate::sandbox::{Confinement, Strength};
+use crate::sandbox::{Confinement, Strength, beside};
 
 /// Confines this process.
 pub(super) fn confine(confinement: &Confinement, guarded: &[PathBuf]) -> io::Result<()> {
@@ -37,7 +37,8 @@ fn working_directory() -> io::Result<PathBuf> {
     std::env::current_dir()
 }
 
-/// With the folders in which the shell looks for programs, where they are hidden; a home itself is none.
+/// With the folders in which the shell looks for programs, and what these need, where they are hidden; a home itself is
+/// none.
 #[expect(clippy::disallowed_methods, reason = "the command's environment is our own")]
 fn with_programs(confinement: &Confinement) -> Confinement {
     let mut confinement = confinement.clone();
@@ -46,6 +47,8 @@ fn with_programs(confinement: &Confinement) -> Confinement {
     let hidden = |folder: &Path| {
         folder.starts_with("/run") || homes.iter().any(|home| folder.starts_with(home) && !home.starts_with(folder))
     };
-    confinement.readable.extend(std::env::split_paths(&path).filter(|folder| hidden(folder)));
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| hidden(folder)).collect();
+    confinement.readable.extend(folders.iter().flat_map(|folder| beside(folder)).filter(|folder| hidden(folder)));
+    confinement.readable.extend(folders);
     confinement
 }

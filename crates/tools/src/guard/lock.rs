@@ -25,6 +25,9 @@ const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts"];
 /// What every command may write to.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx"];
 
+/// `fchmodat2`, which is too new to be in every list.
+const SYS_FCHMODAT2: i64 = 452;
+
 /// `TIOCSTI` and `TIOCLINUX`.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
@@ -112,9 +115,15 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
 
 /// Refuses calls through which a command could reach outside past everything else.
 pub(super) fn filter(confinement: &Confinement) -> io::Result<()> {
+    let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("a filter of calls: {error}"));
     nix::sys::prctl::set_no_new_privs()?;
-    let program = program(confinement).map_err(|error| io::Error::other(format!("a filter of calls: {error}")))?;
-    seccompiler::apply_filter(&program).map_err(|error| io::Error::other(format!("a filter of calls: {error}")))
+    // What it is to do stands in memory, where the filter does not look. Who is told that there is no such call uses the
+    // older one.
+    let newer = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
+    let newer = made(newer, libc::ENOSYS).map_err(|error| failed(&error))?;
+    seccompiler::apply_filter(&newer).map_err(|error| failed(&error))?;
+    let program = program(confinement).map_err(|error| failed(&error))?;
+    seccompiler::apply_filter(&program).map_err(|error| failed(&error))
 }
 
 fn program(confinement: &Confinement) -> Result<BpfProgram, seccompiler::BackendError> {
@@ -141,6 +150,12 @@ fn program(confinement: &Confinement) -> Result<BpfProgram, seccompiler::Backend
         calls.push((libc::SYS_socket, none_of(0, &families)));
         calls.push((libc::SYS_socketpair, none_of(0, &[libc::AF_UNIX])));
     }
+    // A program that runs as its owner, whoever starts it, would do so outside as well.
+    let modes = [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2), (libc::SYS_openat, 3)];
+    let modes = modes.into_iter().chain([(libc::SYS_mknodat, 2), (libc::SYS_mkdirat, 2)]);
+    #[cfg(target_arch = "x86_64")]
+    let modes = modes.chain([(libc::SYS_chmod, 1), (libc::SYS_open, 2), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
+    calls.extend(modes.map(|(call, argument)| (call, as_owner(argument))));
     let mut rules = BTreeMap::new();
     for (call, conditions) in calls {
         let conditions = conditions?;
@@ -148,8 +163,19 @@ fn program(confinement: &Confinement) -> Result<BpfProgram, seccompiler::Backend
             rules.insert(call | flavour, conditions.clone());
         }
     }
-    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    made(rules, libc::EPERM)
+}
+
+/// A filter that answers these calls with an error.
+fn made(rules: BTreeMap<i64, Vec<SeccompRule>>, error: libc::c_int) -> Result<BpfProgram, seccompiler::BackendError> {
+    let refused = SeccompAction::Errno(error.cast_unsigned());
     SeccompFilter::new(rules, SeccompAction::Allow, refused, std::env::consts::ARCH.try_into()?)?.try_into()
+}
+
+/// A call whose argument is a mode with the owner's rights in it.
+fn as_owner(argument: u8) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let mode = u64::from(libc::S_ISUID);
+    Ok(vec![SeccompRule::new(vec![condition(argument, SeccompCmpOp::MaskedEq(mode), mode)?])?])
 }
 
 fn sockets(confinement: &Confinement) -> Sockets {

@@ -81,7 +81,8 @@ impl Operands {
                 Some(found) => found.iter().for_each(|path| self.push(path, how)),
                 None => self.unresolved = Some(pattern.clone()),
             },
-            Field::Unknown { source: Source::Number, .. } => {}
+            // Neither can leave the directory by its name.
+            Field::Unknown { source: Source::Number | Source::Commit, .. } => {}
             Field::Unknown { source: Source::Listing(starts), .. } => {
                 for start in starts {
                     match start {

@@ -3,7 +3,8 @@
 //! Git runs programs that a repository's configuration names: to watch files, to show differences, to convert them. So a
 //! command of git only looks where that configuration holds nothing but keys from a list of harmless ones. Includes
 //! count, and the submodules that git would look into. The user's own configuration and the system's are theirs.
-//! Whatever is laid out in another way than a plain clone is not vouched for. Nothing is run to find out.
+//! Whatever is laid out in another way than a plain clone, or a worktree that its repository knows of, is not vouched for.
+//! Nothing is run to find out.
 
 use std::path::{Path, PathBuf};
 
@@ -45,10 +46,10 @@ pub(super) fn runs_programs(directory: &Path, home: Option<&Path>) -> Option<Str
     for place in directory.ancestors() {
         let git = place.join(".git");
         if git.is_dir() {
-            return repository(place, &git, home, 0).err();
+            return plain(place, &git, home, 0).err();
         }
         if exists(&git) {
-            return Some(format!("{} leads somewhere else", git.display()));
+            return linked(place, &git, home).err();
         }
         if exists(&place.join("HEAD")) && (exists(&place.join("objects")) || exists(&place.join("refs"))) {
             return Some(format!("{} is laid out as a repository without a working tree", place.display()));
@@ -61,17 +62,53 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-fn repository(root: &Path, git: &Path, home: Option<&Path>, depth: usize) -> Result<(), String> {
+/// A clone of its own.
+fn plain(root: &Path, git: &Path, home: Option<&Path>, depth: usize) -> Result<(), String> {
     if exists(&git.join("commondir")) {
         return Err(format!("{} belongs to another repository", git.display()));
     }
-    if exists(&git.join("hooks/post-index-change")) {
+    repository(&Layout { root, git, common: git }, home, depth)
+}
+
+/// A worktree of a repository elsewhere: its `.git` names a folder there that names it in turn.
+fn linked(root: &Path, file: &Path, home: Option<&Path>) -> Result<(), String> {
+    let odd = || format!("{} leads somewhere else", file.display());
+    let line = |path: &Path| -> Option<String> {
+        let text = String::from_utf8(files::read(path, CONFIG_LIMIT).ok()?.bytes).ok()?;
+        Some(text.strip_suffix('\n').unwrap_or(&text).to_owned()).filter(|text| !text.contains('\n'))
+    };
+    let find = || {
+        // A link would be another way to the same.
+        let is_file = file.symlink_metadata().is_ok_and(|found| found.is_file());
+        let git = files::real(root.join(line(file).filter(|_| is_file)?.strip_prefix("gitdir: ")?)).ok()?;
+        let common = files::real(git.join(line(&git.join("commondir"))?)).ok()?;
+        let back = files::real(git.join(line(&git.join("gitdir"))?)).ok()?;
+        let stands = git.parent()? == common.join("worktrees") && back == files::real(file).ok()?;
+        stands.then_some((git, common))
+    };
+    let (git, common) = find().ok_or_else(odd)?;
+    repository(&Layout { root, git: &git, common: &common }, home, 0)
+}
+
+/// Where the parts of a repository lie.
+struct Layout<'a> {
+    /// The files.
+    root: &'a Path,
+    /// What belongs to this checkout: its index.
+    git: &'a Path,
+    /// What all worktrees share: the configuration, the hooks.
+    common: &'a Path,
+}
+
+fn repository(Layout { root, git, common }: &Layout<'_>, home: Option<&Path>, depth: usize) -> Result<(), String> {
+    if exists(&common.join("hooks/post-index-change")) {
         return Err("a hook runs when git looks at the files (post-index-change)".to_owned());
     }
     let mut keys = Vec::new();
-    for file in ["config", "config.worktree"] {
-        config(&git.join(file), home, 0, &mut keys)?;
-    }
+    config(&common.join("config"), home, 0, &mut keys)?;
+    config(&git.join("config.worktree"), home, 0, &mut keys)?;
+    // A repository without files of its own may have worktrees.
+    keys.retain(|(key, _)| key != "core.bare" || git == common);
     if let Some((key, _)) = keys.iter().find(|(key, value)| !harmless(key, value)) {
         return Err(format!("{key} in the repository's configuration may run a program"));
     }
@@ -86,7 +123,7 @@ fn repository(root: &Path, git: &Path, home: Option<&Path>, depth: usize) -> Res
             return Err("submodules are nested deeply".to_owned());
         }
         let target = if own.is_dir() { own } else { pointed(&own, git)? };
-        repository(&place, &target, home, depth + 1)?;
+        plain(&place, &target, home, depth + 1)?;
     }
     Ok(())
 }

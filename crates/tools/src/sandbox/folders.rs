@@ -3,74 +3,54 @@
 use std::path::{Path, PathBuf};
 
 /// Programs and what they are made of. What else lies in the same places (`.cargo/credentials.toml`, `.npmrc`,
-/// `.m2/settings.xml`, `.gradle/gradle.properties`) may hold keys, and is not named.
-const FOLDERS: [&str; 52] = [
-    ".asdf",
-    ".bun/bin",
-    ".bun/install",
-    ".cabal/bin",
-    ".cabal/packages",
-    ".cabal/store",
-    ".cargo/bin",
-    ".cargo/env",
-    ".cargo/git",
-    ".cargo/registry",
-    ".composer/vendor",
-    ".deno/bin",
-    ".dotnet",
-    ".elan",
-    ".fnm",
-    ".gem",
-    ".ghcup",
-    ".goenv",
-    ".gradle/caches",
-    ".gradle/wrapper",
-    ".jenv",
-    ".julia/packages",
-    ".juliaup",
-    ".local/bin",
-    ".local/lib",
-    ".local/pipx",
-    ".local/share/fnm",
-    ".local/share/mise",
-    ".local/share/pnpm",
-    ".local/share/uv",
-    ".local/state/nix/profiles",
-    ".m2/repository",
-    ".nix-defexpr",
-    ".nix-profile",
-    ".nodenv",
-    ".npm/_cacache",
-    ".npm-global",
-    ".nvm",
-    ".opam",
-    ".phpenv",
-    ".pub-cache",
-    ".pyenv",
-    ".rbenv",
-    ".rustup",
-    ".rvm",
-    ".sdkman/candidates",
-    ".stack/programs",
-    ".swiftly",
-    ".volta",
-    ".yarn/bin",
-    "go/bin",
-    "go/pkg",
-];
+/// `.gem/credentials`, `.pub-cache/credentials.json`, `.local/share/uv/credentials`, `.m2/settings.xml`,
+/// `.gradle/gradle.properties`) may hold keys, and is not named.
+const FOLDERS: &str = ".arkade/bin .asdf .asdfrc .bun/bin .bun/install .cabal/bin .cabal/packages .cabal/store .cargo/bin .cargo/env \
+    .cargo/git .cargo/registry .composer/vendor .default-gems .default-npm-packages .default-python-packages \
+    .deno/bin .dotnet/dotnet .dotnet/host .dotnet/packs .dotnet/sdk .dotnet/shared .dotnet/store .dotnet/templates \
+    .dotnet/tools .elan .fnm .gem/gems .gem/ruby .ghcup .goenv .gradle/caches .gradle/wrapper .jbang/bin \
+    .jbang/cache .jenv .julia/artifacts .julia/compiled .julia/packages .juliaup .krew/bin .krew/store .linuxbrew \
+    .local/bin .local/go .local/lib .local/pipx .local/share/cargo/bin .local/share/fnm .local/share/gem \
+    .local/share/mise .local/share/nvm .local/share/pipx .local/share/pnpm .local/share/pyenv .local/share/rtx \
+    .local/share/rustup .local/share/uv/python .local/share/uv/tools .local/share/virtualenvs \
+    .local/state/nix/profiles .luarocks/bin .luarocks/lib .luarocks/share .m2/repository .m2/wrapper .mix/archives \
+    .mix/elixir .nimble/bin .nimble/pkgs2 .nix-defexpr .nix-profile .node-version .nodebrew .nodenv .npm-global/bin \
+    .npm-global/lib .npm-packages/bin .npm-packages/lib .npm/_cacache .npm/_npx .nvm .nvmrc .opam .phpenv .pixi/bin \
+    .pixi/envs .plenv .proto/bin .proto/shims .proto/tools .pub-cache/bin .pub-cache/git .pub-cache/global_packages \
+    .pub-cache/hosted .pyenv .python-version .rbenv .ruby-version .rustup .rvm .rye/py .rye/shims .rye/tools \
+    .sdkman/bin .sdkman/candidates .sdkman/etc .sdkman/libexec .sdkman/src .sdkman/var .stack/programs .swiftly \
+    .tfenv .tool-versions .virtualenvs .volta .yarn/berry .yarn/bin .zig anaconda3 go/bin go/pkg mambaforge \
+    micromamba miniconda3 miniforge3 sdk";
 
-/// Where cargo is told about linkers and mirrors, and could be told a token.
-const CARGO: [&str; 2] = [".cargo/config.toml", ".cargo/config"];
+/// Where programs are told what to use, and could be told a key.
+const CONFIGURED: [&str; 3] = [".cargo/config.toml", ".cargo/config", ".config/mise/config.toml"];
 
-/// The largest configuration of cargo that is looked through.
+/// The largest configuration that is looked through.
 const CONFIG: u64 = 64 * 1024;
+
+/// Words that stand where a key does.
+const KEYS: [&str; 6] = ["token", "secret", "password", "passwd", "[env", "_key"];
 
 /// The folders with tools that there are in a home.
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
-    let cargo = CARGO.iter().map(|name| home.join(name)).filter(|path| !holds_a_token(path));
-    FOLDERS.iter().map(|name| home.join(name)).chain(cargo).filter(|path| path.exists()).collect()
+    let configured = CONFIGURED.iter().map(|name| home.join(name)).filter(|path| !may_hold_a_key(path));
+    let folders = FOLDERS.split_whitespace().map(|name| home.join(name));
+    folders.chain(configured).filter(|path| path.exists()).collect()
 }
 
-fn holds_a_token(path: &Path) -> bool {
-    files::read(path, CONFIG).map_or(true, |file| String::from_utf8_lossy(&file.bytes).contains("token"))
+/// What the programs of a folder need besides it: a stand-in (`~/.pyenv/shims/python3`, `~/.cargo/bin/cargo`) finds the real
+/// one elsewhere.
+pub(crate) fn beside(folder: &Path) -> Vec<PathBuf> {
+    let is_root = |name: &str| FOLDERS.split_whitespace().any(|known| known.split('/').next() == Some(name));
+    let root = folder.ancestors().find(|above| above.file_name().and_then(|name| name.to_str()).is_some_and(is_root));
+    let Some((root, home)) = root.and_then(|root| Some((root, root.parent()?))) else { return Vec::new() };
+    let others = if root.ends_with(".cargo") { home.join(".rustup") } else { root.to_owned() };
+    tool_folders(home).into_iter().filter(|path| path.starts_with(root) || path.starts_with(&others)).collect()
+}
+
+fn may_hold_a_key(path: &Path) -> bool {
+    files::read(path, CONFIG).map_or(true, |file| {
+        let text = String::from_utf8_lossy(&file.bytes).to_lowercase();
+        KEYS.iter().any(|word| text.contains(word))
+    })
 }

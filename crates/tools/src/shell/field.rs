@@ -41,6 +41,8 @@ pub(crate) enum Source {
     Anywhere,
     /// It is a number.
     Number,
+    /// It is the id of a commit, or of several: letters and digits.
+    Commit,
     /// Names of files below these places, as a listing of them prints them.
     Listing(Vec<Field>),
 }
@@ -67,6 +69,7 @@ impl Field {
             Self::Home(_) => false,
             Self::Glob(pattern) => pattern.starts_with(['-', '*', '?', '[']),
             Self::Unknown { source: Source::Number, .. } => false,
+            Self::Unknown { prefix, source: Source::Commit, .. } => prefix.starts_with('-'),
             Self::Unknown { prefix, count: Count::One, .. } => prefix.is_empty() || prefix.starts_with('-'),
             Self::Unknown { count: Count::Any, .. } => true,
         }
@@ -164,7 +167,7 @@ struct Making {
 impl Making {
     fn literal(&mut self, text: &str) {
         if self.unknown.is_some() {
-            return self.blur(Count::One, Source::Anywhere);
+            return self.follow(text);
         }
         if let Some(pattern) = &mut self.pattern {
             pattern.push_str(&escaped(text));
@@ -174,7 +177,7 @@ impl Making {
 
     fn bare(&mut self, text: &str) {
         if self.unknown.is_some() && !text.is_empty() {
-            return self.blur(Count::One, Source::Anywhere);
+            return self.follow(text);
         }
         if text.contains(['*', '?', '[']) {
             self.pattern.get_or_insert_with(|| escaped(&self.text)).push_str(text);
@@ -211,10 +214,26 @@ impl Making {
         }
     }
 
+    /// Text behind what is not known. A commit with a range or a step behind it names commits still, and so does that
+    /// text alone, should there be no commit.
+    fn follow(&mut self, text: &str) {
+        let is_commit = matches!(self.unknown, Some((_, Source::Commit)));
+        let names = text.starts_with(['^', '~']) || text.starts_with("..");
+        if !(is_commit && names && is_revision(text)) {
+            self.blur(Count::One, Source::Anywhere);
+        }
+    }
+
     /// What follows is not known.
     fn blur(&mut self, count: Count, source: Source) {
         let first = self.unknown.is_none() && self.text.is_empty() && !self.home;
-        let source = if first { source } else { mixed(&source) };
+        // The other end of a range.
+        let range = self.unknown.is_none() && !self.home && self.text.ends_with("..") && is_revision(&self.text);
+        let source = match source {
+            source if first => source,
+            Source::Commit if range => Source::Commit,
+            source => mixed(&source),
+        };
         let count = match self.unknown {
             Some((Count::Any, _)) => Count::Any,
             _ => count,
@@ -244,6 +263,13 @@ fn mixed(source: &Source) -> Source {
         Source::Number => Source::Number,
         _ => Source::Anywhere,
     }
+}
+
+/// Whether a text can stand in the name of commits, and is neither an option nor a path that leads out.
+pub(super) fn is_revision(text: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-^~@".contains(letter);
+    let leads_out = text == ".." || text.contains("../") || text.contains("/..");
+    text.chars().all(plain) && !text.starts_with(['-', '/']) && !leads_out
 }
 
 fn escaped(text: &str) -> String {

@@ -61,6 +61,8 @@ pub(crate) struct Finding {
     pub(crate) passes: bool,
     /// It prints a number and nothing else.
     pub(crate) counts: bool,
+    /// It prints ids of commits and nothing else.
+    pub(crate) commits: bool,
     /// Something is run in it that cannot be named.
     pub(crate) opaque: bool,
     /// It shows what is the user's and not the project's, and may hold keys.
@@ -78,6 +80,7 @@ impl Finding {
             lists: None,
             passes: false,
             counts: false,
+            commits: false,
             opaque: false,
             private: None,
         }

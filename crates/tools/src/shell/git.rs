@@ -3,7 +3,7 @@
 //! What git's configuration makes it run is not seen here: whoever asks looks at the repository as well. An unknown
 //! subcommand may be an alias.
 
-use super::field::Field;
+use super::field::{Field, is_revision};
 use super::finding::{Finding, How, Touch};
 use super::options::{Given, Options, Order, Others};
 
@@ -363,7 +363,55 @@ fn subcommand(name: &str, arguments: &[Field]) -> Finding {
     {
         finding.lists = Some(vec![Field::Known(".".into())]);
     }
+    finding.commits = prints_commits(name, &given);
     finding
+}
+
+/// Whether ids of commits are printed, and nothing else: no name that a repository chose, which may begin with a dash.
+fn prints_commits(name: &str, given: &Given) -> bool {
+    const WALK: [&str; 19] = [
+        "n",
+        "max-count",
+        "skip",
+        "first-parent",
+        "reverse",
+        "merges",
+        "no-merges",
+        "all",
+        "since",
+        "until",
+        "after",
+        "before",
+        "author",
+        "grep",
+        "topo-order",
+        "date-order",
+        "follow",
+        "no-patch",
+        "s",
+    ];
+    let only = |allowed: &[&str]| {
+        let number = |option: &str| option.bytes().all(|byte| byte.is_ascii_digit());
+        given.options.iter().all(|(option, _)| allowed.contains(&option.as_str()) || number(option))
+    };
+    let ids = |field: &Field| {
+        let format = field.text().map(|text| text.trim_start_matches("tformat:").trim_start_matches("format:"));
+        matches!(format, Some("%H" | "%h" | "%P" | "%T"))
+    };
+    match name {
+        "merge-base" => true,
+        // What is no revision is printed as it was written.
+        "rev-parse" => {
+            let plain = |field: &Field| field.text().is_some_and(|text| !text.is_empty() && is_revision(text));
+            only(&["verify", "short", "quiet", "q"]) && given.operands.iter().all(plain)
+        }
+        "rev-list" => only(&WALK),
+        "log" => {
+            let formats: Vec<&Field> = given.values(&["format", "pretty"]).collect();
+            !formats.is_empty() && formats.into_iter().all(ids) && only(&[&WALK[..], &["format", "pretty"]].concat())
+        }
+        _ => false,
+    }
 }
 
 /// Reads options; those of git may not be told from their values where a field is not known.

@@ -132,21 +132,20 @@ fn table(name: &str, known: &Known, arguments: &[Field]) -> Finding {
             touch(&mut finding, operands, How::Contents);
         }
         Operands::Listing => {
-            touch(&mut finding, operands, How::Names);
+            let how = if follows(name, &given) { How::Followed } else { How::Names };
+            touch(&mut finding, operands, how);
             if operands.is_empty() {
-                touch(&mut finding, std::slice::from_ref(&here), How::Names);
+                touch(&mut finding, std::slice::from_ref(&here), how);
             }
         }
         Operands::PatternThenPaths => {
-            let given_pattern =
-                given.has(&["e", "regexp", "f", "file", "files", "type-list"]) && name != "fd" && name != "fdfind";
+            let given_pattern = given.has(&["e", "regexp", "f", "file", "files", "type-list"])
+                && !matches!(name, "fd" | "fdfind" | "ag");
             let paths = if given_pattern { operands } else { operands.get(1..).unwrap_or_default() };
             let recurses = name != "grep" && name != "egrep" && name != "fgrep";
-            // For grep `-L` is something else.
-            let follows = given.has(&["R", "dereference-recursive"]) || (recurses && given.has(&["L", "follow"]));
             let how = match () {
+                () if follows(name, &given) => How::Followed,
                 () if matches!(name, "fd" | "fdfind") || given.has(&["files"]) => How::Names,
-                () if follows => How::Followed,
                 () if recurses || given.has(&["r", "recursive"]) => How::Tree,
                 () => How::Contents,
             };
@@ -158,6 +157,18 @@ fn table(name: &str, known: &Known, arguments: &[Field]) -> Finding {
     }
     flow(name, &given, &mut finding);
     finding
+}
+
+/// Whether it goes where the links lead that it meets on its way. Each program has a letter of its own for that.
+fn follows(name: &str, given: &Given) -> bool {
+    match name {
+        "ls" | "dir" | "vdir" | "du" => given.has(&["L", "dereference"]),
+        "tree" => given.has(&["l"]),
+        "fd" | "fdfind" | "rg" => given.has(&["L", "follow"]),
+        "ag" => given.has(&["f"]),
+        "grep" | "egrep" | "fgrep" => given.has(&["R", "dereference-recursive"]),
+        _ => false,
+    }
 }
 
 /// What a command that is refused for an option would surely do.
@@ -333,7 +344,7 @@ fn test(arguments: &[Field]) -> Finding {
                     field,
                     Field::Unknown {
                         count: super::field::Count::Any,
-                        source: Source::Anywhere | Source::Listing(_),
+                        source: Source::Anywhere | Source::Listing(_) | Source::Commit,
                         ..
                     }
                 );

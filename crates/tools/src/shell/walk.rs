@@ -158,10 +158,11 @@ impl Walk {
             Command::Simple(simple) => return self.simple(simple, state, input),
             Command::Group { shell, list, redirects } => {
                 let input = self.redirects(redirects, state, input);
-                return match shell {
+                let printed = match shell {
                     Shell::Same => self.list(list, state, &input),
                     Shell::Own => self.list(list, &mut state.clone(), &input),
                 };
+                return run::blurred(redirects, printed);
             }
             Command::For { variable, values, body, redirects } => {
                 let input = self.redirects(redirects, state, input);

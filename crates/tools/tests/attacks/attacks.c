@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -189,6 +190,33 @@ int main(void) {
   wait(NULL);
   snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
   TRY("namespace of a process outside", reads(path) || open(path, O_RDONLY) >= 0);
+  {
+    int here = open("/proc/1/ns/mnt", O_RDONLY);
+    TRY("enter the namespace of the guard", here >= 0 && setns(here, 0) == 0);
+    int handle = syscall(SYS_pidfd_open, getppid(), 0);
+    TRY("enter a namespace by handle", handle >= 0 && setns(handle, CLONE_NEWUSER | CLONE_NEWNS) == 0);
+  }
+  snprintf(path, sizeof path, "/proc/%d/mem", pid);
+  TRY("open the memory of a process outside", open(path, O_RDWR) >= 0);
+  snprintf(path, sizeof path, "/proc/%d/fd", pid);
+  TRY("descriptors of a process outside", open(path, O_RDONLY | O_DIRECTORY) >= 0);
+  {
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    int mine = terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0 ? open(ptsname(terminal), O_RDWR | O_NOCTTY) : -1;
+    TRY("type into a terminal", ioctl(mine, TIOCSTI, "x") == 0);
+    TRY("type into our own", ioctl(0, TIOCSTI, "x") == 0 || ioctl(1, TIOCSTI, "x") == 0);
+  }
+  close(open("tool", O_CREAT | O_WRONLY, 0755));
+  TRY("a program that runs as its owner", chmod("tool", 04755) == 0);
+  TRY("the same by descriptor", fchmod(open("tool", O_RDONLY), 04755) == 0);
+  TRY("the same by the newest call", syscall(452, AT_FDCWD, "tool", 04755, 0) == 0);
+  TRY("one that is born so", open("born", O_CREAT | O_WRONLY, 04755) >= 0);
+  {
+    struct { unsigned long long flags, mode, resolve; } how = {O_CREAT | O_WRONLY, 04755, 0};
+    TRY("one that is born so by the newest call", syscall(437, AT_FDCWD, "born2", &how, sizeof how) >= 0);
+  }
+  TRY("a key of one's own", syscall(SYS_add_key, "user", "x", "y", 1, KEY_SPEC_USER_KEYRING) >= 0);
+  TRY("a file by its handle", syscall(SYS_open_by_handle_at, AT_FDCWD, calloc(1, 256), O_RDONLY) >= 0);
   TRY("become root", getuid() != 0 && setuid(0) == 0);
   TRY("become somebody else", setuid(12345) == 0);
   TRY("core pattern", writes("/proc/sys/kernel/core_pattern", 0));

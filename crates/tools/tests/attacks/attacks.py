@@ -1,6 +1,7 @@
 """What an interpreter tries from inside of a sandbox. It says of each attempt whether it was held."""
 
 import ctypes
+import fcntl
 import glob
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import termios
 
 env = os.environ
 out, key = env["OUT"], env["SECRET_FILE"]
@@ -41,6 +43,15 @@ def append(path):
         file.write("bad")
 
 
+def type_into_a_terminal():
+    ends = os.openpty()
+    try:
+        fcntl.ioctl(ends[1], termios.TIOCSTI, b"x")
+    finally:
+        for end in ends:
+            os.close(end)
+
+
 attempt("write outside", lambda: append(f"{out}/file"))
 attempt("copy outside", lambda: shutil.copy("plain", f"{out}/plain"))
 attempt("tree removed outside", lambda: shutil.rmtree(out))
@@ -66,6 +77,21 @@ attempt("trace outside", lambda: call("ptrace", 16, int(env["OUTER"]), 0, 0))
 attempt("namespace of users", lambda: call("unshare", 0x10000000))
 attempt("namespace of users by clone", lambda: call("syscall", 56, 0x10000000 | 17, 0, 0, 0, 0))
 attempt("setns", lambda: call("setns", os.open("/proc/1/ns/mnt", os.O_RDONLY), 0))
+attempt("memory of a process outside", lambda: open(f"/proc/{env['OUTER']}/mem", "rb"))
+attempt("memory of the guard", lambda: open("/proc/1/mem", "rb"))
+attempt("environment of the guard", lambda: open("/proc/1/environ", "rb").read())
+attempt("io_uring", lambda: call("syscall", 425, 8, ctypes.create_string_buffer(256)))
+attempt("a program for the kernel", lambda: call("syscall", 321 if os.uname().machine == "x86_64" else 280, 0, ctypes.create_string_buffer(128), 128))
+attempt("keys of the session", lambda: call("syscall", 250 if os.uname().machine == "x86_64" else 219, 0, -3, 0))
+attempt("type into a terminal", type_into_a_terminal)
+attempt("a program that runs as its owner", lambda: (append("tool"), os.chmod("tool", 0o4755)))
+attempt("one that is born so", lambda: os.open("born", os.O_CREAT | os.O_WRONLY, 0o4755))
+attempt("mount", lambda: call("mount", b"tmpfs", b"/tmp", b"tmpfs", 0, 0))
+attempt("write through an old link", lambda: append("old-link"))
+attempt("write through a new link", lambda: (os.symlink(f"{out}/file", "new-link"), append("new-link")))
+attempt("read a key through a new link", lambda: (os.symlink(key, "new-key"), open("new-key").read()))
+attempt("hard link to outside", lambda: os.link(f"{out}/file", "hard"))
+attempt("datagram by path", lambda: connect(socket.AF_UNIX, socket.SOCK_DGRAM, f"{out}/socket"))
 attempt("a program of root's", lambda: subprocess.check_output(["su", "-c", "id"], stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT) if os.getuid() else False)
 attempt("guarded directory removed", lambda: shutil.rmtree(".git"))
 attempt("guarded directory moved", lambda: os.rename(".git", "elsewhere"))

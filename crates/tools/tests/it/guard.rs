@@ -88,7 +88,8 @@ async fn a_command_sees_nothing_of_its_guard() {
 async fn a_guard_that_is_told_to_end_ends_all() {
     let place = Place::new();
     let said = place.failed("Bash", command("kill $PPID; sleep 1001.007; sleep 1001.007")).await;
-    assert_eq!(said, "Exit code 143 (ended by signal 15)");
+    // The shell may have had time to say that its child was ended.
+    assert!(said.starts_with("Exit code 143 (ended by signal 15)"), "{said}");
     assert!(!is_running("1001.007"));
     let said = place.failed("Bash", command("kill -9 $PPID; exit 0")).await;
     assert_eq!(said, "The command was lost: its guard was killed.");

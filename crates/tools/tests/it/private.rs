@@ -79,7 +79,7 @@ fn ordinary_variables_are_not_asked_about() {
 
 /// TRUST-4: names behind a link that leads out of the project are the user's as well; without such a link nobody is asked.
 #[test]
-fn find_does_not_list_what_links_lead_to() {
+fn nothing_is_listed_or_read_that_links_lead_to() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("secret.txt"), "x").unwrap();
     let listed = |command: &str, linked: bool| {
@@ -98,11 +98,17 @@ fn find_does_not_list_what_links_lead_to() {
         };
         decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()))
     };
-    for command in ["find -L .", "find -L . -name '*.txt'", "find . -follow -name '*.txt'"] {
+    let follow = "find -L . ; find -L . -name '*.txt' ; find . -follow -name '*.txt' ; ls -L ; ls -lL . ; ls -RL ; \
+        ls --dereference . ; du -L ; du -shL . ; du --dereference ; tree -l ; tree -al . ; fd -L txt ; fd --follow . . ; rg -L x ; \
+        rg --follow x . ; rg --files -L ; rg --files --follow . ; grep -R x . ; grep --dereference-recursive x ; ag -f x ; \
+        diff -r . . ; cat $(find -L . -type f) ; ls -L | head";
+    for command in follow.split(" ; ").map(str::trim) {
         assert!(matches!(listed(command, true), Decision::Ask { .. }), "{command}");
         assert_eq!(listed(command, false), Decision::Allow, "{command}");
     }
-    for command in ["find . -name '*.txt'", "find -H . -type f", "find -L -P . -type f"] {
+    let stay = "find . -name '*.txt' ; find -H . -type f ; find -L -P . -type f ; ls -la ; ls -H . ; ls -R ; du -sh . ; du -D . ; \
+        tree -L 2 ; tree -d ; fd txt ; rg x ; rg --files ; grep -r x . ; grep -rL x .";
+    for command in stay.split(" ; ").map(str::trim) {
         assert_eq!(listed(command, true), Decision::Allow, "{command} follows no link below");
     }
 }

@@ -227,6 +227,65 @@ async fn a_restricted_agent_sees_what_it_was_given() {
     assert!(confined.failed("cat ../home/.ssh/id_rsa").await.contains("No such file"));
 }
 
+/// SANDBOX-1: the user's tools work in it, also stand-ins that find the real program elsewhere in the home, for restricted
+/// agents too; what lies beside them and holds keys is not there.
+#[tokio::test]
+async fn the_users_tools_work_and_their_keys_are_not_there() {
+    const TOOLS: [(&str, &str, &str); 6] = [
+        (".pyenv/shims/python3", ".pyenv/libexec/pyenv", ".pyenv/versions/3.13/bin/python3"),
+        (".cargo/bin/cargo", ".rustup/settings.toml", ".rustup/toolchains/stable/bin/cargo"),
+        (".asdf/shims/ruby", ".asdf/bin/asdf", ".asdf/installs/ruby/3/bin/ruby"),
+        (".volta/bin/node", ".volta/bin/volta-shim", ".volta/tools/image/node/22/bin/node"),
+        (".local/share/mise/shims/go", ".local/bin/mise", ".local/share/mise/installs/go/1/bin/go"),
+        (".sdkman/candidates/java/current/bin/java", ".sdkman/etc/config", ".sdkman/candidates/java/21/bin/java"),
+    ];
+    const KEYS: &str = ".cargo/credentials.toml .npmrc .gem/credentials .pub-cache/credentials.json .config/gh/hosts.yml \
+        .local/share/uv/credentials/x .dotnet/corefx/x .npm-global/etc/npmrc .docker/config.json .aws/credentials .kube/config \
+        .netrc .pypirc .m2/settings.xml .gradle/gradle.properties .composer/auth.json .config/pip/pip.conf .git-credentials \
+        .config/mise/config.toml .terraform.d/credentials.tfrc.json .ssh/id_rsa .gnupg/private-keys-v1.d/x .bash_history";
+    let furnish = |home: &Path| {
+        let put = |name: &str, text: &str| {
+            std::fs::create_dir_all(home.join(name).parent().unwrap()).unwrap();
+            std::fs::write(home.join(name), text).unwrap();
+            std::fs::set_permissions(home.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        };
+        for (shim, through, real) in TOOLS {
+            let (through, to) = (home.join(through), home.join(real));
+            put(shim, &format!("#!/bin/sh\n[ -r {} ] && exec {}\n", through.display(), to.display()));
+            put(through.strip_prefix(home).unwrap().to_str().unwrap(), "plain\n");
+            put(real, &format!("#!/bin/sh\necho {real}\n"));
+        }
+        KEYS.split_whitespace().for_each(|name| put(name, "token = 'a key'\n"));
+    };
+    for restricted in [false, true] {
+        let with_tools = |confinement: Confinement| {
+            let (root, hidden) = (confinement.writable[0].clone(), confinement.hidden.clone());
+            let home = root.parent().unwrap().join("home");
+            furnish(&home);
+            match restricted {
+                false => Confinement::working_in([root], Some(&home)),
+                true => Confinement { hidden, ..Confinement::restricted(vec![], vec![root]) },
+            }
+        };
+        let Some(confined) = Confined::with(with_tools).await else { return };
+        let home = confined.home.display();
+        for (shim, _, real) in TOOLS {
+            let (folder, name) = shim.rsplit_once('/').unwrap();
+            // The guard looks at the path it is started with.
+            let own = vec![("PATH".to_owned(), format!("{home}/{folder}:{home}/.local/bin:/usr/bin:/bin"))];
+            let environment = tools::Environment { given: own.into_iter().collect(), ..Default::default() };
+            let scope = confined.place.scope.clone().with_environment(environment);
+            let call = tools::Call::new("Bash", json!({"command": name}));
+            let said = tools::run_all(vec![call], &tools::standard(), &scope, |_, _| {}).await.remove(0).text();
+            assert_eq!(said, real, "{shim}, restricted: {restricted}");
+        }
+        for name in KEYS.split_whitespace() {
+            let said = confined.failed(&format!("cat {home}/{name}")).await;
+            assert!(!said.contains("a key"), "{name}: {said}");
+        }
+    }
+}
+
 /// SANDBOX-1: whoever ran into the sandbox is told so, and which way there is.
 #[tokio::test]
 async fn what_was_denied_is_told() {

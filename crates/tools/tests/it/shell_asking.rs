@@ -241,60 +241,6 @@ fn git_is_asked_about_where_the_repository_may_run_programs() {
     }
 }
 
-/// SEC-2: whatever is not laid out like a plain clone is not vouched for.
-#[test]
-fn odd_repositories_are_asked_about() {
-    let none = Rules::default();
-    let asks = |prepare: &dyn Fn(&Ground)| {
-        let ground = Ground::new();
-        prepare(&ground);
-        ground.short(Mode::Default, &none, "git status") == "ask"
-    };
-    assert!(!asks(&|_| {}), "no repository, nothing to run");
-    assert!(!asks(&|ground| ground.git(".git", CONFIG)));
-    assert!(asks(&|ground| {
-        ground.git("evil", CONFIG);
-        std::fs::write(ground.project.join(".git"), "gitdir: evil\n").unwrap();
-    }));
-    assert!(asks(&|ground| ground.git("", CONFIG)), "a bare repository in the working directory");
-    assert!(asks(&|ground| {
-        ground.git(".git", CONFIG);
-        std::fs::create_dir_all(ground.project.join(".git/hooks")).unwrap();
-        std::fs::write(ground.project.join(".git/hooks/post-index-change"), "x").unwrap();
-    }));
-    assert!(asks(&|ground| {
-        ground.git(".git", CONFIG);
-        std::fs::write(ground.project.join(".git/config.worktree"), "[core]\n\tfsmonitor = x\n").unwrap();
-    }));
-    let submodule = |config: &'static str| {
-        move |ground: &Ground| {
-            ground.git(".git", CONFIG);
-            ground.git("sub/.git", config);
-            std::fs::write(ground.project.join(".git/index"), index("sub")).unwrap();
-        }
-    };
-    assert!(!asks(&submodule(CONFIG)));
-    assert!(asks(&submodule("[core]\n\tfsmonitor = x\n")), "git looks into submodules");
-}
-
-/// An index with one file and one submodule.
-fn index(submodule: &str) -> Vec<u8> {
-    let mut bytes = b"DIRC\0\0\0\x02\0\0\0\x02".to_vec();
-    for (mode, name) in [(0o100_644_u32, "a.txt"), (0o160_000, submodule)] {
-        let start = bytes.len();
-        bytes.extend([0; 24]);
-        bytes.extend(mode.to_be_bytes());
-        bytes.extend([0; 12 + 20 + 2]);
-        bytes.extend(name.as_bytes());
-        bytes.push(0);
-        while !(bytes.len() - start).is_multiple_of(8) {
-            bytes.push(0);
-        }
-    }
-    bytes.extend([0; 20]);
-    bytes
-}
-
 /// TOOL-2: compound commands are allowed part by part; what only looks needs no rule; a changed shell allows nothing.
 #[test]
 fn every_part_of_a_compound_command_needs_its_own_leave() {

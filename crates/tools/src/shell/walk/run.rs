@@ -76,7 +76,8 @@ impl Walk {
             self.assign(variables, state);
             return Source::Anywhere;
         }
-        self.run(&fields, Some(command.words.join(" ")), &variables, state, &input)
+        let printed = self.run(&fields, Some(command.words.join(" ")), &variables, state, &input);
+        blurred(&command.redirects, printed)
     }
 
     /// The value of an assignment: one field, however many words it has.
@@ -161,11 +162,12 @@ impl Walk {
         if changes && finding.verdict != Verdict::ReadOnly {
             state.changed = true;
         }
-        let output = match (&finding.lists, finding.passes, finding.counts) {
-            (Some(places), ..) => Source::Listing(places.clone()),
-            (None, true, _) => input.clone(),
-            (None, false, true) => Source::Number,
-            _ => Source::Anywhere,
+        let output = match &finding.lists {
+            Some(places) => Source::Listing(places.clone()),
+            None if finding.passes => input.clone(),
+            None if finding.counts => Source::Number,
+            None if finding.commits => Source::Commit,
+            None => Source::Anywhere,
         };
         self.found.push(Found {
             words: words.to_vec(),
@@ -251,6 +253,11 @@ impl Walk {
         state.directories = directories;
         finding
     }
+}
+
+/// What is printed then: where another stream may be joined to it, what that says is not known.
+pub(super) fn blurred(redirects: &[Redirect], printed: Source) -> Source {
+    if redirects.iter().any(|redirect| matches!(redirect, Redirect::Same)) { Source::Anywhere } else { printed }
 }
 
 /// What a redirection does. None: nothing.
