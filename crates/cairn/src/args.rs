@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::commands::{
-    completions, config, demo, dream, instructions, man, memory, policy, recall, reference, secrets, session, simulate,
-    stats, team, trust,
+    completions, config, demo, dream, hooks, instructions, man, memory, policy, recall, reference, secrets, session,
+    simulate, stats, team, trust,
 };
 use crate::setup::OneRun;
 use crate::{env, exit};
@@ -54,6 +54,7 @@ pub(crate) enum Command {
     Dream(dream::DreamArgs),
     Team(team::TeamArgs),
     Recall(recall::RecallArgs),
+    Hooks(hooks::HooksArgs),
     Instructions(instructions::InstructionsArgs),
     Secrets(secrets::SecretsArgs),
     Policy(policy::PolicyArgs),
@@ -73,6 +74,10 @@ pub(crate) struct RunArgs {
     /// Whether commands run in a sandbox, as `/sandbox` says.
     #[arg(skip)]
     pub(crate) sandbox: Option<bool>,
+
+    /// Whether the session takes the place of one that was left by `/clear`.
+    #[arg(skip)]
+    pub(crate) cleared: bool,
 
     /// Without a terminal: write down what was learnt, as sessions in a terminal do.
     #[arg(long, help_heading = SESSION)]

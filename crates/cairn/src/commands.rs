@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod dream;
+pub(crate) mod hooks;
 pub(crate) mod instructions;
 pub(crate) mod man;
 pub(crate) mod memory;
@@ -32,6 +33,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Recall(args)) => recall::run(&args),
         Some(Command::Secrets(args)) => secrets::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
+        Some(Command::Hooks(args)) => hooks::run(&args).await,
         Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),

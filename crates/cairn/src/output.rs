@@ -194,6 +194,7 @@ fn progress(event: &Event) {
         Event::Retrying { attempt, after, why } => {
             talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
+        Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
         Event::Warning(_) => {}
         Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
         _ => {
@@ -234,6 +235,7 @@ fn verdict(end: &End, closed: Option<Closed>) -> (&'static str, Code, Option<Str
         }
         End::Failed(error) => ("error_during_execution", Code::of_provider(error)),
         End::NotWritten(_) => ("error_during_execution", Code::Files),
+        End::Stopped(_) => ("error_stopped_by_hook", Code::Refused),
     };
     (subtype, code, told::trouble(end))
 }

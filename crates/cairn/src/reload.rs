@@ -28,7 +28,13 @@ pub(crate) fn watch(args: &RunArgs, place: &Place) -> anyhow::Result<Watch> {
 pub(crate) fn reload(watch: Watch, follower: Follower) -> Reload {
     let (watch, follower) = (Mutex::new(watch), Arc::new(follower));
     Arc::new(move || {
-        let files = watch.lock().unwrap_or_else(PoisonError::into_inner).changed();
+        let (files, name): (Vec<PathBuf>, _) = {
+            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let files = watch.changed();
+            let names: Vec<_> = files.iter().map(|file| watch.told_as(file)).collect();
+            (files, names)
+        };
+        let files: Vec<_> = files.into_iter().zip(name).collect();
         let follower = follower.clone();
         (!files.is_empty()).then(|| Box::pin(async move { follower.look(files).await.ok() }) as _)
     })
@@ -75,7 +81,7 @@ impl Follower {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn look(&self, files: Vec<PathBuf>) -> anyhow::Result<Reloaded> {
+    async fn look(&self, files: Vec<(PathBuf, Option<&'static str>)>) -> anyhow::Result<Reloaded> {
         let (args, place) = (&self.args, &self.place);
         let judged = place.judged(args.settings.as_deref(), OneRun::With(self.let_in.clone()))?;
         let settings = &judged.settings;
@@ -97,6 +103,7 @@ impl Follower {
         last.told = warnings;
         let mode = setup::mode_of(settings);
         let changed = std::mem::replace(&mut last.mode, mode) != mode;
+        let shape = Shape::of(&last.chosen, args, max_tokens)?;
         let directories = settings.directories.iter().cloned().chain(setup::added(args, place)).collect();
         let knowledge = plan.map(|plan| Recollection {
             directory: plan.directory.clone(),
@@ -112,7 +119,8 @@ impl Follower {
             bypass: settings.bypass,
             directories,
             environment: engine::agent::environment(settings),
-            layers: Shape::of(&last.chosen, args, max_tokens)?.layers(settings, place),
+            hooks: shape.hooks(&settings.hooks),
+            layers: shape.layers(settings, place),
             sandbox: Said { what: settings.sandbox.clone(), managed: settings.is_managed(&keys::SANDBOX) },
             config: place.home.path().to_owned(),
             budget: settings.budget,

@@ -40,6 +40,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, EventStream, KeyEventKind};
 use engine::agent::Turn;
+use engine::hooks::Leaving;
 use engine::{Agent, Event};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
@@ -294,7 +295,7 @@ impl Repl {
         let Some(agent) = ended else { return };
         let said = !agent.session().log().is_empty();
         let id = agent.session().id().to_owned();
-        put_away(agent).await;
+        put_away(agent, Leaving::PromptInputExit).await;
         self.talk.part_from_team().await;
         if said {
             show!();
@@ -326,9 +327,9 @@ impl Repl {
 }
 
 /// Ends what an agent started. A session in which nothing was said leaves no file.
-async fn put_away(agent: Agent) {
+async fn put_away(agent: Agent, why: Leaving) {
     let unused = agent.session().log().is_empty().then(|| agent.session().path().to_owned());
-    agent.close().await;
+    agent.leave(why).await;
     if let Some(path) = unused {
         let _ = files::remove(&path); // one that stays is only an empty entry in a list
     }

@@ -8,6 +8,7 @@ use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
 use engine::extract::Learning;
+use engine::hooks::{Hooks, Start};
 use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
 use engine::permission::{Approver, Choice};
@@ -242,16 +243,18 @@ pub(crate) async fn agent(
     parts.appended.clone_from(&args.append_system_prompt);
     parts.user_home.clone_from(&place.user_home);
     parts.guard = env::program();
+    parts.variable = Some(env::named);
     parts.limits.max_rounds = args.max_turns;
     parts.approver = approver;
     parts.listener = listener;
     let window = shape.window;
     parts.layers = shape.layers(settings, place);
+    parts.hooks = shape.hooks(&settings.hooks);
     let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
     parts.reload = Some(reload::reload(watch, follower));
     let (learning, why) = self::learning(args, place, settings, plan.as_ref());
     warnings.extend(why);
-    let mut agent = Agent::new(session, parts)?;
+    let mut agent = Agent::new(session, parts)?.starting(start(args));
     if args.sandbox.or(settings.sandbox.enabled) == Some(true) {
         let sandbox = sandbox(settings, place, &agent).await?;
         if sandbox.standing().confined() != Confined::Wholly {
@@ -302,6 +305,16 @@ pub(crate) fn learning(
     }
 }
 
+/// Why a session starts, as hooks are told.
+fn start(args: &RunArgs) -> Start {
+    match (args.resume.is_some() || args.continue_, args.fork_session, args.cleared) {
+        (true, true, _) => Start::Fork,
+        (true, false, _) => Start::Resume,
+        (false, _, true) => Start::Clear,
+        (false, _, false) => Start::Startup,
+    }
+}
+
 /// What the layers depend on beside the settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
@@ -322,6 +335,11 @@ impl Shape {
             ..WindowHints::default()
         });
         Ok(Self { window, model: chosen.name.clone(), bare: args.is_bare() })
+    }
+
+    /// The hooks that run: none in a bare session.
+    pub(crate) fn hooks(&self, hooks: &Hooks) -> Hooks {
+        if self.bare { Hooks::default() } else { hooks.clone() }
     }
 
     /// How a session keeps within its window.

@@ -76,6 +76,7 @@ pub(crate) fn trouble(end: &End) -> Option<String> {
         End::Cancelled => "stopped".to_owned(),
         End::Failed(error) => error.to_string(),
         End::NoRoom(why) => why.clone(),
+        End::Stopped(why) => format!("a hook ended it: {why}"),
         End::NotWritten(error) => {
             format!("the session could not be written: {error}; what was written before is safe")
         }

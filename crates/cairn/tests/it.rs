@@ -27,6 +27,10 @@ mod edges;
 mod ends;
 #[path = "it/headless.rs"]
 mod headless;
+#[path = "it/hooks.rs"]
+mod hooks;
+#[path = "it/hooks_hostile.rs"]
+mod hooks_hostile;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/includes.rs"]

@@ -28,6 +28,7 @@ use crate::event::{Event, Recalled};
 use crate::extract::{Extraction, Occasion, Outcome};
 use crate::filling::Filling;
 use crate::history::History;
+use crate::hooks::{Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::knowledge::{Attached, Knowledge};
 use crate::ledger::Ledger;
@@ -57,6 +58,8 @@ pub struct Agent {
     doing: Doing,
     /// Who has chosen whether commands run in a sandbox.
     sandbox: Choice,
+    /// Why the session starts, until its hooks have run.
+    start: Option<Start>,
 }
 
 /// A turn that is over.
@@ -85,6 +88,8 @@ pub enum End {
     NoRoom(String),
     /// The log could not be written. What was acknowledged before is there.
     NotWritten(Error),
+    /// A hook ended it, or held back what was said, for this reason.
+    Stopped(String),
 }
 
 impl Agent {
@@ -112,6 +117,7 @@ impl Agent {
             dreaming: None,
             doing: Doing::default(),
             sandbox: Choice::BySettings,
+            start: Some(Start::Startup),
         })
     }
 
@@ -125,6 +131,13 @@ impl Agent {
     pub fn with_knowledge(mut self, knowledge: Knowledge) -> Self {
         self.driver.memories = knowledge.memory_directory().map(Path::to_owned);
         self.knowledge = Some(knowledge);
+        self
+    }
+
+    /// Says why the session starts, for the hooks that run then: with the first turn.
+    #[must_use]
+    pub fn starting(mut self, start: Start) -> Self {
+        self.start = Some(start);
         self
     }
 
@@ -200,6 +213,11 @@ impl Agent {
         self.driver.scope.set_sandbox(sandbox.map(Arc::new));
     }
 
+    /// The hooks that run.
+    pub fn hooks(&self) -> &Hooks {
+        &self.driver.parts.hooks
+    }
+
     /// Where its tools run.
     pub fn scope(&self) -> &Scope {
         &self.driver.scope
@@ -227,6 +245,9 @@ impl Agent {
             Ok(end) => end,
             Err(error) => End::NotWritten(error),
         };
+        if let Err(error) = self.driver.ended(&turn.end, cancel).await {
+            turn.end = End::NotWritten(error);
+        }
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.turn_ended(&self.driver.scope);
         }
@@ -271,7 +292,16 @@ impl Agent {
 
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
         self.doing = Doing::default();
-        self.hear(said)?;
+        if let Some(start) = self.start.take() {
+            let words = self.driver.gate_start(&start, cancel).await?;
+            self.driver.attach_words(words)?;
+            let files = self.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
+            self.driver.loaded(&files, None, cancel).await?;
+        }
+        if let Some(why) = self.hear(said, cancel).await? {
+            return Ok(End::Stopped(why));
+        }
+        let mut blocks = 0;
         let mut run = Run::new(self.driver.parts.limits);
         loop {
             if cancel.is_cancelled() {
@@ -287,14 +317,21 @@ impl Agent {
                     self.driver.answer_open_calls(NOT_RUN)?;
                     run = Run::new(self.driver.parts.limits);
                 }
-                self.hear(said)?;
                 step = Step::CallModel;
-                while let Some(said) = self.inbox.next() {
-                    self.hear(said)?;
+                let mut said = Some(said);
+                while let Some(words) = said {
+                    if let Some(why) = self.hear(words, cancel).await? {
+                        self.driver.tell(Event::Warning(format!("what you said was held back by a hook: {why}")));
+                    }
+                    said = self.inbox.next();
                 }
             }
             if matches!(step, Step::CallModel) {
-                self.reload().await?;
+                self.reload(cancel).await?;
+                self.driver.look_at_files(cancel).await?;
+                let meanwhile = self.driver.parts.hooks.said_meanwhile().await;
+                self.driver.take_in(&meanwhile)?;
+                self.driver.attach_words(meanwhile.context())?;
             }
             match step {
                 Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {
@@ -311,8 +348,14 @@ impl Agent {
                 Step::CallTools(calls) => {
                     let calls = self.driver.call_tools(calls, run.repeats(), cancel).await?;
                     self.touched(&calls, cancel).await?;
+                    if let Some(why) = self.driver.take_stopped() {
+                        return Ok(End::Stopped(why));
+                    }
                 }
                 Step::Done(Ending::WindowFull) if self.driver.overflowed(&mut self.knowledge, cancel).await? => {
+                    run.goes_on();
+                }
+                Step::Done(Ending::Answered) if self.driver.gate_end(&turn.text, &mut blocks, cancel).await? => {
                     run.goes_on();
                 }
                 Step::Done(ending) => {
@@ -333,8 +376,13 @@ impl Agent {
         self.driver.ask(round, &mut self.knowledge, cancel).await
     }
 
-    fn hear(&mut self, said: Vec<Block>) -> Result<(), Error> {
+    /// Takes in what was said, unless a hook holds it back; says why then.
+    async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<String>, Error> {
         let text = text_of(&said);
+        let words: Vec<Word> = match self.driver.gate_prompt(&text, cancel).await? {
+            Ok(words) => words,
+            Err(why) => return Ok(Some(why)),
+        };
         let said = self.bounded(said);
         self.driver.turn_begins();
         self.take_in_learnt()?;
@@ -351,7 +399,9 @@ impl Agent {
         self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
         self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
-        self.attach(recalled.unwrap_or_default())
+        self.attach(recalled.unwrap_or_default())?;
+        self.driver.attach_words(words)?;
+        Ok(None)
     }
 
     /// What the user said, where it would not fit the window: it goes to a file, and its beginning and end stay.
@@ -392,6 +442,9 @@ impl Agent {
             }
             let Some(knowledge) = &mut self.knowledge else { continue };
             let touched = knowledge.touched(&real);
+            if let Some((files, _)) = &touched {
+                self.driver.loaded(files, Some(&real), cancel).await?;
+            }
             self.load(touched)?;
             self.ask_about_outside(&real, cancel).await?;
             for note in self.knowledge.as_mut().map(Knowledge::left_out).unwrap_or_default() {
@@ -428,7 +481,17 @@ impl Agent {
 
     /// Ends what the session started: commands that run in the background, and notes that are being written. What is
     /// written by now is taken in.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
+        self.leave(Leaving::Other).await;
+    }
+
+    /// The same, with why, for the hooks that run then.
+    pub async fn leave(mut self, why: Leaving) {
+        // A session in which nothing was said has not started.
+        if self.start.is_none() {
+            let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;
+        }
+        self.driver.parts.hooks.end();
         if let Some(extraction) = &mut self.extraction {
             extraction.stop();
         }

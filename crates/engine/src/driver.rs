@@ -72,6 +72,8 @@ pub struct Driver {
     pub(crate) memories: Option<PathBuf>,
     /// Rules that were answered with "always": they hold to the session's end, wherever else they are written.
     pub(crate) answered: Vec<Rule>,
+    /// What hooks have left behind.
+    pub(crate) gate: crate::gate::State,
 }
 
 impl Driver {
@@ -112,11 +114,12 @@ impl Driver {
             reacted: false,
             memories: None,
             answered: Vec::new(),
+            gate: crate::gate::State::default(),
         })
     }
 
     /// Lets calls run that the user has allowed for always.
-    fn always(&mut self, rules: &[Rule]) {
+    pub(crate) fn always(&mut self, rules: &[Rule]) {
         self.parts.policy.rules.allow.extend(rules.iter().cloned());
         self.answered.extend(rules.iter().cloned());
     }

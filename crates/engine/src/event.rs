@@ -1,4 +1,4 @@
-//! What can be seen of a session while it runs. Hooks attach to the same points.
+//! What can be seen of a session while it runs. Hooks have a say at some of the same points ([`crate::gate`]).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -199,6 +199,20 @@ pub enum Event {
     Extracted(Box<Outcome>),
     /// A dream goes on beside the session.
     Dream(Box<Progress>),
+    /// Hooks run.
+    HooksStarted {
+        /// When.
+        moment: crate::hooks::Moment,
+        /// What is shown meanwhile.
+        status: Option<String>,
+    },
+    /// A hook tells the user something.
+    HookSaid {
+        /// When.
+        moment: crate::hooks::Moment,
+        /// What.
+        text: String,
+    },
     /// Something the user should know, that stops nothing.
     Warning(String),
 }

@@ -1,11 +1,11 @@
 //! Asking for permission: the rules decide what they can, the rest is asked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tools::permission::{Decision, Mode, Rule, Rules, Situation, always, decide};
+use tools::permission::{Decision, Mode, Places, Rule, Rules, Situation, always, decide};
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
 
@@ -106,6 +106,11 @@ pub enum Answer {
 pub trait Approver: Send + Sync {
     /// Decides on a call.
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+
+    /// Whether a person is there, who may be a while.
+    fn is_person(&self) -> bool {
+        true
+    }
 }
 
 /// Nobody is there: whatever needs asking is denied.
@@ -120,11 +125,52 @@ impl Approver for Nobody {
         );
         Box::pin(std::future::ready(Answer::Unanswered { why }))
     }
+
+    fn is_person(&self) -> bool {
+        false
+    }
+}
+
+/// What the rules and the mode say of a call.
+#[derive(Debug, Clone)]
+pub enum Weighed {
+    /// It may run.
+    Allow,
+    /// It may not.
+    Deny {
+        /// In words for the model.
+        why: String,
+    },
+    /// Somebody is to be asked this.
+    Ask(Box<Question>),
+}
+
+/// What a call is let beyond the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// Nothing.
+    None,
+    /// As if a rule allowed it: what is denied stays denied, and what a rule asks about is asked about.
+    AsByRule,
+    /// Nothing, and somebody is to be asked even if the rules allow it.
+    Asked,
 }
 
 impl Policy {
     /// Decides on a call, asking if the rules do not.
     pub async fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope, approver: &dyn Approver) -> Answer {
+        match self.weigh(tool, input, scope, Leave::None) {
+            Weighed::Allow => Answer::Allow,
+            Weighed::Deny { why } => Answer::Deny { why },
+            Weighed::Ask(question) => match approver.ask(*question).await {
+                Answer::Unanswered { why } => Answer::Deny { why },
+                answer => answer,
+            },
+        }
+    }
+
+    /// What the rules and the mode say of a call.
+    pub fn weigh(&self, tool: &dyn Tool, input: &Value, scope: &Scope, leave: Leave) -> Weighed {
         let subject = tool.subject(input, scope);
         let access: Access = tool.access(input);
         let (directory, directories) = (scope.directory(), scope.directories());
@@ -133,30 +179,36 @@ impl Policy {
             (mode, _) => mode,
         };
         let confined = sandbox::confined(scope, &subject, input);
+        let with_leave = (leave == Leave::AsByRule).then(|| self.allowing(tool.name(), &directory)).flatten();
         let situation = Situation {
             mode,
-            rules: &self.rules,
+            rules: with_leave.as_ref().unwrap_or(&self.rules),
             directories: &directories,
             directory: &directory,
             home: scope.home(),
             confined,
         };
-        match decide(&situation, access, tool.name(), &subject) {
-            Decision::Allow => Answer::Allow,
-            Decision::Deny { why } => Answer::Deny { why },
-            Decision::Ask { why } => {
-                let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
-                let spared = decide(&accepting, access, tool.name(), &subject) == Decision::Allow;
-                let spared_by = spared.then_some(Mode::AcceptEdits);
-                let always = always(&situation, access, tool.name(), &subject);
-                let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
-                let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
-                let (tool, input) = (tool.name().to_owned(), input.clone());
-                match approver.ask(Question { tool, input, subject, directory, why, spared_by, always }).await {
-                    Answer::Unanswered { why } => Answer::Deny { why },
-                    answer => answer,
-                }
-            }
-        }
+        let why = match decide(&situation, access, tool.name(), &subject) {
+            Decision::Deny { why } => return Weighed::Deny { why },
+            Decision::Allow if leave != Leave::Asked => return Weighed::Allow,
+            Decision::Allow => "a hook says to ask".to_owned(),
+            Decision::Ask { why } => why,
+        };
+        let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
+        let spared = decide(&accepting, access, tool.name(), &subject) == Decision::Allow;
+        let spared_by = (spared && leave != Leave::Asked).then_some(Mode::AcceptEdits);
+        let always = always(&situation, access, tool.name(), &subject);
+        let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
+        let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
+        let (tool, input) = (tool.name().to_owned(), input.clone());
+        Weighed::Ask(Box::new(Question { tool, input, subject, directory, why, spared_by, always }))
+    }
+
+    /// The rules with one that allows every call of a tool. It is as strong as any other: what is denied stays denied.
+    fn allowing(&self, tool: &str, directory: &Path) -> Option<Rules> {
+        let places = Places { directory: directory.into(), settings: directory.into(), home: None, file: None };
+        let mut rules = self.rules.clone();
+        rules.allow.push(Rule::parse(tool, &places).ok()?);
+        Some(rules)
     }
 }

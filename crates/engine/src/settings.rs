@@ -41,6 +41,7 @@ pub use span::{Json, NotJson, Step};
 pub use watch::Watch;
 
 use crate::dream::gate::Rhythm;
+use crate::hooks::{Hook, Hooks};
 use crate::ledger::Budget;
 use keys::{Key, Part};
 
@@ -95,6 +96,10 @@ pub struct Settings {
     pub layers: LayerSettings,
     /// What they say of the sandbox.
     pub sandbox: Sandbox,
+    /// The hooks that run, in their order.
+    pub hooks: Hooks,
+    /// Whose hooks run.
+    pub hooks_of: HooksOf,
     /// Every value of the files, and whether it counts.
     pub sets: Vec<Set>,
     /// What is to be said of the files.
@@ -329,6 +334,8 @@ impl Settings {
         let priced = providers.values().filter_map(|entry| Some((entry.model.clone()?, entry.price?)));
         prices.splice(..0, priced);
         let is_disabled = loaded.has_broken_managed() || counting.of(&keys::NO_BYPASS).next().is_some();
+        let whose = HooksOf::of(&counting);
+        let hooks = hooks_of(whose, &counting, ground, &mut findings);
         let settings = Self {
             model: model(loaded, &counting),
             mode: counting.one::<String>(&keys::MODE).as_deref().and_then(mode),
@@ -361,6 +368,8 @@ impl Settings {
             daily_log: counting.one(&keys::DAILY_LOG),
             layers: LayerSettings::of(&counting),
             sandbox: Sandbox::of(&counting, ground),
+            hooks,
+            hooks_of: whose,
             sets: Vec::new(),
             findings,
         };
@@ -431,17 +440,69 @@ fn directories(counting: &Counting<'_>, ground: &Ground<'_>) -> Vec<PathBuf> {
     texts.iter().map(|directory| ground.directory.join(expand(directory, ground))).collect()
 }
 
+/// Whose hooks run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HooksOf {
+    /// Everybody's, as far as they are trusted.
+    #[default]
+    All,
+    /// An organisation's.
+    Managed,
+    /// Nobody's.
+    Nobody,
+}
+
+impl HooksOf {
+    fn of(counting: &Counting<'_>) -> Self {
+        let says = |key: &Key| counting.of(key).find(|set| set.value == true).map(|set| set.origin.source);
+        match (says(&keys::NO_HOOKS), says(&keys::MANAGED_HOOKS)) {
+            (Some(Source::Managed), _) => Self::Nobody,
+            (None, None) => Self::All,
+            _ => Self::Managed,
+        }
+    }
+}
+
+/// The hooks that run, and what is to be said of them.
+fn hooks_of(whose: HooksOf, counting: &Counting<'_>, ground: &Ground<'_>, findings: &mut Vec<Finding>) -> Hooks {
+    let mut hooks = Vec::new();
+    for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
+        let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
+        findings.extend(told.into_iter().map(|text| Finding {
+            weight: Weight::Warning,
+            file: set.origin.file.clone(),
+            line: set.origin.line,
+            column: set.origin.column,
+            key: Some(set.key.name.to_owned()),
+            text: format!("a {} hook: {text}", hook.moment.name()),
+        }));
+        let runs = match whose {
+            HooksOf::All => true,
+            HooksOf::Managed => set.origin.source == Source::Managed,
+            HooksOf::Nobody => false,
+        };
+        if runs {
+            hooks.push(hook);
+        }
+    }
+    let listed = |key: &Key| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
+    Hooks::new(hooks).with_http(listed(&keys::HTTP_HOOKS), listed(&keys::HTTP_VARIABLES))
+}
+
+fn places(origin: &Origin, ground: &Ground<'_>) -> Places {
+    Places {
+        directory: ground.directory.to_owned(),
+        settings: origin.file.as_deref().map_or_else(|| ground.directory.to_owned(), settings_root),
+        home: ground.home.map(Path::to_owned),
+        file: origin.file.clone(),
+    }
+}
+
 fn rules_of(counting: &Counting<'_>, ground: &Ground<'_>, findings: &mut Vec<Finding>) -> Rules {
     let mut of = |key: &Key| {
         let mut rules = Vec::new();
         for set in counting.of(key) {
-            let places = Places {
-                directory: ground.directory.to_owned(),
-                settings: set.origin.file.as_deref().map_or_else(|| ground.directory.to_owned(), settings_root),
-                home: ground.home.map(Path::to_owned),
-                file: set.origin.file.clone(),
-            };
-            match Rule::parse(set.value.as_str().unwrap_or_default(), &places) {
+            match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, ground)) {
                 Ok(rule) => rules.push(rule),
                 Err(error) => findings.push(Finding {
                     weight: Weight::Error,

@@ -28,6 +28,8 @@ mod elsewhere;
 mod embed;
 #[path = "it/forking.rs"]
 mod forking;
+#[path = "it/gate.rs"]
+mod gate;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/learning.rs"]

@@ -4,6 +4,8 @@
 //! A server on this machine is reached without the proxy. Every text of the server's that ends up in an error goes
 //! through [`Server::quote`], which hides the key.
 
+mod post;
+
 use std::error::Error as _;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,6 +21,8 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use crate::error::{Error, Failure, Then};
+
+pub use post::{Answered, post};
 
 /// Shorter keys are no secrets but words that servers without keys are given, and stand in what they say.
 const SHORTEST_KEY: usize = 8;

@@ -23,16 +23,13 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::capture::Capture;
 use crate::jobs::NotStarted;
 use crate::process::{self, End, Ended, Ground, exit_code};
 use crate::run::CANCELLED;
 use crate::sandbox::{self, Confinement, Leaves, Strength};
 use crate::scope::Scope;
 use crate::tool::{Access, Limit, Output, Subject, Typed};
-
-mod capture;
-
-use capture::Capture;
 
 /// How long a command may run where the call does not say.
 const TIMEOUT: Duration = Duration::from_secs(120);

@@ -9,12 +9,14 @@
 //! - [`Scope`] is where tools run: directories, what was read so far, and how to stop.
 //! - [`Jobs`] are the commands that run in the background of a scope.
 //! - [`guard`] is the program below which commands run.
+//! - [`program`] runs one of the user's own below it, such as a hook.
 //! - [`sandbox`] is what they may be confined to.
 //! - [`run_all`] runs the calls of one reply: read-only ones at the same time, the others one by one in order.
 //!
 //! The disk is reached through the files crate alone; the network, the clock and the environment not at all.
 
 mod bash;
+mod capture;
 mod edit;
 mod glob;
 mod grep;
@@ -24,6 +26,7 @@ mod jobs;
 mod order;
 pub mod permission;
 mod process;
+pub mod program;
 mod read;
 mod run;
 pub mod sandbox;
@@ -48,7 +51,7 @@ pub use run::{CONCURRENT, Call, run_all};
 pub use scope::Scope;
 pub use task_output::{TaskOutput, TaskOutputInput};
 pub use task_stop::{TaskStop, TaskStopInput};
-pub use tool::{Access, Limit, Output, Subject, Tool, Typed};
+pub use tool::{Access, Limit, Output, Runs, Subject, Tool, Typed};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model is told of them.

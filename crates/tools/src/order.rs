@@ -14,6 +14,9 @@ pub(crate) const END: u8 = b'e';
 pub(crate) struct Order {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
+    /// What comes on its standard input; nothing where this is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<String>,
     /// How it is confined, if it is.
     pub(crate) confinement: Option<Confinement>,
     /// On which side of the confinement the guard is.

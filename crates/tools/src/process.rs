@@ -15,7 +15,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +61,33 @@ const ENVIRONMENT: [(&str, &str); 6] = [
 /// A shell that was started.
 pub(crate) struct Process {
     hold: Hold,
-    receiver: Receiver,
+    out: Receiver,
+    /// Its standard error, where that is not the same.
+    err: Option<Receiver>,
+}
+
+/// Where something was printed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// What is to be started.
+#[derive(Debug)]
+struct Start {
+    words: Vec<String>,
+    /// What comes on its standard input.
+    input: Option<String>,
+    /// Whether its two streams are told apart.
+    streams: Streams,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Streams {
+    /// Both in the order in which they were written.
+    Joined,
+    Apart,
 }
 
 /// By what a shell is held.
@@ -144,48 +170,82 @@ pub(crate) fn start(script: &str, ground: Ground<'_>) -> Result<Process, Trouble
         // A guard would find this out too, but a job is started before it could say so.
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
+    let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
+    begin(Start { words, input: None, streams: Streams::Joined }, ground)
+}
+
+/// Starts a program that reads an input, with its two streams told apart.
+pub(crate) fn start_with(words: Vec<String>, input: String, ground: Ground<'_>) -> Result<Process, Trouble> {
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
+    }
+    begin(Start { words, input: Some(input), streams: Streams::Apart }, ground)
+}
+
+fn begin(start: Start, ground: Ground<'_>) -> Result<Process, Trouble> {
     let started = match ground.guard.filter(|_| cfg!(target_os = "linux")) {
-        Some(guard) => start_guarded(script, ground, guard),
+        Some(guard) => start_guarded(start, ground, guard),
         None if ground.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
-        None => start_alone(script, ground),
+        None => start_alone(start, ground),
     };
     started.map_err(Trouble::NotStarted)
 }
 
-fn start_guarded(script: &str, ground: Ground<'_>, guard: &Path) -> io::Result<Process> {
+fn start_guarded(start: Start, ground: Ground<'_>, guard: &Path) -> io::Result<Process> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
-    let (child, receiver) = spawn(command, ground)?;
+    let (child, out, err) = spawn(command, start.streams, ground)?;
     let order = Order {
-        command: vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()],
+        command: start.words,
+        input: start.input,
         confinement: ground.confinement.cloned(),
         side: Side::Outside,
     };
-    Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), receiver })
+    Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), out, err })
 }
 
-fn start_alone(script: &str, ground: Ground<'_>) -> io::Result<Process> {
-    let mut command = Command::new("bash");
-    command.arg("-c").arg(script).stdin(Stdio::null());
-    let (child, receiver) = spawn(command, ground)?;
+fn start_alone(start: Start, ground: Ground<'_>) -> io::Result<Process> {
+    let [program, arguments @ ..] = start.words.as_slice() else {
+        return Err(io::Error::other("there is no command"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(if start.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    let (mut child, out, err) = spawn(command, start.streams, ground)?;
     let group = Group::led_by(child.id())?;
-    Ok(Process { hold: Hold::Group(child, group), receiver })
+    if let (Some(input), Some(mut pipe)) = (start.input, child.stdin().take()) {
+        // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
+        tokio::spawn(async move { drop(pipe.write_all(input.as_bytes()).await) });
+    }
+    Ok(Process { hold: Hold::Group(child, group), out, err })
 }
 
-/// Starts a program that leads a session of its own, without terminal and secrets, and the pipe it prints to.
-fn spawn(mut command: Command, ground: Ground<'_>) -> io::Result<(Box<dyn ChildWrapper>, Receiver)> {
+/// Starts a program that leads a session of its own, without terminal and secrets, and the pipes it prints to.
+fn spawn(
+    mut command: Command,
+    streams: Streams,
+    ground: Ground<'_>,
+) -> io::Result<(Box<dyn ChildWrapper>, Receiver, Option<Receiver>)> {
     let (reader, writer) = io::pipe()?;
-    command.current_dir(ground.directory).stdout(writer.try_clone()?).stderr(writer);
+    let mut errors = None;
+    let other = match streams {
+        Streams::Joined => writer.try_clone()?,
+        Streams::Apart => {
+            let (reader, writer) = io::pipe()?;
+            errors = Some(Receiver::from_owned_fd(reader.into())?);
+            writer
+        }
+    };
+    command.current_dir(ground.directory).stdout(writer).stderr(other);
     command.envs(&ground.environment.given).envs(ENVIRONMENT);
     for secret in SECRETS.into_iter().chain(ground.environment.hidden.iter().map(String::as_str)) {
         command.env_remove(secret);
     }
     let mut command = CommandWrap::from(command);
     let child = command.wrap(ProcessSession).spawn()?;
-    // It holds the writing end: as long as we have it too, the pipe has no end.
+    // It holds the writing ends: as long as we have them too, the pipes have no end.
     drop(command);
-    Ok((child, Receiver::from_owned_fd(reader.into())?))
+    Ok((child, Receiver::from_owned_fd(reader.into())?, errors))
 }
 
 impl Process {
@@ -194,9 +254,19 @@ impl Process {
         self,
         limit: Duration,
         cancel: &CancellationToken,
-        print: impl FnMut(&[u8]),
+        mut print: impl FnMut(&[u8]),
     ) -> Result<Ended, Trouble> {
-        let output = Pipe { receiver: Some(self.receiver), print };
+        self.watch_both(limit, cancel, |_, bytes| print(bytes)).await
+    }
+
+    /// The same; `print` is told where it was printed to.
+    pub(crate) async fn watch_both(
+        self,
+        limit: Duration,
+        cancel: &CancellationToken,
+        print: impl FnMut(Stream, &[u8]),
+    ) -> Result<Ended, Trouble> {
+        let output = Pipe { out: Some(self.out), err: self.err, print };
         match self.hold {
             Hold::Guard(guarded) => guarded.watch(output, limit, cancel).await,
             Hold::Group(child, group) => Ok(group::watch(child, group, output, limit, cancel).await?),
@@ -204,20 +274,27 @@ impl Process {
     }
 }
 
-/// The reading end of the pipe, and who gets what comes through it.
+/// The reading ends of the pipes, and who gets what comes through them.
 struct Pipe<P> {
-    receiver: Option<Receiver>,
+    out: Option<Receiver>,
+    err: Option<Receiver>,
     print: P,
 }
 
-impl<P: FnMut(&[u8])> Pipe<P> {
-    /// Reads until all writers have closed it.
+impl<P: FnMut(Stream, &[u8])> Pipe<P> {
+    /// Reads until all writers have closed them.
     async fn drain(&mut self) {
-        let mut block = vec![0; 64 * 1024];
-        while let Some(receiver) = &mut self.receiver {
-            match receiver.read(&mut block).await {
-                Ok(0) | Err(_) => self.receiver = None,
-                Ok(read) => (self.print)(&block[..read]),
+        let (mut out, mut err) = (vec![0; 64 * 1024], vec![0; if self.err.is_some() { 64 * 1024 } else { 0 }]);
+        while self.out.is_some() || self.err.is_some() {
+            tokio::select! {
+                read = next(&mut self.out, &mut out) => match read {
+                    0 => self.out = None,
+                    read => (self.print)(Stream::Out, &out[..read]),
+                },
+                read = next(&mut self.err, &mut err) => match read {
+                    0 => self.err = None,
+                    read => (self.print)(Stream::Err, &err[..read]),
+                },
             }
         }
     }
@@ -226,5 +303,13 @@ impl<P: FnMut(&[u8])> Pipe<P> {
     async fn drain_on(&mut self) -> Infallible {
         self.drain().await;
         std::future::pending().await
+    }
+}
+
+/// How much was read; nothing when it has ended. A pipe that is not there never ends.
+async fn next(receiver: &mut Option<Receiver>, block: &mut [u8]) -> usize {
+    match receiver {
+        Some(receiver) => receiver.read(block).await.unwrap_or_default(),
+        None => std::future::pending().await,
     }
 }

@@ -1,6 +1,6 @@
 //! Running the calls of one reply.
 //!
-//! Neighbouring read-only calls run at the same time, up to [`CONCURRENT`]; every other call runs alone and in order, so
+//! Neighbouring calls that do not mind others (as a rule those that only look) run at the same time, up to [`CONCURRENT`]; every other call runs alone and in order, so
 //! that a Read after an Edit sees the edit. Outputs come back in the order of the calls. Nothing a tool does gets in the
 //! way of the others: an unknown name or a panic is a failed output. When the scope is cancelled, calls that run get a
 //! moment to clean up after themselves, and those that have not started are not started.
@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::scope::Scope;
-use crate::tool::{Access, Output, Subject, Tool};
+use crate::tool::{Output, Runs, Subject, Tool};
 
 /// How many read-only calls run at the same time.
 pub const CONCURRENT: usize = 10;
@@ -57,7 +57,7 @@ pub async fn run_all(
         .enumerate()
         .map(|(index, call)| Found { index, tool: tools.iter().find(|tool| tool.name() == call.name).cloned(), call })
         .collect();
-    for group in found.chunk_by(|one, next| one.only_looks() && next.only_looks()) {
+    for group in found.chunk_by(|one, next| one.runs() == Runs::Beside && next.runs() == Runs::Beside) {
         let running: Vec<_> = group.iter().map(|found| found.run(tools, scope).boxed()).collect();
         let mut running = stream::iter(running).buffer_unordered(CONCURRENT);
         while let Some((index, output)) = running.next().await {
@@ -84,9 +84,9 @@ impl Found {
         (self.index, output)
     }
 
-    fn only_looks(&self) -> bool {
+    fn runs(&self) -> Runs {
         // A call of no known tool does nothing.
-        self.tool.as_ref().is_none_or(|tool| tool.access(&self.call.input) == Access::ReadOnly)
+        self.tool.as_ref().map_or(Runs::Beside, |tool| tool.runs(&self.call.input))
     }
 }
 

@@ -30,6 +30,11 @@ pub trait Tool: Send + Sync {
     /// What permission rules look at.
     fn subject(&self, input: &Value, scope: &Scope) -> Subject;
 
+    /// Whether it can run at the same time as others. What it may do is another question: [`Tool::access`].
+    fn runs(&self, input: &Value) -> Runs {
+        Runs::of(self.access(input))
+    }
+
     /// The file this call would write, symbolic links followed, so that its content can be kept before.
     fn changes(&self, _input: &Value, _scope: &Scope) -> Option<PathBuf> {
         None
@@ -59,6 +64,11 @@ pub trait Typed: Send + Sync + 'static {
     /// What permission rules look at.
     fn subject(&self, input: &Self::Input, scope: &Scope) -> Subject;
 
+    /// Whether it can run at the same time as others.
+    fn runs(&self, input: &Self::Input) -> Runs {
+        Runs::of(self.access(input))
+    }
+
     /// The file this call would write, symbolic links followed.
     fn changes(&self, _input: &Self::Input, _scope: &Scope) -> Option<PathBuf> {
         None
@@ -86,6 +96,10 @@ impl<T: Typed> Tool for T {
         input::parse(input.clone()).map_or(Subject::Whole, |input| Typed::subject(self, &input, scope))
     }
 
+    fn runs(&self, input: &Value) -> Runs {
+        input::parse(input.clone()).map_or(Runs::Alone, |input| Typed::runs(self, &input))
+    }
+
     fn changes(&self, input: &Value, scope: &Scope) -> Option<PathBuf> {
         input::parse(input.clone()).ok().and_then(|input| Typed::changes(self, &input, scope))
     }
@@ -105,13 +119,28 @@ impl<T: Typed> Tool for T {
 /// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It only looks: it may run at the same time as others.
+    /// It only looks.
     ReadOnly,
-    /// It changes nothing but what the session itself made, such as a command in the background: it runs alone, and
-    /// nobody has to be asked.
+    /// It changes nothing but what the session itself made, such as a command in the background: nobody has to be asked.
     Session,
-    /// It may change something: it runs alone.
+    /// It may change something.
     Changes,
+}
+
+/// Whether a call can run at the same time as others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// It can.
+    Beside,
+    /// It runs when those before it have ended, and those after it wait.
+    Alone,
+}
+
+impl Runs {
+    /// As usual: what only looks does not mind others.
+    pub fn of(access: Access) -> Self {
+        if access == Access::ReadOnly { Self::Beside } else { Self::Alone }
+    }
 }
 
 /// What a permission rule is matched against.

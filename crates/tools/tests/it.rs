@@ -17,6 +17,7 @@ mod it {
     mod permission;
     mod place;
     mod private;
+    mod program;
     mod read;
     mod repositories;
     mod run;

@@ -144,6 +144,10 @@ fn settings() -> String {
             fields(&mut page, &entry);
         }
     }
+    if let Some(Key { kind: Kind::Hooks(entry), .. }) = KEYS.iter().find(|key| matches!(key.kind, Kind::Hooks(_))) {
+        page.push_str("\n### A hook\n\n");
+        fields(&mut page, entry);
+    }
     page
 }
 

@@ -9,6 +9,7 @@ use super::page::Part;
 use super::slash::{self, COMMANDS, KEYS};
 use super::status::mode_name;
 use crate::args::RunArgs;
+use crate::commands::hooks::described;
 use crate::span::{Colour, Look, Span};
 use crate::told::{self, count};
 
@@ -54,6 +55,7 @@ impl Conversation {
             "model" => self.model(argument).await?,
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
+            "hooks" => self.hooks(),
             "jobs" => self.jobs(argument),
             "sandbox" => self.sandbox(argument).await?,
             "compact" => self.compact(argument),
@@ -85,8 +87,21 @@ impl Conversation {
         self.page.table(&keys, Look::BOLD);
     }
 
+    fn hooks(&mut self) {
+        let Some(agent) = &self.agent else { return };
+        let entries: Vec<(String, String)> = agent.hooks().list().iter().map(|hook| described(hook)).collect();
+        if entries.is_empty() {
+            return self.page.note("there are no hooks; `cairn hooks list` tells of those left out", Look::PLAIN);
+        }
+        self.page.begin(Part::Note);
+        self.page.table(&entries, Look::DIM);
+    }
+
     async fn clear(&mut self) -> anyhow::Result<()> {
-        self.reopen(|args| (args.resume, args.continue_, args.session_id) = (None, false, None)).await?;
+        self.reopen(|args| {
+            (args.resume, args.continue_, args.session_id, args.cleared) = (None, false, None, true);
+        })
+        .await?;
         self.page.note("a new session; the one before is in /resume", Look::DIM);
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use engine::agent::Listener;
 use engine::context::Reach as Covered;
+use engine::hooks::Leaving;
 use engine::permission::{Answer, Approver, Question};
 use engine::settings::Bypass;
 use engine::{Agent, Event, Inbox};
@@ -158,7 +159,8 @@ impl Conversation {
         let unused = self.agent.as_ref().is_some_and(|agent| agent.session().log().is_empty());
         // The session is held by its agent: it has to go before the file can be opened again.
         if let Some(agent) = self.agent.take() {
-            put_away(agent).await;
+            let fresh = self.args.resume.is_none() && !self.args.continue_;
+            put_away(agent, if fresh { Leaving::Clear } else { Leaving::Resume }).await;
         }
         if unused && self.args.resume.as_ref() == Some(&session) {
             self.args.resume = None; // there is nothing to go on with

@@ -6,6 +6,7 @@
 use engine::Event;
 use engine::agent::{End, Turn};
 use engine::context::Reach as Covered;
+use engine::hooks::Leaving;
 use engine::permission::{Answer, Question};
 use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -54,7 +55,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     plain.finish_learning().await;
     if let Some(agent) = plain.talk.agent.take() {
-        super::put_away(agent).await;
+        super::put_away(agent, Leaving::PromptInputExit).await;
     }
     plain.talk.part_from_team().await;
     Ok(plain.closed.map_or(Code::Success, Closed::code))
@@ -325,6 +326,7 @@ impl Plain {
             Event::Retrying { attempt, after, why } => {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
+            Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
             Event::Warning(text) => talk!("warning: {text}"),
             Event::TeamMemory { told, changed } => {
                 told.iter().for_each(|text| show!("{text}"));

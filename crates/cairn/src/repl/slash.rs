@@ -45,6 +45,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "model", argument: "[NAME]", about: "show or change the model" },
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
+    Command { name: "hooks", argument: "", about: "the hooks that run, and where they stand" },
     Command { name: "jobs", argument: "[stop] [ID]", about: "the commands in the background, or what one printed" },
     Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },

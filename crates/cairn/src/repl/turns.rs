@@ -147,6 +147,10 @@ impl Repl {
                 self.talk.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
+            Event::HooksStarted { moment, status } => {
+                self.doing(&status.unwrap_or_else(|| format!("{} hooks", moment.name())));
+            }
+            Event::HookSaid { moment, text } => self.remark(&format!("{} hook: {text}", moment.name()), Look::DIM),
             Event::Recalled { memories } => self.remark(&Conversation::recalled(&memories), Look::DIM),
             Event::InstructionsLoaded { files } => {
                 let names: Vec<String> = files.iter().map(|file| self.talk.short(&file.path)).collect();

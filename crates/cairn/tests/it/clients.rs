@@ -14,6 +14,8 @@ mod code;
 mod commits;
 #[path = "clients/exchange.rs"]
 mod exchange;
+#[path = "clients/hooks.rs"]
+mod hooks;
 #[path = "clients/llama.rs"]
 mod llama;
 #[path = "clients/typescript.rs"]

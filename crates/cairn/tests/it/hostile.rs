@@ -69,14 +69,19 @@ fn look(repository: &Repository, stranger: &Stranger) -> Vec<String> {
         if trust == Trust::No {
             allowed = repository::Trusted::default();
         }
-        let named_so = allowed.named.as_ref().map(|text| match (way, text.strip_prefix("directory ")) {
-            // In the question, under its heading.
-            (Way::Terminal | Way::Resumed, Some(directory)) => format!("    {directory}"),
-            _ => text.clone(),
+        let named_so = allowed.named.as_ref().map(|text| {
+            let below_heading = text.strip_prefix("directory ").or_else(|| text.strip_prefix("hook "));
+            match (way, below_heading) {
+                // In the question, under its heading.
+                (Way::Terminal | Way::Resumed, Some(what)) => format!("    {what}"),
+                _ => text.clone(),
+            }
         });
         allowed.named = named_so.map(|text| world.filled(&text));
         problems.extend(wrong_with(&opened, repository, &allowed).into_iter().map(named));
-        if stranger.visits() > 0 {
+        if allowed.visits && stranger.visits() > 0 {
+            stranger.forget();
+        } else if allowed.visits || stranger.visits() > 0 {
             problems.push(named(format!("{} visits to the stranger's server", stranger.visits())));
             stranger.forget();
         }

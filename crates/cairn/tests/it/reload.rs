@@ -83,6 +83,10 @@ const LATER: [(&str, &str); 4] = [
     ("teamDeletions", "it is read whenever folders are brought into step"),
 ];
 
+fn hook(command: &str) -> Value {
+    json!([{"hooks": [{"type": "command", "command": command}]}])
+}
+
 /// Settings in which a key has something to say, and two values of it that say different things.
 fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
     let inside = |name: &str| {
@@ -98,6 +102,7 @@ fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
         }
         name if name.starts_with("sandbox.") && !is(&keys::SANDBOX) => json!({"sandbox": {"enabled": true}}),
         "notesCompact" | "notesShare" => json!({"notes": true}),
+        "disableAllHooks" | "allowManagedHooksOnly" => json!({"hooks": {"Notification": hook("true")}}),
         "apiThinkingTurns" => json!({"apiContextManagement": true}),
         _ => json!({}),
     };
@@ -118,6 +123,7 @@ fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
         Kind::Texts => [json!(["one"]), json!(["two"])],
         Kind::List(_) if is(&keys::SANDBOX_NO_FILES) => [json!([{"path": "/one"}]), json!([{"path": "/two"}])],
         Kind::List(_) => [json!([{"name": "ONE"}]), json!([{"name": "TWO"}])],
+        Kind::Hooks(_) => [hook("true"), hook("true; true")],
         Kind::Variables => [json!({"GREETING": "one"}), json!({"GREETING": "two"})],
         Kind::Entries(_) if is(&keys::PROVIDERS) => [provider(100_000), provider(200_000)],
         Kind::Entries(_) => {

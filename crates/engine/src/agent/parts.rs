@@ -14,6 +14,7 @@ use transcript::{Prologue, Thinking};
 use super::{Listener, Reload};
 use crate::error::Error;
 use crate::home::git_branch;
+use crate::hooks::Hooks;
 use crate::ledger::Ledger;
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, prologue};
@@ -63,6 +64,10 @@ pub struct Parts {
     pub appended: Option<String>,
     /// What it may do.
     pub policy: Policy,
+    /// What else has a say, and what runs at certain moments.
+    pub hooks: Hooks,
+    /// Reads a variable of this program, for headers of hooks that may hold one.
+    pub variable: Option<fn(&str) -> Option<String>>,
     /// Who is asked about the rest.
     pub approver: Arc<dyn Approver>,
     /// What bounds a turn.
@@ -106,6 +111,8 @@ impl Parts {
             system: None,
             appended: None,
             policy: Policy::default(),
+            hooks: Hooks::default(),
+            variable: None,
             approver: Arc::new(Nobody),
             limits: Limits::default(),
             ttl: Ttl::default(),
@@ -122,6 +129,7 @@ impl Parts {
         self.policy.mode = settings.mode.unwrap_or_default().into();
         self.policy.rules = settings.rules.clone();
         self.policy.bypass = settings.bypass;
+        self.hooks = settings.hooks.clone();
         self.directories.clone_from(&settings.directories);
         self.environment = environment(settings);
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use context::Layers;
 use futures_util::future::BoxFuture;
 use provider::Model;
+use tokio_util::sync::CancellationToken;
 use tools::Environment;
 use tools::permission::{Mode, Rule, Rules};
 use transcript::Prologue;
@@ -18,6 +19,7 @@ use crate::dream::gate::Rhythm;
 use crate::error::Error;
 use crate::event::Event;
 use crate::extract::Learning;
+use crate::hooks::Hooks;
 use crate::knowledge::Recollection;
 use crate::ledger::Budget;
 use crate::permission::Choice;
@@ -28,8 +30,8 @@ pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Reloaded>>> +
 
 /// What changed settings say.
 pub struct Reloaded {
-    /// The files that have changed.
-    pub files: Vec<PathBuf>,
+    /// The files that have changed, each with whose it is, as hooks are told.
+    pub files: Vec<(PathBuf, Option<&'static str>)>,
     /// All rules, those of flags too.
     pub rules: Rules,
     /// The mode, where it is another than before.
@@ -40,6 +42,8 @@ pub struct Reloaded {
     pub directories: Vec<PathBuf>,
     /// The variables of commands.
     pub environment: Environment,
+    /// The hooks.
+    pub hooks: Hooks,
     /// How to keep within the window.
     pub layers: Layers,
     /// What work in the background may spend.
@@ -77,15 +81,21 @@ pub struct Said<T> {
 
 impl Agent {
     /// Takes in what the settings say now.
-    pub(super) async fn reload(&mut self) -> Result<(), Error> {
+    pub(super) async fn reload(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some(new) = self.driver.parts.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
         let Some(mut new) = new.await else { return Ok(()) };
+        // The hooks that were there before the change have a say in it.
+        if let Some(why) = self.driver.gate_settings(&new.files, cancel).await? {
+            let text = format!("the settings have changed; a hook keeps that from counting: {why}");
+            self.driver.tell(Event::Warning(text));
+            return Ok(());
+        }
         new.rules.allow.extend(parts::kept(&self.driver.session)?);
         new.rules.allow.extend(self.driver.answered.iter().cloned());
         // Rules that were answered with "always" are in force already, so nobody hears of them again.
         let before = self.in_force();
         let told = std::mem::take(&mut new.told);
-        let files: Vec<String> = new.files.iter().map(|file| file.display().to_string()).collect();
+        let files: Vec<String> = new.files.iter().map(|(file, _)| file.display().to_string()).collect();
         if let Some(Said { what, managed }) = new.mode {
             match managed {
                 true => self.mode().set(what),
@@ -104,6 +114,7 @@ impl Agent {
         }
         parts.layers.cache_edits &= parts.model.edits_cache();
         parts.ledger.set_budget(new.budget);
+        parts.hooks = new.hooks.instead_of(&parts.hooks);
         if let Some(dreaming) = &mut self.dreaming {
             dreaming.set_rhythm(new.dreams);
         }
@@ -165,7 +176,8 @@ impl Agent {
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);
         let learning = self.learning();
-        format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?}")
+        let hooks = &parts.hooks;
+        format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?} {hooks:?}")
     }
 }
 

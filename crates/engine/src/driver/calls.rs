@@ -1,31 +1,32 @@
-//! Running the calls of a reply: each is judged, run, and answered in the log.
+//! Running the calls of a reply: each goes through the [gate](crate::gate), runs, and is answered in the log.
 
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Output, Scope, Subject, run_all};
+use tools::{Call, Output, Runs, Scope, Subject, run_all};
 use transcript::Block;
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 
 use super::Driver;
-use crate::agent::NOT_RUN;
 use crate::error::Error;
 use crate::event::Event;
-use crate::permission::Answer;
+use crate::gate::Ruling;
+use crate::hooks::response::Before;
 use crate::run::REPEATS_TOLD;
 use crate::session::{Beside, SeenFile};
 
 /// A call the model asks for.
 pub(crate) struct Asked {
-    id: String,
+    pub(crate) id: String,
     pub(crate) tool: String,
     pub(crate) input: serde_json::Value,
-    only_looks: bool,
+    /// Whether it can run at the same time as others.
+    runs: Runs,
     /// The input as it was written, where it is not JSON.
     invalid: Option<String>,
 }
 
 impl Driver {
-    /// Runs the calls of a reply: neighbours that only look together, the others one by one. A call is judged when all
+    /// Runs the calls of a reply: neighbours that do not mind one another together, the others one by one. A call is judged when all
     /// before it have run, since they may have moved the directory its paths start from.
     pub(crate) async fn call_tools(
         &mut self,
@@ -33,18 +34,19 @@ impl Driver {
         repeats: u32,
         cancel: &CancellationToken,
     ) -> Result<Vec<Asked>, Error> {
+        self.take_variables();
         let scope = self.scope.clone().with_cancel(cancel.clone());
-        let calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
-        for group in calls.chunk_by(|one, next| one.only_looks && next.only_looks) {
+        let mut calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
+        let mut results = Vec::new();
+        for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Beside && next.runs == Runs::Beside) {
+            let directory = scope.directory();
             let mut allowed = Vec::new();
             for call in group {
-                // What is judged is what is kept and what runs: links are followed once.
-                let subject = self.subject(call, &scope);
-                if self.may_run(call, &scope.clone().for_call(&subject), cancel).await? {
-                    allowed.push((call, subject));
+                if let Some((subject, before)) = self.may_run(call, &scope, &mut results, cancel).await? {
+                    allowed.push((&*call, subject, before));
                 }
             }
-            let running = allowed.iter().map(|(call, subject)| Call {
+            let running = allowed.iter().map(|(call, subject, _)| Call {
                 name: call.tool.clone(),
                 input: call.input.clone(),
                 subject: Some(subject.clone()),
@@ -52,24 +54,33 @@ impl Driver {
             let tools = self.parts.tools.clone();
             let mut written = Ok(());
             let mut unsettled = Vec::new();
+            let seen_by_hooks = self.has_hooks_on_results();
+            let started = tokio::time::Instant::now();
             run_all(running.collect(), &tools, &scope, |index, output| {
                 let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
                 let made = Output { made: [output.made.clone(), scope.jobs().take_made()].concat(), ..output };
-                if !made.made.is_empty() {
-                    unsettled.push((index, made));
+                if !made.made.is_empty() || seen_by_hooks {
+                    unsettled.push((index, made, started.elapsed()));
                 } else if written.is_ok() {
-                    let (call, subject) = &allowed[index];
+                    let (call, subject, _) = &allowed[index];
+                    results.push(told(call, &made));
                     written = self.write_result(call, made, &scope.clone().for_call(subject));
                 }
             })
             .await;
             written?;
-            for (index, output) in unsettled {
-                let output = self.settle_made(output, &scope, cancel).await;
-                let (call, subject) = &allowed[index];
+            for (index, output, took) in unsettled {
+                let mut output = self.settle_made(output, &scope, cancel).await;
+                let (call, subject, before) = &allowed[index];
+                if seen_by_hooks {
+                    output = self.gate_result(call, subject, before, output, took, cancel).await?;
+                }
+                results.push(told(call, &output));
                 self.write_result(call, output, &scope.clone().for_call(subject))?;
             }
+            self.moved(&directory, cancel).await?;
         }
+        self.gate_results(&results, cancel).await?;
         Ok(calls)
     }
 
@@ -77,57 +88,55 @@ impl Driver {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
         let input = block.input().unwrap_or_default();
         let known = self.parts.tools.iter().find(|known| known.name() == &**name);
-        let only_looks = known.is_none_or(|known| known.access(&input) == tools::Access::ReadOnly);
+        let runs = known.map_or(Runs::Beside, |known| known.runs(&input));
         let (id, tool) = (id.to_string(), name.to_string());
-        Some(Asked { id, tool, input, only_looks, invalid: provider::invalid_input(block) })
-    }
-
-    fn subject(&self, call: &Asked, scope: &Scope) -> Subject {
-        let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
-        known.map_or(Subject::Whole, |known| known.subject(&call.input, scope))
+        Some(Asked { id, tool, input, runs, invalid: provider::invalid_input(block) })
     }
 
     /// Asks about a call. One that may run is announced, and the file it is about to change is kept; one that may not
-    /// is answered.
-    async fn may_run(&mut self, call: &Asked, scope: &Scope, cancel: &CancellationToken) -> Result<bool, Error> {
+    /// is answered. What was judged is what is kept and what runs: links are followed once.
+    async fn may_run(
+        &mut self,
+        call: &mut Asked,
+        scope: &Scope,
+        results: &mut Vec<Told>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<(Subject, Before)>, Error> {
         if let Some(text) = &call.invalid {
             let why = format!("The input of this call is not JSON, so it was not run. It began: {text:.200}");
             self.write_result(call, Output::failed(why), scope)?;
-            return Ok(false);
+            return Ok(None);
         }
-        let answer = self.judge(&call.tool, &call.input, scope, cancel).await;
-        if let Answer::Always(rules) = &answer {
-            self.always(rules);
-        }
+        let ruling = self.gate_call(call, scope, cancel).await?;
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
-        if let Answer::Deny { why } | Answer::Unanswered { why } = answer {
-            self.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
-            self.write_result(call, Output::failed(why), scope)?;
-            return Ok(false);
-        }
+        let mut refuse = |driver: &mut Self, call: &Asked, why: String| {
+            let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
+            driver.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
+            let output = Output::failed(why);
+            results.push(told(call, &output));
+            driver.write_result(call, output, scope)
+        };
+        let subject = match ruling {
+            Ruling::Run(subject) => subject,
+            Ruling::Refused { why } => {
+                refuse(self, call, why)?;
+                return Ok(None);
+            }
+        };
+        let scope = &scope.clone().for_call(&subject);
         let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
-        if let Some(path) = known.and_then(|known| known.changes(&call.input, scope)) {
+        let changes = known.and_then(|known| known.changes(&call.input, scope));
+        let before = self.before(changes.as_ref());
+        if let Some(path) = changes {
             let memories = self.memories.as_deref().filter(|memories| path.starts_with(memories));
             if let Some(why) = memories.and_then(|_| crate::knowledge::refuses(&call.input, &path)) {
-                self.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
-                self.write_result(call, Output::failed(why), scope)?;
-                return Ok(false);
+                refuse(self, call, why)?;
+                return Ok(None);
             }
             self.session.keep(&path)?;
         }
         self.tell(Event::ToolStarted { id, tool, input });
-        Ok(true)
-    }
-
-    async fn judge(&self, tool: &str, input: &serde_json::Value, scope: &Scope, cancel: &CancellationToken) -> Answer {
-        let Some(tool) = self.parts.tools.iter().find(|known| known.name() == tool) else {
-            return Answer::Allow; // running it says which tools there are
-        };
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
-            answer = self.parts.policy.judge(&**tool, input, scope, &*self.parts.approver) => answer,
-        }
+        Ok(Some((subject, before)))
     }
 
     fn write_result(&mut self, call: &Asked, output: Output, scope: &Scope) -> Result<(), Error> {
@@ -151,6 +160,13 @@ impl Driver {
         let directory = (call.tool == "Bash").then(|| scope.directory());
         Beside { seen, directory, ..Beside::default() }
     }
+}
+
+/// A call and what the model sees of its result: tool, input, id and text.
+type Told = (String, serde_json::Value, String, String);
+
+fn told(call: &Asked, output: &Output) -> Told {
+    (call.tool.clone(), call.input.clone(), call.id.clone(), output.text())
 }
 
 /// The same call again gives the same again; the model is told so where it looks.

@@ -23,6 +23,9 @@ use crate::event::Event;
 use crate::knowledge::Knowledge;
 use crate::session::Beside;
 
+/// The layers in which something else takes the place of what was said.
+const COMPACTING: [&str; 3] = ["noted", "compact", "named"];
+
 /// How many characters a tool may return when it does not say.
 const USUAL_LIMIT: usize = 100_000;
 
@@ -45,6 +48,10 @@ pub(super) struct Walked {
     pub(super) failed: Option<String>,
     pub(super) cancelled: bool,
     compaction: Option<Compaction>,
+    /// What stands for what was said now.
+    summary: String,
+    /// What hooks say of a compaction, once they were asked.
+    hooks: Option<Result<(), String>>,
 }
 
 /// How a layer came to its decision. A compaction without an answer is only names, and no success.
@@ -100,6 +107,7 @@ impl Driver {
         }
         let walked = self.walk(&Occasion::Asked { instructions, reach }, knowledge, cancel).await?;
         Ok(match walked {
+            Walked { hooks: Some(Err(why)), .. } => Err(format!("a hook prevents it: {why}")),
             _ if walked.cancelled => Err("stopped".to_owned()),
             _ if walked.done.contains(&"compact") => Ok(()),
             _ => Err(walked.failed.unwrap_or_else(|| "there is nothing to summarise".to_owned())),
@@ -122,6 +130,11 @@ impl Driver {
             let mut by = if matches!(occasion, Occasion::Provided { .. }) { By::Answer } else { By::Itself };
             let change = match self.look(&place, |view, now| layer.decide(view, now)) {
                 Decision::Nothing => continue,
+                _ if COMPACTING.contains(&layer.name())
+                    && !self.may_compact(occasion, &mut walked.hooks, cancel).await? =>
+                {
+                    continue;
+                }
                 Decision::Commit(change) => change,
                 Decision::Need(need) => {
                     by = By::Answer;
@@ -156,8 +169,30 @@ impl Driver {
         }
         if let Some(compaction) = walked.compaction.take() {
             self.compacted(compaction, occasion, knowledge)?;
+            self.after_compaction(occasion, &walked.summary, cancel).await?;
+            if let Some(knowledge) = knowledge.as_ref().filter(|_| compaction.from_the_start) {
+                let files = knowledge.instructions().files.clone();
+                self.loaded(&files, None, cancel).await?;
+            }
         }
         Ok(walked)
+    }
+
+    /// Whether hooks let a compaction happen; they are asked once.
+    async fn may_compact(
+        &mut self,
+        occasion: &Occasion,
+        said: &mut Option<Result<(), String>>,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
+        if said.is_none() {
+            let now = self.gate_compaction(occasion, cancel).await?;
+            if let Err(why) = &now {
+                self.tell(Event::Warning(format!("a hook prevents the compaction: {why}")));
+            }
+            *said = Some(now);
+        }
+        Ok(*said == Some(Ok(())))
     }
 
     fn look<T>(&self, place: &Place<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
@@ -201,6 +236,7 @@ impl Driver {
             Act::CacheEdit { results, .. } => self.tell(Event::Cleared { results: results.len(), freed, why }),
             Act::Compact { extent, .. } => {
                 let text = change.summary.unwrap_or_default();
+                walked.summary.clone_from(&text);
                 let made = framing::made_of(&text).unwrap_or(Made::Summary);
                 self.session.append(Body::User { blocks: vec![Block::text(text)], source: Source::Summary })?;
                 if made == Made::Notes {

@@ -160,9 +160,11 @@ mod tests {
     #[test]
     fn keys_of_claude_code_are_left_alone_without_a_warning() {
         let told = found(
-            r#"{"$schema": "x", "spinnerTipsEnabled": true, "sandbox": {"ripgrep": {"what": 1}}, "hooks": {"Any": []}}"#,
+            r#"{"$schema": "x", "spinnerTipsEnabled": true, "sandbox": {"ripgrep": {"what": 1}}, "hooks": {"WorktreeCreate": []}}"#,
         );
         assert!(told.len() == 3 && told.iter().all(|told| told.starts_with("Note")), "{told:?}");
+        let told = found(r#"{"hooks": {"PreToolUze": [], "Stop": []}}"#);
+        assert_eq!(told, ["Error --settings:1:12: hooks.PreToolUze is not known; is hooks.PreToolUse meant?"]);
         assert_eq!(
             found(r#"{"env": {"ANY": "1"}, "providers": {"x": {"baseUrl": "y"}}, "autoCompact": true}"#),
             [""; 0]

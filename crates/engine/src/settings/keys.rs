@@ -65,6 +65,8 @@ pub enum Kind {
     List(Entry),
     /// An object that has such an entry under each name.
     Entries(Entry),
+    /// A list of `{matcher, hooks}`, with such entries as its hooks.
+    Hooks(Entry),
 }
 
 /// What an entry is made of.
@@ -128,6 +130,41 @@ const HIDDEN_VARIABLE: Entry = Entry {
         Field { name: "mode", kind: Kind::OneOf(&["deny"]), about: "That it is taken out." },
     ],
     required: &["name"],
+};
+
+const HOOK: Entry = Entry {
+    keys: &[
+        Field {
+            name: "type",
+            kind: Kind::OneOf(&["command", "http", "prompt", "agent", "mcp_tool"]),
+            about: "What runs: a command, a POST to a URL, a question to the small model. There are no agents and servers yet.",
+        },
+        Field { name: "command", kind: Kind::Text, about: "The command, a line of shell; with `args` a program." },
+        Field { name: "args", kind: Kind::Texts, about: "The program's arguments: no shell is between." },
+        Field { name: "url", kind: Kind::Text, about: "Where the input is posted to. No other host is contacted." },
+        Field {
+            name: "headers",
+            kind: Kind::Variables,
+            about: "Headers of the request; `$NAME` is a variable of `allowedEnvVars`.",
+        },
+        Field { name: "allowedEnvVars", kind: Kind::Texts, about: "Variables that headers may hold." },
+        Field { name: "prompt", kind: Kind::Text, about: "The question; `$ARGUMENTS` is the hook's input." },
+        Field {
+            name: "model",
+            kind: Kind::Text,
+            about: "The model that is asked; the small one where nothing is said.",
+        },
+        Field { name: "timeout", kind: Kind::Amount, about: "How long it may take, in seconds." },
+        Field { name: "if", kind: Kind::Text, about: "A permission rule: it runs for calls that the rule is about." },
+        Field { name: "once", kind: Kind::Switch, about: "Whether it runs once in a session." },
+        Field {
+            name: "async",
+            kind: Kind::Switch,
+            about: "Whether nobody waits for it. What it says comes with a later request.",
+        },
+        Field { name: "statusMessage", kind: Kind::Text, about: "What is shown while it runs." },
+    ],
+    required: &["type"],
 };
 
 /// The modes a session can start in. `manual` is what Claude Code calls `default` as well.
@@ -201,6 +238,28 @@ keys! {
     API_THINKING = "apiThinkingTurns", Kind::Count, Trusted, "Of how many turns the provider then keeps the thinking; of all where this is not said.";
     TOKEN_ESTIMATE = "tokenEstimate", Kind::OneOf(&["fitted", "rough"]), Trusted, "How tokens are estimated: fitted to the session, or by four bytes a token.";
     CACHE_DIAGNOSIS = "cacheDiagnosis", Kind::Switch, Trusted, "Whether the provider is asked why its cache did not hold, where it says so (Messages API).";
+    NO_HOOKS = "disableAllHooks", Kind::Switch, Trusted, "Whether no hook runs and no command for the status line. An organisation's still do, unless it says so itself.";
+    MANAGED_HOOKS = "allowManagedHooksOnly", Kind::Switch, Own, "Whether only an organisation's hooks run.";
+    HTTP_HOOKS = "allowedHttpHookUrls", Kind::Texts, Own, "Where http hooks may post to, with `*` for anything; anywhere where nothing is said.";
+    HTTP_VARIABLES = "httpHookAllowedEnvVars", Kind::Texts, Own, "Variables that headers of http hooks may hold; what each hook allows where nothing is said.";
+    ON_PRE_TOOL_USE = "hooks.PreToolUse", Kind::Hooks(HOOK), Trusted, "Before a call runs: a hook can deny it, have it asked about, allow it as a rule would, or change its input.";
+    ON_POST_TOOL_USE = "hooks.PostToolUse", Kind::Hooks(HOOK), Trusted, "After a call: a hook can change what the model sees of it, and add to it.";
+    ON_POST_TOOL_USE_FAILURE = "hooks.PostToolUseFailure", Kind::Hooks(HOOK), Trusted, "After a call that failed.";
+    ON_POST_TOOL_BATCH = "hooks.PostToolBatch", Kind::Hooks(HOOK), Trusted, "After all calls of a reply: a hook can end the turn.";
+    ON_PERMISSION_REQUEST = "hooks.PermissionRequest", Kind::Hooks(HOOK), Trusted, "Before somebody is asked about a call: a hook can answer, unless a rule says to ask.";
+    ON_PERMISSION_DENIED = "hooks.PermissionDenied", Kind::Hooks(HOOK), Trusted, "After a call was denied by a rule, by the mode, or because nobody can be asked.";
+    ON_USER_PROMPT_SUBMIT = "hooks.UserPromptSubmit", Kind::Hooks(HOOK), Trusted, "Before what was said is sent: a hook can hold it back, or add to it.";
+    ON_SESSION_START = "hooks.SessionStart", Kind::Hooks(HOOK), Trusted, "When a session starts, is resumed, cleared, forked or compacted: a hook can add to it.";
+    ON_SESSION_END = "hooks.SessionEnd", Kind::Hooks(HOOK), Trusted, "When a session ends.";
+    ON_STOP = "hooks.Stop", Kind::Hooks(HOOK), Trusted, "When the model has answered: a hook can send it on, at most 8 times in a row.";
+    ON_STOP_FAILURE = "hooks.StopFailure", Kind::Hooks(HOOK), Trusted, "When a turn ends by an error, or a Stop hook fails.";
+    ON_PRE_COMPACT = "hooks.PreCompact", Kind::Hooks(HOOK), Trusted, "Before a compaction: a hook can prevent it.";
+    ON_POST_COMPACT = "hooks.PostCompact", Kind::Hooks(HOOK), Trusted, "After a compaction.";
+    ON_INSTRUCTIONS_LOADED = "hooks.InstructionsLoaded", Kind::Hooks(HOOK), Trusted, "When an instruction file is loaded.";
+    ON_CONFIG_CHANGE = "hooks.ConfigChange", Kind::Hooks(HOOK), Trusted, "When a settings file changes while a session runs: a hook can keep the change from counting.";
+    ON_CWD_CHANGED = "hooks.CwdChanged", Kind::Hooks(HOOK), Trusted, "When a command moves the working directory.";
+    ON_FILE_CHANGED = "hooks.FileChanged", Kind::Hooks(HOOK), Trusted, "When one of the files that the matcher names changes in the working directory. It is looked for before each request.";
+    ON_NOTIFICATION = "hooks.Notification", Kind::Hooks(HOOK), Trusted, "When a person is waited for.";
     EXCLUDES = "claudeMdExcludes", Kind::Texts, Trusted, "Patterns of instruction files that are not loaded.";
     MODE = "permissions.defaultMode", Kind::OneOf(MODES), Trusted, "How much may happen without asking. The project's is never `bypassPermissions`.";
     NO_BYPASS = "permissions.disableBypassPermissionsMode", Kind::OneOf(&["disable"]), Trusted, "Keeps sessions out of the mode `bypassPermissions`, whatever a flag or another file says.";
@@ -235,6 +294,23 @@ pub enum Part {
     Element(usize),
     /// What stands under a name.
     Entry(String),
+    /// A hook: of which entry, and which of its hooks.
+    Hook(usize, usize),
+}
+
+impl Part {
+    /// This part of a value. A hook comes with the matcher that stands beside it.
+    pub(super) fn of(&self, value: &Value) -> Option<Value> {
+        match self {
+            Self::Whole => Some(value.clone()),
+            Self::Element(index) => value.get(index).cloned(),
+            Self::Entry(entry) => value.get(entry).cloned(),
+            Self::Hook(group, hook) => {
+                let group = value.get(group)?;
+                Some(json!({"matcher": group["matcher"], "hook": group["hooks"].get(hook)?}))
+            }
+        }
+    }
 }
 
 impl Key {
@@ -256,7 +332,7 @@ impl Key {
 impl Kind {
     /// Whether values of several files are joined, instead of the strongest taking the place of the others.
     pub(super) fn is_joined(&self) -> bool {
-        matches!(self, Self::Texts | Self::List(_))
+        matches!(self, Self::Texts | Self::List(_) | Self::Hooks(_))
     }
 
     /// A value in its parts, each with whether it is what it should be; none of a value that is something else altogether.
@@ -274,6 +350,24 @@ impl Kind {
             Self::List(entry) => of_elements(&|value| Self::Entry(*entry).fits(value)),
             Self::Variables => of_entries(&|value| value.is_string() || value.is_number() || value.is_boolean()),
             Self::Entries(entry) => of_entries(&|value| Self::Entry(*entry).fits(value)),
+            Self::Hooks(entry) => {
+                let mut parts = Vec::new();
+                for (at, group) in value.as_array()?.iter().enumerate() {
+                    match group["hooks"]
+                        .as_array()
+                        .filter(|_| group["matcher"].as_str().is_some() || group["matcher"].is_null())
+                    {
+                        Some(hooks) => parts.extend(
+                            hooks
+                                .iter()
+                                .enumerate()
+                                .map(|(of_it, hook)| (Part::Hook(at, of_it), Self::Entry(*entry).fits(hook))),
+                        ),
+                        None => parts.push((Part::Element(at), false)),
+                    }
+                }
+                Some(parts)
+            }
             _ => self.fits(value).then(|| vec![(Part::Whole, true)]),
         }
     }
@@ -290,7 +384,7 @@ impl Kind {
                 let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
                 required.iter().all(|name| entry.contains_key(*name)) && !keys.iter().any(wrong)
             }),
-            Self::Texts | Self::List(_) | Self::Variables | Self::Entries(_) => {
+            Self::Texts | Self::List(_) | Self::Variables | Self::Entries(_) | Self::Hooks(_) => {
                 self.parts(value).is_some_and(|parts| parts.iter().all(|(_, fits)| *fits))
             }
         }
@@ -312,6 +406,7 @@ impl Kind {
             Self::Entry(_) => self.part_words(),
             Self::List(_) => format!("a list of {}", self.part_words()),
             Self::Entries(_) => format!("an object that has, by name, {}", self.part_words()),
+            Self::Hooks(_) => "a list of hooks".into(),
         }
     }
 
@@ -324,6 +419,7 @@ impl Kind {
                 format!("{{{}}}, with at least {required}", names.join(", "))
             }
             Self::Texts | Self::Variables => Self::Text.words(),
+            Self::Hooks(_) => "{matcher, hooks: [{type, …}]}, each hook with at least its type".into(),
             _ => self.words(),
         }
     }
@@ -345,6 +441,11 @@ impl Kind {
             }
             Self::List(entry) => json!({"type": "array", "items": Self::Entry(*entry).schema()}),
             Self::Entries(entry) => json!({"type": "object", "additionalProperties": Self::Entry(*entry).schema()}),
+            Self::Hooks(entry) => {
+                let hooks = json!({"type": "array", "items": Self::Entry(*entry).schema()});
+                let properties = json!({"matcher": {"type": "string"}, "hooks": hooks});
+                json!({"type": "array", "items": {"type": "object", "properties": properties, "required": ["hooks"]}})
+            }
         }
     }
 }

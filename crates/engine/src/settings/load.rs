@@ -192,14 +192,10 @@ impl Loaded {
                 self.wrong(file, name, &part, &key.kind.part_words());
                 continue;
             }
-            let value = match &part {
-                Part::Whole => Some(value),
-                Part::Element(index) => value.get(index),
-                Part::Entry(entry) => value.get(entry),
-            };
+            let value = part.of(value);
             let (line, column) = file.json.place(&steps(name, &part));
             let origin = Origin { source: file.source, file: file.path.clone(), line, column };
-            let value = value.cloned().unwrap_or_default();
+            let value = value.unwrap_or_default();
             self.sets.push(Set { key, part, value, origin, standing: Standing::Counts });
         }
     }
@@ -208,7 +204,7 @@ impl Loaded {
         let (line, column) = file.json.place(&steps(name, part));
         let shown = match part {
             Part::Whole => name.to_owned(),
-            Part::Element(_) => format!("an element of {name}"),
+            Part::Element(_) | Part::Hook(..) => format!("an element of {name}"),
             Part::Entry(entry) => format!("{name}.{entry}"),
         };
         self.findings.push(Finding {
@@ -278,6 +274,9 @@ fn steps(name: &str, part: &Part) -> Vec<Step> {
         Part::Whole => {}
         Part::Element(index) => steps.push(Step::Element(*index)),
         Part::Entry(entry) => steps.push(Step::Name(entry.clone())),
+        Part::Hook(group, hook) => {
+            steps.extend([Step::Element(*group), Step::Name("hooks".to_owned()), Step::Element(*hook)]);
+        }
     }
     steps
 }

@@ -1,10 +1,10 @@
 //! Whether settings files have changed since they were last looked at. Cheap: nothing is opened.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use files::Glance;
 
-use super::source::Files;
+use super::source::{Files, Flag};
 
 /// The files, as they were when they were last looked at.
 #[derive(Debug)]
@@ -20,6 +20,20 @@ impl Watch {
         let mut watch = Self { files, more, seen: Vec::new() };
         watch.seen = watch.look();
         watch
+    }
+
+    /// Whose settings a file holds, in the words that hooks are told; none of a file beside them.
+    pub fn told_as(&self, path: &Path) -> Option<&'static str> {
+        let Files { user, project, local, flag, .. } = &self.files;
+        let is_flag = matches!(flag, Some(Flag::File(file)) if file == path);
+        match path {
+            path if path == user => Some("user_settings"),
+            path if path == project => Some("project_settings"),
+            path if path == local => Some("local_settings"),
+            _ if is_flag => Some("flag_settings"),
+            path if self.more.iter().any(|more| more == path) => None,
+            _ => Some("policy_settings"),
+        }
     }
 
     /// Those that have changed, come or gone since the last look.

@@ -132,6 +132,13 @@ impl Claim {
             };
             let content = format!("{name}={text}");
             (Kind::Variable, content.clone(), content)
+        } else if let Some(event) = set.key.name.strip_prefix("hooks.") {
+            let hook = &set.value["hook"];
+            let matcher = set.value["matcher"].as_str().map(|matcher| format!(" ({matcher})")).unwrap_or_default();
+            let what = ["command", "url", "prompt"].iter().find_map(|key| hook[*key].as_str());
+            let what = what.map_or_else(|| hook.to_string(), str::to_owned);
+            let what = format!("{event}{matcher}: {what}");
+            (Kind::Hook, what.clone(), format!("{what}\n{hook}"))
         } else if set.key.name.starts_with("sandbox.") {
             let text = if is_path(set.key) { leads_to(&text, site) } else { text };
             let content = format!("{}: {text}", set.key.name);
@@ -192,16 +199,6 @@ fn programs(file: &File, site: &Site) -> Vec<Claim> {
         claims.push(Claim::new(kind, what.clone(), &format!("{what}\n{value}"), place(&origin, site), site));
     };
     let settings = file.json.value();
-    for (event, entries) in settings["hooks"].as_object().into_iter().flatten() {
-        for entry in entries.as_array().into_iter().flatten() {
-            let matcher = entry["matcher"].as_str().map(|matcher| format!(" ({matcher})")).unwrap_or_default();
-            for hook in entry["hooks"].as_array().into_iter().flatten() {
-                let what = ["command", "url", "prompt"].iter().find_map(|key| hook[*key].as_str());
-                let what = what.map_or_else(|| hook.to_string(), str::to_owned);
-                claim(Kind::Hook, &["hooks", event], format!("{event}{matcher}: {what}"), hook);
-            }
-        }
-    }
     for name in ["statusLine", "subagentStatusLine", "fileSuggestion"] {
         if let Some(command) = settings[name]["command"].as_str() {
             claim(Kind::Helper, &[name], format!("{name}: {command}"), &settings[name]);

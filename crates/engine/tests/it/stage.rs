@@ -10,6 +10,7 @@ use engine::extract::{Learning, Outcome};
 use engine::knowledge::{Knowledge, Selector};
 use engine::permission::{Approver, LiveMode, Nobody};
 use engine::session::Fork;
+use engine::settings::{Files, Flag, Ground, Loaded, Settings};
 use engine::{Agent, Event, Home, Session, World};
 use memory::instructions::Sources;
 use provider::anthropic::{Anthropic, Auth, Config};
@@ -27,6 +28,8 @@ pub struct Stage {
     pub mode: LiveMode,
     pub approver: Arc<dyn Approver>,
     pub layers: Layers,
+    /// Settings: hooks and rules.
+    pub settings: serde_json::Value,
     /// Who hears of events besides.
     pub heard: Arc<dyn Fn(&Event) + Send + Sync>,
     /// What the clock has been moved by, in seconds.
@@ -51,7 +54,8 @@ impl Stage {
         let approver = Arc::new(Nobody);
         let (events, moved, layers) = (Arc::default(), Arc::default(), Layers::default());
         let heard: Arc<dyn Fn(&Event) + Send + Sync> = Arc::new(|_| {});
-        Self { simulator, root, events, mode: Mode::BypassPermissions.into(), approver, layers, heard, moved }
+        let settings = serde_json::Value::Null;
+        Self { simulator, root, events, mode: Mode::BypassPermissions.into(), approver, layers, settings, heard, moved }
     }
 
     pub fn project(&self) -> PathBuf {
@@ -144,6 +148,12 @@ impl Stage {
         let events = self.events.clone();
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
         let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
+        if self.settings.is_object() {
+            let flag = Some(Flag::Text(self.settings.to_string()));
+            let loaded = Loaded::read(&Files { flag, ..Files::default() });
+            let settings = Settings::of(&loaded, &Ground { directory: &self.project(), home: None }, &|_| true);
+            parts = parts.with_settings(&settings);
+        }
         parts.max_tokens = 16_000;
         parts.policy.mode = self.mode.clone();
         parts.approver = self.approver.clone();

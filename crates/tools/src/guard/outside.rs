@@ -29,7 +29,7 @@ pub(super) fn run(order: &Order, confinement: &Confinement, caller: &mut Caller)
         namespaces::enter(confinement.network)?;
     }
     let side = Side::Inside { guarded: before.to_protect(&confinement.writable) };
-    let order = Order { command: order.command.clone(), confinement: order.confinement.clone(), side };
+    let order = Order { side, ..order.clone() };
     let (mut socket, mut tree) = start(&order, confinement)?;
     while tree.command_runs() && caller.word() == Word::None {
         caller.wait(None)?;

@@ -1,6 +1,6 @@
 //! What the guard does, from its order to its report.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -32,11 +32,10 @@ fn guard() -> io::Result<()> {
     let mut caller = Caller::on_standard_input()?;
     let order = caller.order()?;
     let report = match (&order.confinement, &order.side) {
-        (None, _) => run(command(&order.command)?, &mut caller),
+        (None, _) => run(command(&order.command)?, order.input.clone(), &mut caller),
         (Some(confinement), Side::Outside) => outside::run(&order, confinement, &mut caller),
-        (Some(confinement), Side::Inside { guarded }) => {
-            inside::confine(confinement, guarded).and_then(|()| run(command(&order.command)?, &mut caller))
-        }
+        (Some(confinement), Side::Inside { guarded }) => inside::confine(confinement, guarded)
+            .and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller)),
     };
     let failed = |error: io::Error| Report::NotStarted { error: error.to_string(), code: error.raw_os_error() };
     caller.report(&report.unwrap_or_else(failed));
@@ -64,10 +63,14 @@ fn command(words: &[String]) -> io::Result<Command> {
 }
 
 /// Runs a command, and stays until nothing is left of it.
-fn run(mut command: Command, caller: &mut Caller) -> io::Result<Report> {
-    command.stdin(Stdio::null()).process_group(0);
+fn run(mut command: Command, input: Option<String>, caller: &mut Caller) -> io::Result<Report> {
+    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() }).process_group(0);
     // Signals are blocked here, to be read one by one, and a child would inherit that.
-    let child = CommandWrap::from(command).wrap(ResetSigmask).spawn()?;
+    let mut child = CommandWrap::from(command).wrap(ResetSigmask).spawn()?;
+    if let (Some(input), Some(mut pipe)) = (input, child.stdin().take()) {
+        // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
+        std::thread::spawn(move || drop(pipe.write_all(input.as_bytes())));
+    }
     let mut tree = Tree::below(child.id());
     while tree.command_runs() && caller.word() == Word::None {
         caller.wait(None)?;

@@ -10,13 +10,13 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{AFTER_EXIT, End, Ended, GRACE, LAST_WORDS, LOOK, Pipe};
+use super::{AFTER_EXIT, End, Ended, GRACE, LAST_WORDS, LOOK, Pipe, Stream};
 
 /// The longest description of a process in `/proc`.
 const STAT: u64 = 8 * 1024;
 
 /// Stays with a shell until it has ended, and all its group with it.
-pub(super) async fn watch<P: FnMut(&[u8])>(
+pub(super) async fn watch<P: FnMut(Stream, &[u8])>(
     mut child: Box<dyn ChildWrapper>,
     group: Group,
     mut output: Pipe<P>,

@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{End, Ended, LAST_WORDS, Pipe, Trouble};
+use super::{End, Ended, LAST_WORDS, Pipe, Stream, Trouble};
 use crate::order::{END, Order, Report};
 
 /// How long a guard may take to end everything: longer than it gives those it asks and those it kills together.
@@ -39,7 +39,7 @@ impl Guarded {
     }
 
     /// Stays with it until nothing is left below it.
-    pub(super) async fn watch<P: FnMut(&[u8])>(
+    pub(super) async fn watch<P: FnMut(Stream, &[u8])>(
         mut self,
         mut output: Pipe<P>,
         limit: Duration,

@@ -81,6 +81,8 @@ pub struct Repository {
 pub struct Trusted {
     /// The command runs.
     pub runs: bool,
+    /// The stranger's server is visited.
+    pub visits: bool,
     /// Something from outside the project is sent.
     pub sends: bool,
     /// Files of the project that change.

@@ -10,7 +10,7 @@ const TAIL: usize = 1024 * 1024;
 
 /// The beginning and the end of a stream of bytes.
 #[derive(Debug, Default)]
-pub(super) struct Capture {
+pub(crate) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
@@ -18,7 +18,7 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Takes what comes next.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
         self.head.extend_from_slice(head);
         self.tail.extend(rest);
@@ -28,7 +28,7 @@ impl Capture {
     }
 
     /// What was kept, with a note where something is missing. Bytes that are not UTF-8 are replaced.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();
         if self.dropped == 0 {
             return String::from_utf8_lossy(&[&self.head, front, back].concat()).into_owned();

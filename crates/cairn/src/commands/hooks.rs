@@ -1,0 +1,167 @@
+//! `cairn hooks`: the hooks that run here, and a way to try them.
+
+use clap::{Args, Subcommand};
+use engine::hooks::{Common, Ground, Happening, Hook, Moment, Said, Times, Verdict, Waiting};
+use engine::settings::{Settings, Standing};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::env;
+use crate::exit::Code;
+use crate::out::{data, talk};
+use crate::setup::Place;
+use crate::span::{bold, dim};
+
+/// See the hooks that run here, and try them.
+///
+/// Hooks stand in settings files, under `hooks`, as Claude Code has them. Those of a project's files run once you trust
+/// them.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct HooksArgs {
+    #[command(subcommand)]
+    command: HooksCommand,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn hooks list                          all of them, with where they stand
+  cairn hooks test PreToolUse               what they say of a command
+  cairn hooks test PreToolUse --about Edit --input '{\"tool_input\": {\"file_path\": \"/x\"}}'";
+
+#[derive(Debug, Subcommand)]
+enum HooksCommand {
+    /// Print the hooks, and those that are left out.
+    List {
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run the hooks of an event with a made-up input, and print what they say. Nothing becomes of it.
+    Test {
+        /// The event, such as PreToolUse.
+        event: String,
+        /// What matchers look at: a tool, a source, a reason.
+        #[arg(long, value_name = "NAME")]
+        about: Option<String>,
+        /// Fields of the input, as a JSON object, in place of those made up.
+        #[arg(long, value_name = "JSON")]
+        input: Option<String>,
+    },
+}
+
+/// Lists or tries.
+pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    let settings = place.settings(None)?;
+    match &args.command {
+        HooksCommand::List { json } => list(&settings, *json),
+        HooksCommand::Test { event, about, input } => {
+            let moment = Moment::named(event).ok_or_else(|| {
+                let names: Vec<&str> = Moment::ALL.iter().map(|moment| moment.name()).collect();
+                anyhow::anyhow!("there is no event {event}; there are {}", names.join(", "))
+            })?;
+            let fields: Map<String, Value> = match input {
+                Some(input) => serde_json::from_str(input)
+                    .map_err(|error| anyhow::anyhow!("--input is no JSON object: {error}"))?,
+                None => Map::new(),
+            };
+            let happening = Happening::sample(moment, about.as_deref()).with(fields);
+            test(&place, &settings, &happening).await
+        }
+    }
+}
+
+/// A hook in two columns: when it runs, and what.
+pub(crate) fn described(hook: &Hook) -> (String, String) {
+    let matcher = if hook.matcher_text.is_empty() { String::new() } else { format!(" ({})", hook.matcher_text) };
+    let mut more = Vec::new();
+    more.extend(hook.condition.as_ref().map(|rule| format!("if {rule}")));
+    more.extend((hook.times == Times::Once).then(|| "once".to_owned()));
+    more.extend((hook.waiting == Waiting::No).then(|| "nobody waits for it".to_owned()));
+    more.push(hook.origin.to_string());
+    (format!("{}{matcher}", hook.moment.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
+}
+
+fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
+    let hooks = settings.hooks.list();
+    let is_left_out = |standing: Standing| matches!(standing, Standing::Untrusted | Standing::Never(_));
+    let left_out =
+        settings.sets.iter().filter(|set| set.key.name.starts_with("hooks.") && is_left_out(set.standing)).count();
+    if as_json {
+        let hooks: Vec<Value> = hooks
+            .iter()
+            .map(|hook| {
+                json!({
+                    "event": hook.moment.name(), "matcher": hook.matcher_text, "runs": hook.shown(),
+                    "if": hook.condition.as_ref().map(ToString::to_string), "once": hook.times == Times::Once,
+                    "async": hook.waiting == Waiting::No, "timeout": hook.limit().as_secs_f64(),
+                    "source": hook.origin.source.name(), "file": hook.origin.file, "line": hook.origin.line,
+                })
+            })
+            .collect();
+        data!("{}", Value::Array(hooks))?;
+        return Ok(Code::Success);
+    }
+    for hook in hooks {
+        let (when, what) = described(hook);
+        data!([bold(&when), "  ", what.as_str()])?;
+    }
+    if hooks.is_empty() {
+        talk!("There are no hooks.");
+    }
+    if left_out > 0 {
+        talk!(
+            "{left_out} of this directory's files are left out, since they are not trusted: a session asks about them."
+        );
+    }
+    Ok(Code::Success)
+}
+
+async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyhow::Result<Code> {
+    let ground = Ground {
+        common: Common {
+            session: "00000000-0000-0000-0000-000000000000".to_owned(),
+            transcript: place.home.path().join("projects/none.jsonl"),
+            directory: place.directory.clone(),
+            prompt: None,
+            mode: settings.mode.unwrap_or_default(),
+        },
+        project: place.directory.clone(),
+        environment: engine::agent::environment(settings),
+        guard: env::program(),
+        variables: std::path::PathBuf::from("/dev/null"),
+        small: None,
+        variable: Some(env::named),
+    };
+    talk!([dim(&happening.json(&ground.common).to_string())]);
+    let answers = settings.hooks.run(happening, &ground, &CancellationToken::new()).await;
+    for (hook, said) in &answers.0 {
+        data!([bold(&hook.shown()), "  ", words(said).as_str()])?;
+    }
+    if answers.0.is_empty() {
+        talk!("No hook is for that.");
+    }
+    Ok(Code::Success)
+}
+
+/// What a hook said, in words.
+fn words(said: &Said) -> String {
+    let mut words = Vec::new();
+    words.extend(said.failed.as_ref().map(|why| format!("failed: {why}")));
+    words.extend(said.verdict.map(|verdict| {
+        match verdict {
+            Verdict::Allow => "allows it",
+            Verdict::Ask => "has somebody asked",
+            Verdict::Deny => "denies it",
+        }
+        .to_owned()
+    }));
+    words.extend(said.block.as_ref().map(|why| format!("because: {why}")));
+    words.extend(said.stop.as_ref().map(|why| format!("ends the turn: {why}")));
+    words.extend(said.context.iter().map(|text| format!("adds: {text}")));
+    words.extend(said.message.as_ref().map(|text| format!("tells you: {text}")));
+    words.extend(said.input.as_ref().map(|input| format!("changes the input to {input}")));
+    words.extend(said.output.as_ref().map(|output| format!("changes the output to {output}")));
+    if words.is_empty() { "has nothing to say".to_owned() } else { words.join("; ") }
+}

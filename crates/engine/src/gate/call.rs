@@ -1,0 +1,299 @@
+//! Whether a call runs, and what follows from it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tools::permission::{Mode, Places, Rule};
+use tools::{Output, Scope, Subject, Tool};
+use transcript::{Block, Outcome};
+
+use crate::agent::NOT_RUN;
+use crate::driver::{Asked, Driver};
+use crate::error::Error;
+use crate::event::Event;
+use crate::hooks::response::{Before, response};
+use crate::hooks::{Answers, Called, Happening, Moment, Verdict, Voice};
+use crate::permission::{Answer, Leave, Question, Weighed};
+
+/// What becomes of a call.
+pub(crate) enum Ruling {
+    /// It runs, about this.
+    Run(Subject),
+    /// It does not, and the model is told why.
+    Refused {
+        /// In words for the model.
+        why: String,
+    },
+}
+
+/// What the model is told of a call that a hook's end of the turn has overtaken.
+const OVERTAKEN: &str = "[Not run: a hook has ended the turn.]";
+
+impl Driver {
+    /// Decides on a call. Hooks may leave it with another input.
+    pub(crate) async fn gate_call(
+        &mut self,
+        call: &mut Asked,
+        scope: &Scope,
+        cancel: &CancellationToken,
+    ) -> Result<Ruling, Error> {
+        if self.gate.stopped.is_some() {
+            return Ok(refused(OVERTAKEN));
+        }
+        let known = self.parts.tools.iter().find(|known| known.name() == call.tool).cloned();
+        let Some(tool) = known else { return Ok(Ruling::Run(Subject::Whole)) }; // running it says which tools there are
+        let leave = match self.hooks_on_every_call(&tool, call, scope, cancel).await? {
+            Ok(leave) => leave,
+            Err(why) => return Ok(refused(&why)),
+        };
+        let mut question = match self.weigh(&tool, call, scope, leave) {
+            Weighed::Allow => return Ok(Ruling::Run(tool.subject(&call.input, scope))),
+            Weighed::Deny { why } => return self.denied(&tool, call, scope, why, cancel).await,
+            Weighed::Ask(question) => *question,
+        };
+        match self.hooks_that_answer(&tool, call, scope, &question, cancel).await? {
+            Some(Weighed::Allow) => return Ok(Ruling::Run(tool.subject(&call.input, scope))),
+            Some(Weighed::Deny { why }) => return Ok(refused(&why)),
+            Some(Weighed::Ask(other)) => question = *other,
+            None => {}
+        }
+        match self.ask_person(question, cancel).await? {
+            Answer::Allow => {}
+            Answer::Always(rules) => self.always(&rules),
+            Answer::Deny { why } => return Ok(refused(&why)),
+            Answer::Unanswered { why } => return self.denied(&tool, call, scope, why, cancel).await,
+        }
+        Ok(Ruling::Run(tool.subject(&call.input, scope)))
+    }
+
+    fn weigh(&self, tool: &Arc<dyn Tool>, call: &Asked, scope: &Scope, leave: Leave) -> Weighed {
+        let scope = scope.clone().for_call(&tool.subject(&call.input, scope));
+        self.parts.policy.weigh(&**tool, &call.input, &scope, leave)
+    }
+
+    /// The hooks that look at every call: what they leave the rules to decide, or why it does not run.
+    async fn hooks_on_every_call(
+        &mut self,
+        tool: &Arc<dyn Tool>,
+        call: &mut Asked,
+        scope: &Scope,
+        cancel: &CancellationToken,
+    ) -> Result<Result<Leave, String>, Error> {
+        if !self.parts.hooks.any(Moment::PreToolUse) {
+            return Ok(if cancel.is_cancelled() { Err(NOT_RUN.to_owned()) } else { Ok(Leave::None) });
+        }
+        let subject = tool.subject(&call.input, scope);
+        let happening = Happening::pre_tool_use(called(call, &told_input(call), &subject));
+        let answers = self.hooked(&happening, cancel).await?;
+        if cancel.is_cancelled() {
+            return Ok(Err(NOT_RUN.to_owned()));
+        }
+        self.gate.aside.extend(answers.context());
+        self.change_input(call, &answers);
+        if let Some(why) = answers.stop() {
+            self.gate.stopped = Some(why);
+            return Ok(Err(OVERTAKEN.to_owned()));
+        }
+        Ok(match answers.verdict() {
+            Some((Verdict::Deny, word)) => Err(self.said_no(&word)),
+            Some((Verdict::Ask, _)) => Ok(Leave::Asked),
+            Some((Verdict::Allow, _)) => Ok(Leave::AsByRule),
+            None => Ok(Leave::None),
+        })
+    }
+
+    /// The hooks that answer in place of a person. Their yes is a rule's: what a rule asks about is still asked.
+    async fn hooks_that_answer(
+        &mut self,
+        tool: &Arc<dyn Tool>,
+        call: &mut Asked,
+        scope: &Scope,
+        question: &Question,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Weighed>, Error> {
+        if !self.parts.hooks.any(Moment::PermissionRequest) {
+            return Ok(None);
+        }
+        let told = told_input(call);
+        let happening = Happening::permission_request(called(call, &told, &question.subject), &suggestions(question));
+        let answers = self.hooked(&happening, cancel).await?;
+        if let Some(why) = answers.stop() {
+            self.gate.stopped = Some(why);
+        }
+        Ok(match answers.verdict() {
+            Some((Verdict::Deny, word)) => Some(Weighed::Deny { why: self.said_no(&word) }),
+            Some((Verdict::Allow, _)) => {
+                self.change_input(call, &answers);
+                self.change_permissions(&answers, scope);
+                Some(self.weigh(tool, call, scope, Leave::AsByRule))
+            }
+            Some((Verdict::Ask, _)) | None => None,
+        })
+    }
+
+    fn change_input(&mut self, call: &mut Asked, answers: &Answers) {
+        let Some((input, note)) = answers.input() else { return };
+        call.input = input;
+        if let Some(note) = note {
+            self.tell(Event::Warning(note));
+        }
+    }
+
+    /// Rules and modes that a hook of the user's sets for this session. A project's sets none.
+    fn change_permissions(&mut self, answers: &Answers, scope: &Scope) {
+        let own = answers.0.iter().filter(|(hook, _)| hook.voice() == Voice::User);
+        for change in own.flat_map(|(_, said)| &said.permissions) {
+            let mode = serde_json::from_value(change["mode"].clone()).ok();
+            match (change["type"].as_str(), change["behavior"].as_str(), mode) {
+                (Some("setMode"), _, Some(mode)) if mode != Mode::BypassPermissions => self.parts.policy.mode.set(mode),
+                (Some("addRules"), Some(behaviour @ ("allow" | "ask" | "deny")), _) => {
+                    let directory = scope.directory();
+                    let places = Places { directory: directory.clone(), settings: directory, home: None, file: None };
+                    let rules = change["rules"].as_array().into_iter().flatten().filter_map(|rule| {
+                        let tool = rule["toolName"].as_str()?;
+                        let text = match rule["ruleContent"].as_str() {
+                            Some(content) => format!("{tool}({content})"),
+                            None => tool.to_owned(),
+                        };
+                        Rule::parse(&text, &places).ok()
+                    });
+                    let rules: Vec<Rule> = rules.collect();
+                    match behaviour {
+                        "allow" => self.always(&rules),
+                        "ask" => self.parts.policy.rules.ask.extend(rules),
+                        _ => self.parts.policy.rules.deny.extend(rules),
+                    }
+                }
+                _ => {
+                    let what = change["type"].as_str().unwrap_or("a change without a type");
+                    self.tell(Event::Warning(format!("a hook asked for {what}, which it cannot have")));
+                }
+            }
+        }
+    }
+
+    /// Asks the person or the program, and lets hooks know that somebody is waited for.
+    async fn ask_person(&mut self, question: Question, cancel: &CancellationToken) -> Result<Answer, Error> {
+        let approver = self.parts.approver.clone();
+        if approver.is_person() {
+            let message = format!("Cairn needs your permission to use {}", question.tool);
+            self.notify(&message, "permission_prompt");
+        }
+        Ok(tokio::select! {
+            biased;
+            () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
+            answer = approver.ask(question) => answer,
+        })
+    }
+
+    /// A call that was denied and not by a person: hooks are told.
+    async fn denied(
+        &mut self,
+        tool: &Arc<dyn Tool>,
+        call: &Asked,
+        scope: &Scope,
+        why: String,
+        cancel: &CancellationToken,
+    ) -> Result<Ruling, Error> {
+        let subject = tool.subject(&call.input, scope);
+        let happening = Happening::permission_denied(called(call, &told_input(call), &subject), &why);
+        let answers = self.hooked(&happening, cancel).await?;
+        self.gate.aside.extend(answers.context());
+        Ok(Ruling::Refused { why })
+    }
+
+    /// Whether somebody has to see a result before it is written.
+    pub(crate) fn has_hooks_on_results(&self) -> bool {
+        self.parts.hooks.any(Moment::PostToolUse) || self.parts.hooks.any(Moment::PostToolUseFailure)
+    }
+
+    /// What a file holds that a call is about to change, where hooks are told of it.
+    pub(crate) fn before(&self, changes: Option<&PathBuf>) -> Before {
+        match changes {
+            Some(path) if self.parts.hooks.any(Moment::PostToolUse) => Before::read(path),
+            _ => Before::None,
+        }
+    }
+
+    /// Lets hooks see what a call gave, and change it.
+    pub(crate) async fn gate_result(
+        &mut self,
+        call: &Asked,
+        subject: &Subject,
+        before: &Before,
+        mut output: Output,
+        took: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Output, Error> {
+        let (told, took) = (told_input(call), took.as_millis() as u64);
+        let called = called(call, &told, subject);
+        let happening = match output.outcome {
+            Outcome::Done => {
+                let response = response(&call.tool, &call.input, subject, &output, before);
+                Happening::post_tool_use(called, &response, took)
+            }
+            Outcome::Failed => Happening::post_tool_use_failure(called, &output.text(), cancel.is_cancelled(), took),
+        };
+        let answers = self.hooked(&happening, cancel).await?;
+        if let Some(changed) = answers.output() {
+            let text = changed.as_str().map_or_else(|| changed.to_string(), str::to_owned);
+            output.content = vec![Block::text(text)];
+        }
+        self.gate.aside.extend(answers.blocks());
+        self.gate.aside.extend(answers.context());
+        self.gate.stopped = self.gate.stopped.take().or(answers.stop());
+        Ok(output)
+    }
+
+    /// All calls of a reply have ended: hooks see them together, and what hooks had to say is put beside the results.
+    pub(crate) async fn gate_results(
+        &mut self,
+        results: &[(String, Value, String, String)],
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        if self.parts.hooks.any(Moment::PostToolBatch) {
+            let answers = self.hooked(&Happening::post_tool_batch(results), cancel).await?;
+            self.gate.aside.extend(answers.context());
+            let block = answers.block().map(|word| word.text);
+            self.gate.stopped = self.gate.stopped.take().or(answers.stop()).or(block);
+        }
+        let aside = std::mem::take(&mut self.gate.aside);
+        self.attach_words(aside)
+    }
+}
+
+fn refused(why: &str) -> Ruling {
+    Ruling::Refused { why: why.to_owned() }
+}
+
+fn called<'a>(call: &'a Asked, input: &'a Value, subject: &'a Subject) -> Called<'a> {
+    Called { tool: &call.tool, input, id: &call.id, subject }
+}
+
+/// A call's input with what stands where nothing is said, as Claude Code tells it.
+fn told_input(call: &Asked) -> Value {
+    let mut input = call.input.clone();
+    if call.tool == "Edit" && input.is_object() && input["replace_all"].is_null() {
+        input["replace_all"] = json!(false);
+    }
+    input
+}
+
+/// What could be answered for always, as Claude Code writes it.
+fn suggestions(question: &Question) -> Vec<Value> {
+    let mode = question.spared_by.map(|mode| json!({"type": "setMode", "mode": mode, "destination": "session"}));
+    let rules: Vec<Value> = question
+        .always
+        .iter()
+        .map(|(text, _)| match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+            Some((tool, content)) => json!({"toolName": tool, "ruleContent": content}),
+            None => json!({"toolName": text}),
+        })
+        .collect();
+    let rules = (!rules.is_empty())
+        .then(|| json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}));
+    mode.into_iter().chain(rules).collect()
+}

@@ -1,0 +1,348 @@
+//! What hooks say: of one by its exit code and what it printed, of several what follows from all of them.
+//!
+//! A broken answer decides nothing and is told. Of several answers the stricter counts; of two that change the same thing
+//! the later one in the order of the settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tools::program::{Ended, Ran};
+use transcript::Usage;
+
+use super::definition::{Hook, Voice};
+use super::moment::{Block, Moment};
+
+/// What a hook says of a call, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It may run, as far as no rule says otherwise.
+    Allow,
+    /// Somebody is to be asked.
+    Ask,
+    /// It may not run.
+    Deny,
+}
+
+/// What one hook said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Said {
+    /// What becomes of a call.
+    pub verdict: Option<Verdict>,
+    /// What is not to happen, and why; to the model after the fact.
+    pub block: Option<String>,
+    /// That the turn is over, and why.
+    pub stop: Option<String>,
+    /// What the model is told besides.
+    pub context: Vec<String>,
+    /// What the user is told.
+    pub message: Option<String>,
+    /// The call's input in place of what it was.
+    pub input: Option<Value>,
+    /// What the model sees of a call in place of what it gave.
+    pub output: Option<Value>,
+    /// Rules and modes that are to hold from now on.
+    pub permissions: Vec<Value>,
+    /// Files to look at from now on.
+    pub watch: Vec<PathBuf>,
+    /// What went wrong with it.
+    pub failed: Option<String>,
+    /// What a model used for it.
+    pub used: Option<(String, Usage)>,
+}
+
+/// How a hook printed what it said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Printed {
+    /// As an object.
+    Object,
+    /// As text.
+    Text,
+}
+
+impl Said {
+    /// A hook that came to nothing.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self { failed: Some(why.into()), ..Self::default() }
+    }
+
+    /// What a command said.
+    pub fn of_command(moment: Moment, ran: &Ran, limit: std::time::Duration) -> Self {
+        let code = match ran.end {
+            Ended::Exited(code) => code,
+            Ended::TimedOut => return Self::failed(format!("it took longer than {} s", limit.as_secs_f64())),
+            Ended::Cancelled => return Self::failed("it was stopped"),
+        };
+        let reason = ran.err.trim();
+        match code {
+            0 => Self::of_text(moment, &ran.out),
+            2 => {
+                let reason = if reason.is_empty() { "it gave no reason" } else { reason };
+                Self::refusing(moment, reason.to_owned())
+            }
+            code => match object(&ran.out) {
+                Some(object) => Self::of_object(moment, &object),
+                None => Self::failed(format!("exit code {code}{}", colon(reason))),
+            },
+        }
+    }
+
+    /// What a hook says that is against it.
+    pub fn refusing(moment: Moment, reason: String) -> Self {
+        match moment.block() {
+            Block::Prevents | Block::Tells => {
+                let denies = matches!(moment, Moment::PreToolUse | Moment::PermissionRequest);
+                Self { verdict: denies.then_some(Verdict::Deny), block: Some(reason), ..Self::default() }
+            }
+            Block::Nothing => Self::failed(format!("exit code 2, which prevents nothing here{}", colon(&reason))),
+        }
+    }
+
+    /// What a hook says that has ended well.
+    pub fn of_text(moment: Moment, text: &str) -> Self {
+        let text = text.trim();
+        match (object(text), printed(text)) {
+            (Some(object), _) => Self::of_object(moment, &object),
+            (None, Printed::Object) => {
+                Self::failed("its output begins like JSON and is none, so it counts for nothing")
+            }
+            (None, Printed::Text) if moment.takes_plain_text() && !text.is_empty() => {
+                Self { context: vec![text.to_owned()], ..Self::default() }
+            }
+            (None, Printed::Text) => Self::default(),
+        }
+    }
+
+    /// What an object says.
+    pub fn of_object(moment: Moment, object: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        let own = &object["hookSpecificOutput"];
+        let own = match own["hookEventName"].as_str() {
+            Some(name) if name != moment.name() => {
+                return Self::failed(format!("its hookSpecificOutput is about {name}, so it counts for nothing"));
+            }
+            _ => own,
+        };
+        let mut said = Self { message: text(&object["systemMessage"]), ..Self::default() };
+        if object["continue"] == false {
+            said.stop = Some(text(&object["stopReason"]).unwrap_or_else(|| "it gave no reason".to_owned()));
+        }
+        let reason = text(&object["reason"]);
+        match object["decision"].as_str() {
+            Some("block" | "deny") => {
+                let refusing = Self::refusing(moment, reason.clone().unwrap_or_else(|| "it gave no reason".to_owned()));
+                (said.verdict, said.block, said.failed) = (refusing.verdict, refusing.block, refusing.failed);
+            }
+            Some("approve" | "allow") if moment == Moment::PreToolUse => said.verdict = Some(Verdict::Allow),
+            _ => {}
+        }
+        said.context.extend(text(&own["additionalContext"]));
+        match moment {
+            Moment::PreToolUse => {
+                let verdict = match own["permissionDecision"].as_str() {
+                    Some("deny") => Some(Verdict::Deny),
+                    Some("ask" | "defer") => Some(Verdict::Ask),
+                    Some("allow") => Some(Verdict::Allow),
+                    _ => None,
+                };
+                said.verdict = said.verdict.max(verdict);
+                if let Some(why) = text(&own["permissionDecisionReason"]) {
+                    said.block = Some(why);
+                }
+                said.input = changed(&own["updatedInput"]);
+            }
+            Moment::PermissionRequest => {
+                let decision = &own["decision"];
+                match decision["behavior"].as_str() {
+                    Some("allow") => {
+                        said.verdict = said.verdict.max(Some(Verdict::Allow));
+                        said.input = changed(&decision["updatedInput"]);
+                        said.permissions = decision["updatedPermissions"].as_array().cloned().unwrap_or_default();
+                    }
+                    Some("deny") => {
+                        said.verdict = Some(Verdict::Deny);
+                        let why = text(&decision["message"]).unwrap_or_else(|| "it gave no reason".to_owned());
+                        if decision["interrupt"] == true {
+                            said.stop = Some(why.clone());
+                        }
+                        said.block = Some(why);
+                    }
+                    _ => {}
+                }
+            }
+            Moment::PostToolUse => {
+                let output = &own["updatedToolOutput"];
+                said.output = (!output.is_null()).then(|| output.clone());
+            }
+            Moment::SessionStart => {
+                let paths = own["watchPaths"].as_array().into_iter().flatten();
+                said.watch = paths.filter_map(|path| path.as_str().map(PathBuf::from)).collect();
+            }
+            _ => {}
+        }
+        said
+    }
+}
+
+fn changed(input: &Value) -> Option<Value> {
+    input.is_object().then(|| input.clone())
+}
+
+fn colon(reason: &str) -> String {
+    match reason.lines().next().unwrap_or_default() {
+        "" => String::new(),
+        line => format!(": {line}"),
+    }
+}
+
+fn printed(text: &str) -> Printed {
+    if text.starts_with('{') { Printed::Object } else { Printed::Text }
+}
+
+fn object(text: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(text.trim()).ok().filter(Value::is_object)
+}
+
+/// What all hooks of a happening said, in the order of the settings.
+#[derive(Debug, Clone, Default)]
+pub struct Answers(pub Vec<(Arc<Hook>, Said)>);
+
+/// A text of a hook's, with whose word it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// When it was said.
+    pub moment: Moment,
+    /// Whose it is.
+    pub voice: Voice,
+    /// The text.
+    pub text: String,
+}
+
+impl Answers {
+    fn word(hook: &Hook, text: &str) -> Word {
+        Word { moment: hook.moment, voice: hook.voice(), text: text.to_owned() }
+    }
+
+    /// What becomes of a call, and the reason of the first who says so.
+    pub fn verdict(&self) -> Option<(Verdict, Word)> {
+        let strictest = self.0.iter().filter_map(|(_, said)| said.verdict).max()?;
+        let (hook, said) = self.0.iter().find(|(_, said)| said.verdict == Some(strictest))?;
+        Some((strictest, Self::word(hook, said.block.as_deref().unwrap_or_default())))
+    }
+
+    /// Why something is not to happen.
+    pub fn block(&self) -> Option<Word> {
+        let (hook, said) = self.0.iter().find(|(_, said)| said.block.is_some())?;
+        Some(Self::word(hook, said.block.as_deref()?))
+    }
+
+    /// All reasons why something should not have happened.
+    pub fn blocks(&self) -> Vec<Word> {
+        self.0.iter().filter_map(|(hook, said)| Some(Self::word(hook, said.block.as_deref()?))).collect()
+    }
+
+    /// Why the turn is over.
+    pub fn stop(&self) -> Option<String> {
+        self.0.iter().find_map(|(_, said)| said.stop.clone())
+    }
+
+    /// What the model is told besides.
+    pub fn context(&self) -> Vec<Word> {
+        let of = |(hook, said): &(Arc<Hook>, Said)| -> Vec<Word> {
+            said.context.iter().map(|text| Self::word(hook, text)).collect()
+        };
+        self.0.iter().flat_map(of).collect()
+    }
+
+    /// The changed input, and what is to be said where several changed it.
+    pub fn input(&self) -> Option<(Value, Option<String>)> {
+        let mut changing = self.0.iter().filter(|(_, said)| said.input.is_some());
+        let (last, said) = changing.next_back()?;
+        let others: Vec<String> = changing.map(|(hook, _)| hook.shown()).collect();
+        let note = (!others.is_empty()).then(|| {
+            format!("several hooks changed this call; {} counts, and not {}", last.shown(), others.join(", "))
+        });
+        Some((said.input.clone()?, note))
+    }
+
+    /// What the model is to see of a call.
+    pub fn output(&self) -> Option<Value> {
+        self.0.iter().rev().find_map(|(_, said)| said.output.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn said(moment: Moment, code: i32, out: &str, err: &str) -> Said {
+        let ran = Ran { end: Ended::Exited(code), out: out.into(), err: err.into() };
+        Said::of_command(moment, &ran, Duration::from_secs(1))
+    }
+
+    /// HOOK-2: exit 0 is fine, 2 blocks with what stands on standard error, anything else is a warning unless it says
+    /// something that can be read.
+    #[test]
+    fn exit_codes_mean_what_they_mean() {
+        use Moment::*;
+        assert_eq!(said(PreToolUse, 0, "all well", ""), Said::default());
+        let denied = said(PreToolUse, 2, "{\"ignored\": 1}", "not here\n");
+        assert_eq!((denied.verdict, denied.block.as_deref()), (Some(Verdict::Deny), Some("not here")));
+        assert_eq!(said(PreToolUse, 1, "", "oh\nno").failed.as_deref(), Some("exit code 1: oh"));
+        let decided = said(PreToolUse, 1, r#"{"hookSpecificOutput": {"permissionDecision": "ask"}}"#, "");
+        assert_eq!((decided.verdict, decided.failed), (Some(Verdict::Ask), None));
+        for moment in Moment::ALL {
+            let refused = said(moment, 2, "", "why");
+            match moment.block() {
+                Block::Nothing => assert!(refused.failed.is_some() && refused.block.is_none(), "{moment:?}"),
+                _ => assert_eq!(refused.block.as_deref(), Some("why"), "{moment:?}"),
+            }
+        }
+    }
+
+    /// HOOK-2: text becomes context where a moment takes it; a broken object nowhere.
+    #[test]
+    fn text_is_context_for_prompts_and_starts_alone() {
+        for moment in Moment::ALL {
+            let plain = said(moment, 0, "the branch is main\n", "");
+            let expected: &[&str] = if moment.takes_plain_text() { &["the branch is main"] } else { &[] };
+            assert_eq!(plain.context, expected, "{moment:?}");
+            let broken = said(moment, 0, "{\"continue\": fals", "");
+            assert!(broken.failed.is_some() && broken.context.is_empty() && broken.stop.is_none(), "{moment:?}");
+        }
+        assert!(said(Moment::Stop, 0, "[1]", "").failed.is_none(), "not an object: text");
+    }
+
+    /// HOOK-2: what an object can say, and that it says it of this moment.
+    #[test]
+    fn an_object_decides() {
+        let own = |own: Value| json!({"hookSpecificOutput": own}).to_string();
+        let said_pre = said(
+            Moment::PreToolUse,
+            0,
+            &own(json!({
+                "hookEventName": "PreToolUse", "permissionDecision": "allow", "permissionDecisionReason": "known",
+                "updatedInput": {"command": "ls"}, "additionalContext": "careful",
+            })),
+            "",
+        );
+        assert_eq!(said_pre.verdict, Some(Verdict::Allow));
+        assert_eq!((said_pre.input, said_pre.context), (Some(json!({"command": "ls"})), vec!["careful".to_owned()]));
+        let other =
+            said(Moment::PreToolUse, 0, &own(json!({"hookEventName": "Stop", "permissionDecision": "deny"})), "");
+        assert!(other.failed.is_some() && other.verdict.is_none());
+        let stop = said(Moment::Stop, 0, r#"{"decision": "block", "reason": "tests fail", "systemMessage": "hm"}"#, "");
+        assert_eq!((stop.block.as_deref(), stop.message.as_deref()), (Some("tests fail"), Some("hm")));
+        let over = said(Moment::PostToolUse, 0, r#"{"continue": false, "stopReason": "enough"}"#, "");
+        assert_eq!(over.stop.as_deref(), Some("enough"));
+        let asked = said(
+            Moment::PermissionRequest,
+            0,
+            &own(json!({"decision": {"behavior": "deny", "message": "no", "interrupt": true}})),
+            "",
+        );
+        assert_eq!((asked.verdict, asked.stop.as_deref()), (Some(Verdict::Deny), Some("no")));
+    }
+}

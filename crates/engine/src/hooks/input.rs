@@ -1,0 +1,365 @@
+//! What hooks are told, key by key as Claude Code has it.
+//!
+//! Keys we have no value for are left out and never made up: `effort` where the model has none, `agent_id` outside of
+//! agents.
+
+use std::path::{Path, PathBuf};
+
+use memory::instructions::{Loaded, Owner, Reason};
+use serde_json::{Map, Value, json};
+use tools::Subject;
+use tools::permission::Mode;
+
+use super::moment::Moment;
+
+/// Something that hooks are told of.
+#[derive(Debug, Clone)]
+pub struct Happening {
+    /// When.
+    pub moment: Moment,
+    /// The names that matchers look at; none where a moment has nothing to match.
+    pub names: Vec<String>,
+    /// The call it is about, for `if`.
+    pub(super) call: Option<(String, Subject)>,
+    /// What is told of it alone.
+    pub(super) fields: Map<String, Value>,
+}
+
+/// What is told of every happening.
+#[derive(Debug, Clone)]
+pub struct Common {
+    /// The session's id.
+    pub session: String,
+    /// Its file.
+    pub transcript: PathBuf,
+    /// Where the work is done now.
+    pub directory: PathBuf,
+    /// The last words of the user that were submitted; none before the first.
+    pub prompt: Option<String>,
+    /// How much may happen without asking.
+    pub mode: Mode,
+}
+
+/// A call, as hooks are told of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Called<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// What it is called with.
+    pub input: &'a Value,
+    /// The call's id.
+    pub id: &'a str,
+    /// What it is about.
+    pub subject: &'a Subject,
+}
+
+/// Why a session starts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Start {
+    /// It is new.
+    Startup,
+    /// It goes on, and is told of as it was left.
+    Resume,
+    /// It is new, since the one before was left by `/clear`.
+    Clear,
+    /// It goes on in a copy.
+    Fork,
+    /// What was said gave way to a summary.
+    Compact {
+        /// The model.
+        model: String,
+    },
+}
+
+/// How a session was left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Left {
+    /// Seconds since the last reply.
+    pub seconds: i64,
+    /// What is in view, in tokens.
+    pub tokens: u64,
+    /// Whether the provider has likely forgotten it.
+    pub expired: bool,
+    /// What it costs to be cached again, in dollars.
+    pub cost: Option<f64>,
+}
+
+/// Why a session ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Leaving {
+    /// For a new one.
+    Clear,
+    /// For another one.
+    Resume,
+    /// The user left.
+    PromptInputExit,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl Happening {
+    fn new(moment: Moment, name: Option<&str>, fields: Value) -> Self {
+        let fields = match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        Self { moment, names: name.into_iter().map(str::to_owned).collect(), call: None, fields }
+    }
+
+    fn of_call(moment: Moment, call: Called<'_>, mut more: Value) -> Self {
+        let mut fields = json!({"tool_name": call.tool, "tool_input": call.input});
+        if let (Some(fields), Some(more)) = (fields.as_object_mut(), more.as_object_mut()) {
+            fields.append(more);
+        }
+        let mut happening = Self::new(moment, Some(call.tool), fields);
+        happening.call = Some((call.tool.to_owned(), call.subject.clone()));
+        happening
+    }
+
+    /// Before a call runs.
+    pub fn pre_tool_use(call: Called<'_>) -> Self {
+        Self::of_call(Moment::PreToolUse, call, json!({"tool_use_id": call.id}))
+    }
+
+    /// After a call ran.
+    pub fn post_tool_use(call: Called<'_>, response: &Value, took: u64) -> Self {
+        let more = json!({"tool_response": response, "tool_use_id": call.id, "duration_ms": took});
+        Self::of_call(Moment::PostToolUse, call, more)
+    }
+
+    /// After a call failed.
+    pub fn post_tool_use_failure(call: Called<'_>, error: &str, is_interrupt: bool, took: u64) -> Self {
+        let more = json!({"tool_use_id": call.id, "error": error, "is_interrupt": is_interrupt, "duration_ms": took});
+        Self::of_call(Moment::PostToolUseFailure, call, more)
+    }
+
+    /// After all calls of a reply: tool, input, id and what the model sees of the result.
+    pub fn post_tool_batch(calls: &[(String, Value, String, String)]) -> Self {
+        let calls: Vec<Value> = calls
+            .iter()
+            .map(|(tool, input, id, response)| {
+                json!({"tool_name": tool, "tool_input": input, "tool_use_id": id, "tool_response": response})
+            })
+            .collect();
+        Self::new(Moment::PostToolBatch, None, json!({"tool_calls": calls}))
+    }
+
+    /// Before somebody is asked about a call.
+    pub fn permission_request(call: Called<'_>, suggestions: &[Value]) -> Self {
+        let more = if suggestions.is_empty() { json!({}) } else { json!({"permission_suggestions": suggestions}) };
+        Self::of_call(Moment::PermissionRequest, call, more)
+    }
+
+    /// After a call was denied.
+    pub fn permission_denied(call: Called<'_>, reason: &str) -> Self {
+        Self::of_call(Moment::PermissionDenied, call, json!({"tool_use_id": call.id, "reason": reason}))
+    }
+
+    /// Before what was said is sent.
+    pub fn user_prompt_submit(prompt: &str) -> Self {
+        Self::new(Moment::UserPromptSubmit, None, json!({"prompt": prompt}))
+    }
+
+    /// When a session starts.
+    pub fn session_start(start: &Start) -> Self {
+        let (source, model) = match start {
+            Start::Startup => ("startup", None),
+            Start::Resume => ("resume", None),
+            Start::Clear => ("clear", None),
+            Start::Fork => ("fork", None),
+            Start::Compact { model } => ("compact", Some(model)),
+        };
+        let mut fields = json!({"source": source});
+        if let Some(model) = model {
+            fields["model"] = json!(model);
+        }
+        Self::new(Moment::SessionStart, Some(source), fields)
+    }
+
+    /// With how a session was left that goes on: how long ago, with how many tokens, and what they cost to be cached again.
+    #[must_use]
+    pub fn left(self, left: &Left) -> Self {
+        let mut fields = json!({
+            "seconds_since_last_response": left.seconds, "context_tokens": left.tokens,
+            "prompt_cache_likely_expired": left.expired,
+        });
+        if let Some(cost) = left.cost {
+            fields["estimated_cache_write_usd"] = json!((cost * 10_000.0).round() / 10_000.0);
+        }
+        match fields {
+            Value::Object(fields) => self.with(fields),
+            _ => self,
+        }
+    }
+
+    /// When it ends.
+    pub fn session_end(leaving: Leaving) -> Self {
+        let reason = match leaving {
+            Leaving::Clear => "clear",
+            Leaving::Resume => "resume",
+            Leaving::PromptInputExit => "prompt_input_exit",
+            Leaving::Other => "other",
+        };
+        Self::new(Moment::SessionEnd, Some(reason), json!({"reason": reason}))
+    }
+
+    /// When the model has answered.
+    pub fn stop(again: bool, answer: &str, jobs: &[tools::Job]) -> Self {
+        let running = jobs.iter().filter(|job| job.state == tools::JobState::Running);
+        let tasks: Vec<Value> = running
+            .map(|job| {
+                json!({
+                    "id": job.id, "type": "shell", "status": "running", "description": job.command,
+                    "command": job.command,
+                })
+            })
+            .collect();
+        let fields = json!({
+            "stop_hook_active": again, "last_assistant_message": answer, "background_tasks": tasks,
+            "session_crons": [],
+        });
+        Self::new(Moment::Stop, None, fields)
+    }
+
+    /// When a turn ends by an error.
+    pub fn stop_failure(error: &str, details: &str) -> Self {
+        let fields = json!({"error": error, "last_assistant_message": details});
+        Self::new(Moment::StopFailure, Some(error), fields)
+    }
+
+    /// Before a compaction.
+    pub fn pre_compact(trigger: &str, instructions: Option<&str>) -> Self {
+        let fields = json!({"trigger": trigger, "custom_instructions": instructions});
+        Self::new(Moment::PreCompact, Some(trigger), fields)
+    }
+
+    /// After one.
+    pub fn post_compact(trigger: &str, summary: &str) -> Self {
+        Self::new(Moment::PostCompact, Some(trigger), json!({"trigger": trigger, "compact_summary": summary}))
+    }
+
+    /// When an instruction file is loaded; `trigger` is the file that was touched.
+    pub fn instructions_loaded(file: &Loaded, trigger: Option<&Path>) -> Self {
+        let owner = match file.owner {
+            Owner::Managed => "Managed",
+            Owner::User => "User",
+            Owner::Project => "Project",
+            Owner::Local => "Local",
+            Owner::AutoMem => "AutoMem",
+            Owner::TeamMem => "TeamMem",
+        };
+        let reason = match file.reason {
+            Reason::SessionStart => "session_start",
+            Reason::NestedTraversal => "nested_traversal",
+            Reason::PathGlobMatch => "path_glob_match",
+            Reason::Include => "include",
+            Reason::Compact => "compact",
+        };
+        let mut fields = json!({"file_path": file.path, "memory_type": owner, "load_reason": reason});
+        if !file.globs.is_empty() {
+            fields["globs"] = json!(file.globs);
+        }
+        if let Some(trigger) = trigger {
+            fields["trigger_file_path"] = json!(trigger);
+        }
+        if let Some(parent) = &file.parent {
+            fields["parent_file_path"] = json!(parent);
+        }
+        Self::new(Moment::InstructionsLoaded, Some(reason), fields)
+    }
+
+    /// When a settings file changes.
+    pub fn config_change(source: &str, file: &Path) -> Self {
+        Self::new(Moment::ConfigChange, Some(source), json!({"source": source, "file_path": file}))
+    }
+
+    /// When the working directory moves.
+    pub fn cwd_changed(old: &Path, new: &Path) -> Self {
+        Self::new(Moment::CwdChanged, None, json!({"old_cwd": old, "new_cwd": new}))
+    }
+
+    /// When a file changes: `change`, `add` or `unlink`.
+    pub fn file_changed(file: &Path, event: &str) -> Self {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self::new(Moment::FileChanged, Some(&name), json!({"file_path": file, "event": event}))
+    }
+
+    /// When a person is waited for.
+    pub fn notification(message: &str, kind: &str) -> Self {
+        let fields = json!({"message": message, "notification_type": kind});
+        Self::new(Moment::Notification, Some(kind), fields)
+    }
+
+    /// One to try hooks with, about a tool, a source or whatever else matchers look at.
+    pub fn sample(moment: Moment, name: Option<&str>) -> Self {
+        let input = json!({"command": "echo hello", "description": "Say hello"});
+        let subject = Subject::Command("echo hello".to_owned());
+        let call = Called { tool: name.unwrap_or("Bash"), input: &input, id: "toolu_0123", subject: &subject };
+        let file = Path::new("/tmp/example.txt");
+        let mut sample = match moment {
+            Moment::PreToolUse => Self::pre_tool_use(call),
+            Moment::PostToolUse => {
+                let response = json!({
+                    "stdout": "hello", "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false,
+                });
+                Self::post_tool_use(call, &response, 5)
+            }
+            Moment::PostToolUseFailure => Self::post_tool_use_failure(call, "Exit code 1", false, 5),
+            Moment::PostToolBatch => {
+                Self::post_tool_batch(&[(call.tool.to_owned(), input.clone(), call.id.to_owned(), "hello".to_owned())])
+            }
+            Moment::PermissionRequest => Self::permission_request(call, &[]),
+            Moment::PermissionDenied => Self::permission_denied(call, "Bash is denied here."),
+            Moment::UserPromptSubmit => Self::user_prompt_submit("hello"),
+            Moment::SessionStart => Self::session_start(&Start::Startup),
+            Moment::SessionEnd => Self::session_end(Leaving::Other),
+            Moment::Stop => Self::stop(false, "Done.", &[]),
+            Moment::StopFailure => Self::stop_failure("server_error", "the server failed"),
+            Moment::PreCompact => Self::pre_compact("manual", Some("")),
+            Moment::PostCompact => Self::post_compact("manual", "What was said."),
+            Moment::InstructionsLoaded => Self::new(
+                moment,
+                Some("session_start"),
+                json!({"file_path": file, "memory_type": "Project", "load_reason": "session_start"}),
+            ),
+            Moment::ConfigChange => Self::config_change("user_settings", file),
+            Moment::CwdChanged => Self::cwd_changed(Path::new("/tmp"), Path::new("/tmp/sub")),
+            Moment::FileChanged => Self::file_changed(file, "change"),
+            Moment::Notification => Self::notification("Cairn waits for you", "idle_prompt"),
+        };
+        if let Some(name) = name.filter(|_| !sample.names.is_empty()) {
+            sample.names = vec![name.to_owned()];
+        }
+        sample
+    }
+
+    /// With other or more fields.
+    #[must_use]
+    pub fn with(mut self, fields: Map<String, Value>) -> Self {
+        self.fields.extend(fields);
+        self
+    }
+
+    /// The tool and its input, where it is about a call.
+    pub(super) fn tool(&self) -> Option<(&str, &Value)> {
+        Some((self.fields.get("tool_name")?.as_str()?, self.fields.get("tool_input")?))
+    }
+
+    /// All that a hook is told.
+    pub fn json(&self, common: &Common) -> Value {
+        let mut all = Map::new();
+        all.insert("session_id".into(), json!(common.session));
+        all.insert("transcript_path".into(), json!(common.transcript));
+        all.insert("cwd".into(), json!(common.directory));
+        if let Some(prompt) = &common.prompt {
+            all.insert("prompt_id".into(), json!(prompt));
+        }
+        if self.moment.tells_mode() {
+            all.insert("permission_mode".into(), json!(common.mode));
+        }
+        all.insert("hook_event_name".into(), json!(self.moment.name()));
+        all.extend(self.fields.clone());
+        Value::Object(all)
+    }
+}

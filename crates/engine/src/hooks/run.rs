@@ -1,0 +1,358 @@
+//! Running the hooks that a happening concerns.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tools::permission::{Rules, Verdict};
+use tools::program::Program;
+use tools::{Environment, Subject};
+
+use super::answer::{Answers, Said};
+use super::definition::{Hook, Kind, Times, Waiting};
+use super::input::{Common, Happening};
+use super::moment::Moment;
+use super::prompt;
+use crate::agent::Small;
+
+/// A variable that is longer is not set: the system would not start the command. The input has it in any case.
+const LONGEST_VARIABLE: usize = 100_000;
+/// So many hooks that nobody waits for run at the same time.
+const MOST_BESIDE: usize = 16;
+
+/// The hooks of a session. Clones share what has run.
+#[derive(Clone, Default)]
+pub struct Hooks {
+    list: Arc<Vec<Arc<Hook>>>,
+    /// Where http hooks may post to; anywhere where this is none.
+    urls: Option<Arc<Vec<String>>>,
+    /// Variables that their headers may hold, of those they name themselves; all where this is none.
+    variables: Option<Arc<Vec<String>>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that run once and have.
+    done: HashSet<String>,
+    /// Those that nobody waits for.
+    beside: Vec<AbortOnDropHandle<Answers>>,
+}
+
+/// Where hooks run, and what with.
+#[derive(Clone)]
+pub struct Ground {
+    /// What each is told.
+    pub common: Common,
+    /// The project's directory.
+    pub project: PathBuf,
+    /// The variables of commands.
+    pub environment: Environment,
+    /// The program that is a guard.
+    pub guard: Option<PathBuf>,
+    /// Where commands may leave variables for later ones.
+    pub variables: PathBuf,
+    /// The small model, if there is one to ask.
+    pub small: Option<Small>,
+    /// A variable of this program, by its name.
+    pub variable: Option<fn(&str) -> Option<String>>,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { list, urls, variables, .. } = self;
+        f.debug_struct("Hooks")
+            .field("list", list)
+            .field("urls", urls)
+            .field("variables", variables)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hooks {
+    /// These, in the order of the settings.
+    pub fn new(list: Vec<Hook>) -> Self {
+        Self { list: Arc::new(list.into_iter().map(Arc::new).collect()), ..Self::default() }
+    }
+
+    /// With what an organisation or the user lets http hooks reach and tell.
+    #[must_use]
+    pub fn with_http(mut self, urls: Option<Vec<String>>, variables: Option<Vec<String>>) -> Self {
+        (self.urls, self.variables) = (urls.map(Arc::new), variables.map(Arc::new));
+        self
+    }
+
+    /// These in place of those before; what has run once has run.
+    #[must_use]
+    pub fn instead_of(mut self, before: &Self) -> Self {
+        self.state = before.state.clone();
+        self
+    }
+
+    /// All of them.
+    pub fn list(&self) -> &[Arc<Hook>] {
+        &self.list
+    }
+
+    /// Whether there are any at a moment.
+    pub fn any(&self, moment: Moment) -> bool {
+        self.list.iter().any(|hook| hook.moment == moment)
+    }
+
+    /// Those that a happening concerns: identical ones once, and those that are done not again.
+    pub fn concerned(&self, happening: &Happening) -> Vec<Arc<Hook>> {
+        let names: Vec<&str> = happening.names.iter().map(String::as_str).collect();
+        let mut known = HashSet::new();
+        let state = self.state();
+        let mut concerned = Vec::new();
+        for hook in self.list.iter().filter(|hook| hook.moment == happening.moment) {
+            let fits = happening.names.is_empty() || hook.matcher.is_for(&names);
+            let identity = identity(hook);
+            if fits && is_meant(hook, happening) && !state.done.contains(&identity) && known.insert(identity) {
+                concerned.push(hook.clone());
+            }
+        }
+        concerned
+    }
+
+    /// Runs those that a happening concerns, and waits for them.
+    pub async fn run(&self, happening: &Happening, ground: &Ground, cancel: &CancellationToken) -> Answers {
+        let input = happening.json(&ground.common);
+        let mut running = Vec::new();
+        for hook in self.concerned(happening) {
+            if hook.times == Times::Once {
+                self.state().done.insert(identity(&hook));
+            }
+            let one = One {
+                hook: hook.clone(),
+                input: input.clone(),
+                environment: environment(happening, ground),
+                ground: ground.clone(),
+                url: self.may_post(&hook),
+                headers: self.headers(&hook, ground),
+                cancel: cancel.clone(),
+            };
+            if hook.waiting == Waiting::Yes {
+                running.push(async move { (hook, one.run().await) });
+                continue;
+            }
+            // The turn's end does not end it; the session's does.
+            let one = One { cancel: CancellationToken::new(), ..one };
+            self.beside(async move { Answers(vec![(hook, one.run().await)]) });
+        }
+        Answers(join_all(running).await)
+    }
+
+    /// What those have said by now that nobody waits for.
+    pub async fn said_meanwhile(&self) -> Answers {
+        let ended: Vec<_> = {
+            let beside = &mut self.state().beside;
+            let (ended, running) = std::mem::take(beside).into_iter().partition(AbortOnDropHandle::is_finished);
+            *beside = running;
+            ended
+        };
+        Answers(join_all(ended).await.into_iter().flatten().flat_map(|answers: Answers| answers.0).collect())
+    }
+
+    /// Runs some that nobody waits for.
+    pub(crate) fn beside(&self, running: impl Future<Output = Answers> + Send + 'static) {
+        let mut state = self.state();
+        if state.beside.len() < MOST_BESIDE {
+            state.beside.push(AbortOnDropHandle::new(tokio::spawn(running)));
+        }
+    }
+
+    /// Ends those that nobody waits for.
+    pub fn end(&self) {
+        self.state().beside.clear();
+    }
+
+    fn may_post(&self, hook: &Hook) -> Result<(), String> {
+        let (Kind::Http { url, .. }, Some(allowed)) = (&hook.kind, &self.urls) else { return Ok(()) };
+        let fits = |pattern: &String| glob(pattern, url);
+        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
+    }
+
+    fn headers(&self, hook: &Hook, ground: &Ground) -> BTreeMap<String, String> {
+        let Kind::Http { headers, variables, .. } = &hook.kind else { return BTreeMap::new() };
+        let allowed = |name: &str| {
+            let everywhere = self.variables.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
+            everywhere && variables.iter().any(|known| known == name)
+        };
+        let value = |name: &str| {
+            let read = ground.variable.filter(|_| allowed(name));
+            read.and_then(|read| read(name)).unwrap_or_default()
+        };
+        headers.iter().map(|(name, text)| (name.clone(), filled(text, value))).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What makes two hooks the same.
+fn identity(hook: &Hook) -> String {
+    format!("{} {:?} {:?}", hook.moment.name(), hook.kind, hook.condition.as_ref().map(ToString::to_string))
+}
+
+/// Whether a call is what the hook's `if` is about; one that cannot be told apart is.
+fn is_meant(hook: &Hook, happening: &Happening) -> bool {
+    let (Some(rule), Some((tool, subject))) = (&hook.condition, &happening.call) else { return true };
+    let rules = Rules { ask: vec![rule.clone()], ..Rules::default() };
+    matches!(rules.decide(tool, subject), Verdict::Ask(_))
+        || (rule.covers(tool) && rule.is_about_every_call())
+        || (rule.covers(tool) && *subject == Subject::Whole)
+}
+
+/// The variables of a command.
+fn environment(happening: &Happening, ground: &Ground) -> Environment {
+    let mut environment = ground.environment.clone();
+    let mut give = |name: &str, value: String| {
+        if value.len() <= LONGEST_VARIABLE {
+            environment.given.insert(name.to_owned(), value);
+        }
+    };
+    give("CLAUDE_PROJECT_DIR", ground.project.display().to_string());
+    give("CLAUDE_CODE_SESSION_ID", ground.common.session.clone());
+    give("CLAUDECODE", "1".to_owned());
+    if let Some((tool, input)) = happening.tool() {
+        give("TOOL_NAME", tool.to_owned());
+        give("TOOL_INPUT", input.to_string());
+    }
+    if happening.moment.leaves_variables() {
+        give("CLAUDE_ENV_FILE", ground.variables.display().to_string());
+    }
+    environment
+}
+
+/// A text with `*` for anything.
+fn glob(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// A text with its variables, `$NAME` or `${NAME}`, filled in.
+fn filled(text: &str, value: impl Fn(&str) -> String) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let (name, length) = match after.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+            Some((name, _)) => (name, name.len() + 2),
+            None => {
+                let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
+                (&after[..end], end)
+            }
+        };
+        if name.is_empty() || !name.chars().all(is_name) {
+            out.push('$');
+            rest = after;
+            continue;
+        }
+        out.push_str(&value(name));
+        rest = &after[length..];
+    }
+    out + rest
+}
+
+/// One hook that is about to run.
+struct One {
+    hook: Arc<Hook>,
+    input: serde_json::Value,
+    environment: Environment,
+    ground: Ground,
+    url: Result<(), String>,
+    headers: BTreeMap<String, String>,
+    cancel: CancellationToken,
+}
+
+impl One {
+    async fn run(self) -> Said {
+        let (moment, limit) = (self.hook.moment, self.hook.limit());
+        if let Kind::Command { command, args } = &self.hook.kind {
+            let words = match args {
+                Some(args) => std::iter::once(command).chain(args).cloned().collect(),
+                None => Program::shell(command),
+            };
+            // A directory that is gone is no reason not to run.
+            let there = self.ground.common.directory.is_dir();
+            let directory = if there { &self.ground.common.directory } else { &self.ground.project };
+            let program = Program {
+                words,
+                input: self.input.to_string(),
+                directory,
+                environment: &self.environment,
+                guard: self.ground.guard.as_deref(),
+                limit,
+            };
+            return match program.run(&self.cancel).await {
+                Ok(ran) => Said::of_command(moment, &ran, limit),
+                Err(why) => Said::failed(format!("it did not run: {why}")),
+            };
+        }
+        let answer = async {
+            match &self.hook.kind {
+                Kind::Http { url, .. } => self.posted(url).await,
+                Kind::Prompt { prompt, model } => {
+                    let Some(mut small) = self.ground.small.clone() else {
+                        return Said::failed("there is no model to ask");
+                    };
+                    small.name = model.clone().unwrap_or(small.name);
+                    prompt::ask(moment, prompt, &self.input, &small).await
+                }
+                Kind::NotYet { .. } | Kind::Command { .. } => Said::default(),
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Said::failed("it was stopped"),
+            said = tokio::time::timeout(limit, answer) => {
+                said.unwrap_or_else(|_| Said::failed(format!("it took longer than {} s", limit.as_secs_f64())))
+            }
+        }
+    }
+
+    async fn posted(&self, url: &str) -> Said {
+        if let Err(why) = &self.url {
+            return Said::failed(why.clone());
+        }
+        match provider::post(url, &self.headers, self.input.to_string(), self.hook.limit()).await {
+            Ok(answered) if (200..300).contains(&answered.status) => Said::of_text(self.hook.moment, &answered.text),
+            Ok(answered) => Said::failed(format!("the server answered with {}", answered.status)),
+            Err(why) => Said::failed(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_hold_the_variables_they_may() {
+        let value = |name: &str| if name == "TOKEN" { "t".to_owned() } else { String::new() };
+        assert_eq!(filled("Bearer $TOKEN, ${TOKEN}x $OTHER$ $", value), "Bearer t, tx $ $");
+    }
+
+    #[test]
+    fn a_url_is_allowed_by_a_pattern() {
+        assert!(glob("https://hooks.example.com/*", "https://hooks.example.com/a"));
+        assert!(!glob("https://hooks.example.com/*", "https://hooks.example.com.evil/a"));
+        assert!(glob("http://localhost:*", "http://localhost:8080/x") && !glob("http://a", "http://ab"));
+    }
+}
