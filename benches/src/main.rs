@@ -16,6 +16,7 @@ mod extract;
 mod layers;
 mod load;
 mod log;
+mod month;
 mod prose;
 mod recall;
 mod recording;
@@ -46,6 +47,7 @@ const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 10] = [
     ("layers", layers::measure),
     ("cost", cost::measure),
     ("regret", regret::measure),
+    ("month", month::measure),
     ("start", start::measure),
 ];
 

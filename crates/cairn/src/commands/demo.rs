@@ -4,6 +4,8 @@
 //! folder, the HTTP between them, and the accounting of the prompt cache. The model is a script that reacts to what is
 //! visible in the request.
 
+mod night;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -106,6 +108,9 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let largest =
         stage.simulator.report().requests[report.requests.len()..].iter().map(|line| line.input.total()).max();
 
+    chapter("Two weeks go by. A dream brings what was remembered into order.");
+    let dreamt = night::play(&root).await?;
+
     print_figures(&report);
     print_savings(&savings, &layer::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
@@ -115,7 +120,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
         show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
     }
     anyhow::ensure!(
-        fixed && told && recalled,
+        fixed && told && recalled && dreamt,
         "the demo did not reach its end; please report this with the output above"
     );
     Ok(Code::Success)

@@ -1,0 +1,350 @@
+//! A month of work: what it costs to know, and what is then known.
+//!
+//! A user has forty sessions in thirty days, on a clock that is moved. Over them sixty things are said that are worth
+//! knowing: facts, preferences, and corrections of what was said before (`month.txt`). A scripted model works, learns after
+//! its turns, chooses memories, and dreams when it is time, each as the program asks it to; it decides well, since what is
+//! measured is what surrounds it. Afterwards all sixty are asked for in other words, with the ranker alone.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, ensure};
+use engine::agent::{End, Parts};
+use engine::dream::beside::Dreaming;
+use engine::dream::gate::Rhythm;
+use engine::dream::{Dream, Site};
+use engine::extract::Learning;
+use engine::knowledge::{Knowledge, Selector};
+use engine::ledger::{self, Budget, Ledger, Spender};
+use engine::provider::anthropic::{Anthropic, Auth, Config};
+use engine::tools::Scope;
+use engine::{Agent, Home, Session, World};
+use jiff::Timestamp;
+use memory::instructions::Sources;
+use memory::rank::{Doing, Question};
+use memory::store::Indexing;
+use memory::{Ranker, index};
+use simulator::{Options, Script, Simulator};
+use transcript::Id;
+use transcript::price::Prices;
+
+use crate::table::{Row, Unit};
+
+/// The models, for their prices.
+const MODEL: &str = "claude-sonnet-5";
+const SMALL: &str = "claude-haiku-4-5";
+const SESSIONS: usize = 40;
+const TURNS: usize = 6;
+/// A turn reads so many files, one a round.
+const ROUNDS: usize = 8;
+const FILE_BYTES: usize = 6_000;
+/// 2026-11-01, 09:00.
+const BEGIN: i64 = 1_793_523_600;
+const DAY: i64 = 86_400;
+/// What work in the background may cost beside the foreground.
+const SHARE: f64 = 0.15;
+
+/// Something that is said once.
+struct Item {
+    kind: String,
+    file: String,
+    about: String,
+    said: String,
+    question: String,
+    replaces: Option<String>,
+}
+
+fn items() -> Result<Vec<Item>> {
+    let lines = include_str!("month.txt").lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let item = |line: &str| {
+        let mut cells = line.split('|').map(|cell| cell.trim().to_owned());
+        let mut next = || cells.next().with_context(|| format!("too few cells: {line}"));
+        let (kind, file, about, said, question) = (next()?, next()?, next()?, next()?, next()?);
+        let replaces = next()?;
+        Ok(Item { kind, file, about, said, question, replaces: (!replaces.is_empty()).then_some(replaces) })
+    };
+    lines.map(item).collect()
+}
+
+/// Plays the month, and asks.
+pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
+    std::fs::create_dir_all(place)?;
+    let root = std::fs::canonicalize(place)?.join("month");
+    let _ = std::fs::remove_dir_all(&root);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let month = Month::new(root)?;
+    runtime.block_on(async {
+        for session in 0..SESSIONS {
+            eprintln!("  session {} …", session + 1);
+            month.session(session).await?;
+        }
+        anyhow::Ok(())
+    })?;
+    month.rows()
+}
+
+struct Month {
+    items: Vec<Item>,
+    project: PathBuf,
+    home: Home,
+    memory: PathBuf,
+    /// The clock, in seconds.
+    clock: Arc<AtomicI64>,
+    names: Arc<AtomicI64>,
+}
+
+impl Month {
+    fn new(root: PathBuf) -> Result<Self> {
+        let (project, home) = (root.join("project"), Home::at(root.join("config")));
+        std::fs::create_dir_all(&project)?;
+        for (turn, round) in (1..=TURNS).flat_map(|turn| (1..=ROUNDS).map(move |round| (turn, round))) {
+            let mut text = format!("MARK {turn}-{round} \n");
+            while text.len() < FILE_BYTES {
+                let _ =
+                    writeln!(text, "the reader of module {turn} takes line {} and finds nothing of note", text.len());
+            }
+            std::fs::write(project.join(format!("part-{turn}-{round}.txt")), text)?;
+        }
+        let memory = home.project(&project).join("memory");
+        std::fs::create_dir_all(&memory)?;
+        let (clock, names) = (Arc::new(AtomicI64::new(BEGIN)), Arc::default());
+        Ok(Self { items: items()?, project, home, memory, clock, names })
+    }
+
+    fn world(&self) -> World {
+        let (clock, names) = (self.clock.clone(), self.names.clone());
+        World::new(
+            move || Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap_or_default(),
+            move |_| Id::from(format!("id-{}", names.fetch_add(1, Ordering::Relaxed))),
+        )
+    }
+
+    fn ledger(&self, session: &str) -> Ledger {
+        let spender = Spender { project: self.project.clone(), session: session.to_owned() };
+        let budget = Budget { usd: f64::MAX, ..Budget::default() };
+        Ledger::at(self.home.path(), spender, Prices::default(), budget, self.world())
+    }
+
+    /// One session: its turns, what is learnt of them, and a dream, if it is time.
+    async fn session(&self, number: usize) -> Result<()> {
+        self.clock.store(BEGIN + DAY * 30 * number as i64 / SESSIONS as i64, Ordering::Relaxed);
+        let said: Vec<&Item> = self
+            .items
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| at * SESSIONS / self.items.len() == number)
+            .map(|(_, item)| item)
+            .collect();
+        let simulator = Simulator::start(Script::parse(&self.script(&said))?, Options::default()).await?;
+        let client = Arc::new(Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("bench".into())))?);
+        let session = Session::create(&self.home, &self.project, None, self.world())?;
+        let (id, file) = (session.id().to_owned(), session.path().to_owned());
+        let ledger = Arc::new(self.ledger(&id));
+        let selector = Selector { model: client.clone(), name: SMALL.to_owned(), ledger: ledger.clone() };
+        let sources = Sources {
+            config_home: self.home.path().to_owned(),
+            working_directory: self.project.clone(),
+            indexes: vec![self.memory.join(index::FILE)],
+            ..Sources::default()
+        };
+        let knowledge = Knowledge::new(sources, Some(&self.memory), Some(selector), &session);
+        knowledge.ready().await;
+        let mut parts = Parts::new(client.clone(), MODEL);
+        parts.ledger = ledger.clone();
+        parts.layers.price = Prices::default().of(MODEL);
+        let dream = Dream {
+            site: Site {
+                home: self.home.clone(),
+                memory: self.memory.clone(),
+                project: self.project.clone(),
+                session: Some(id),
+                world: self.world(),
+            },
+            indexing: Indexing::Kept,
+            model: client,
+            name: SMALL.to_owned(),
+            scope: Scope::new(&self.project, self.project.join("tmp")),
+            rules: Default::default(),
+            ledger,
+            listener: Arc::new(|_| {}),
+            cancel: Default::default(),
+        };
+        let agent = Agent::new(session, parts)?.with_knowledge(knowledge);
+        let mut agent =
+            agent.with_learning(Learning::new(self.home.clone())).with_dreams(Dreaming::new(dream, Rhythm::default()));
+        for turn in 1..=TURNS {
+            let words = said_in(&said, turn).map_or("Go on with the next module, please.", |item| item.said.as_str());
+            let ended = agent.say(&format!("T{turn}: {words}")).await.end;
+            ensure!(matches!(ended, End::Ended(_)), "session {number}: {ended:?}");
+            self.clock.fetch_add(60, Ordering::Relaxed);
+        }
+        agent.finish_learning(&Default::default()).await?;
+        agent.finish_dreams(Duration::from_secs(60), &Default::default()).await?;
+        agent.close().await;
+        simulator.shutdown().await;
+        self.date(&file)
+    }
+
+    /// Files are dated by the moved clock, as they would be.
+    fn date(&self, session: &Path) -> Result<()> {
+        let seconds = self.clock.load(Ordering::Relaxed).unsigned_abs();
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let horizon = SystemTime::UNIX_EPOCH + Duration::from_secs((BEGIN - DAY).unsigned_abs());
+        let written = std::fs::read_dir(&self.memory)?.flatten().map(|entry| entry.path()).filter(|path| {
+            let modified = path.metadata().and_then(|metadata| metadata.modified());
+            path.extension().is_some_and(|extension| extension == "md")
+                && modified.is_ok_and(|modified| !(horizon..=at).contains(&modified) || modified > at)
+        });
+        for path in written.chain([session.to_owned()]) {
+            std::fs::File::options().append(true).open(path)?.set_modified(at)?;
+        }
+        Ok(())
+    }
+
+    /// What the model does in a session.
+    fn script(&self, said: &[&Item]) -> String {
+        let mut script = String::new();
+        let _ = writeln!(
+            script,
+            "[[rule]]\nwhen = {{ system = 'You choose which saved memories' }}\njson = {{ selected_memories = [] }}"
+        );
+        self.dream_rules(&mut script);
+        for turn in 1..=TURNS {
+            let (here, next) = (format!("T{turn}:"), format!("T{}:", turn + 1));
+            let task = "Beside the conversation, write down";
+            let when = |more: &str| format!("when = {{ visible = ['{task}', '{here}'], missing = ['{next}']{more} }}");
+            if let Some(item) = said_in(said, turn) {
+                let content = format!(
+                    "---\nname: {}\ndescription: {}\ntype: {}\n---\n\n{}{}\n",
+                    item.file.replace('-', " "),
+                    item.about,
+                    item.kind,
+                    item.said,
+                    item.replaces.as_ref().map(|old| format!(" This replaces {old}.md.")).unwrap_or_default(),
+                );
+                let path = self.memory.join(format!("{}.md", item.file)).display().to_string();
+                let _ = writeln!(script, "[[rule]]\n{}\nsay = 'Saved.'", when(", tool = 'Write'"));
+                let _ = writeln!(
+                    script,
+                    "[[rule]]\n{}\ncall = [{{ tool = 'Write', input = {{ file_path = {}, content = {} }} }}]",
+                    when(""),
+                    quoted(&path),
+                    quoted(&content)
+                );
+            } else {
+                let _ = writeln!(script, "[[rule]]\n{}\nsay = 'Nothing to save.'", when(""));
+            }
+            for round in 1..=ROUNDS {
+                let path = self.project.join(format!("part-{turn}-{round}.txt")).display().to_string();
+                let _ = writeln!(
+                    script,
+                    "[[rule]]\nwhen = {{ visible = '{here}', missing = ['{next}', 'MARK {turn}-{round} '] }}\n\
+                     say = 'I read on.'\ncall = [{{ tool = 'Read', input = {{ file_path = {} }} }}]",
+                    quoted(&path)
+                );
+            }
+            let _ = writeln!(
+                script,
+                "[[rule]]\nwhen = {{ visible = '{here}', missing = '{next}' }}\nsay = 'Module {turn} is done.'\nsay_bytes = 900"
+            );
+        }
+        script
+    }
+
+    /// A dream that removes what was corrected, as far as it is there.
+    fn dream_rules(&self, script: &mut String) {
+        let dreams = "system = 'look after the memories'";
+        let is_there = |file: &str| self.memory.join(format!("{file}.md")).exists();
+        let gone = self.items.iter().filter(|item| is_there(&item.file)).filter_map(|item| item.replaces.as_ref());
+        let calls: Vec<String> = gone
+            .filter(|old| is_there(old))
+            .map(|old| {
+                let path = self.memory.join(format!("{old}.md")).display().to_string();
+                format!("{{ tool = 'Write', input = {{ file_path = {}, content = '' }} }}", quoted(&path))
+            })
+            .collect();
+        let _ =
+            writeln!(script, "[[rule]]\nwhen = {{ {dreams}, tool = 'Write' }}\nsay = 'Removed what was corrected.'");
+        if !calls.is_empty() {
+            let _ = writeln!(script, "[[rule]]\nwhen = {{ {dreams} }}\ncall = [{}]", calls.join(", "));
+        }
+        let _ = writeln!(script, "[[rule]]\nwhen = {{ {dreams} }}\nsay = 'All is in order.'");
+    }
+
+    fn rows(&self) -> Result<Vec<Row>> {
+        let mut spent: BTreeMap<String, f64> = BTreeMap::new();
+        for (_, day) in self.ledger("").days(40) {
+            for (kind, sum) in day.kinds {
+                *spent.entry(kind).or_default() += sum.usd;
+            }
+        }
+        let foreground = spent.get(ledger::CONVERSATION).copied().unwrap_or_default();
+        let share = |kind: &str| spent.get(kind).copied().unwrap_or_default() / foreground;
+        let kinds = [ledger::EXTRACT, ledger::DREAM, ledger::SELECT];
+        let mut rows = vec![Row::figure("foreground", format!("${foreground:.2}"))];
+        for kind in kinds {
+            rows.push(Row::figure(format!("  {kind} beside it"), format!("{:.2} %", share(kind) * 100.0)));
+        }
+        rows.push(Row::at_most(
+            "  all three beside it",
+            Unit::Percent,
+            kinds.iter().map(|kind| share(kind)).sum(),
+            SHARE,
+        ));
+        let site = Site {
+            home: self.home.clone(),
+            memory: self.memory.clone(),
+            project: self.project.clone(),
+            session: None,
+            world: self.world(),
+        };
+        rows.push(Row::figure("dreams", site.book().dreams().len().to_string()));
+        let root = files::Root::open(&self.memory)?;
+        let ranker = Ranker::load(&root)?;
+        let (mut surfaced, mut first, mut stale) = (0, 0, 0);
+        for item in &self.items {
+            let by = self.items.iter().find(|other| other.replaces.as_ref() == Some(&item.file));
+            let wanted = format!("{}.md", by.unwrap_or(item).file);
+            let old = by.map(|_| &item.file).or(item.replaces.as_ref()).map(|old| format!("{old}.md"));
+            let (doing, now) = (Doing::default(), self.world().now());
+            let question = Question { text: &item.question, doing: &doing, now };
+            let chosen: Vec<String> = ranker.choose(&question, |_| true).into_iter().map(|hit| hit.path).collect();
+            let ranked = ranker.rank(&question).into_iter().map(|hit| hit.path).take(5).any(|path| path == wanted);
+            let at = |wanted: &String| chosen.iter().position(|path| path == wanted);
+            surfaced += usize::from(at(&wanted).is_some());
+            first += usize::from(ranked);
+            let is_stale = old.as_ref().and_then(at).is_some_and(|old| at(&wanted).is_none_or(|new| new > old));
+            stale += usize::from(is_stale);
+            if at(&wanted).is_none() || !ranked || is_stale {
+                eprintln!("  {}: {} → {chosen:?}", item.file, item.question);
+            }
+        }
+        let all = self.items.len() as f64;
+        let text = std::fs::read_to_string(self.memory.join(index::FILE))?;
+        rows.push(Row::at_least("asked in other words: surfaced", Unit::Percent, surfaced as f64 / all, 0.80));
+        rows.push(Row::at_least("  among the first five", Unit::Percent, first as f64 / all, 0.95));
+        rows.push(Row::at_most("  stale without its correction above", Unit::Count, stale as f64, 0.0));
+        rows.push(Row::at_most(
+            "lines of the index",
+            Unit::Count,
+            text.lines().count() as f64,
+            index::LINE_LIMIT as f64,
+        ));
+        rows.push(Row::at_most("bytes of the index", Unit::Count, text.len() as f64, index::BYTE_LIMIT as f64));
+        Ok(rows)
+    }
+}
+
+/// What is said in a turn: the first thing in the second, the next in the fourth.
+fn said_in<'i>(said: &[&'i Item], turn: usize) -> Option<&'i Item> {
+    (turn % 2 == 0).then(|| said.get(turn / 2 - 1).copied()).flatten()
+}
+
+/// A text as a script has it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
