@@ -37,7 +37,7 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 10] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 11] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),

@@ -3,7 +3,9 @@
 //! A user has forty sessions in thirty days, on a clock that is moved. Over them sixty things are said that are worth
 //! knowing: facts, preferences, and corrections of what was said before (`month.txt`). A scripted model works, learns after
 //! its turns, chooses memories, and dreams when it is time, each as the program asks it to; it decides well, since what is
-//! measured is what surrounds it. Afterwards all sixty are asked for in other words, with the ranker alone.
+//! measured is what surrounds it. Of three corrections it makes two in the memory they correct, as it is told to, and one as a
+//! memory of its own, which is left for a dream to clear up. Afterwards all sixty are asked for in other words, with the
+//! ranker alone. The questions were written once, with the memories, and not changed after they were first asked.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -224,17 +226,21 @@ impl Month {
                     item.about,
                     item.kind,
                     item.said,
-                    item.replaces.as_ref().map(|old| format!(" This replaces {old}.md.")).unwrap_or_default(),
+                    item.replaces.as_ref().map(|_| " It was otherwise before.").unwrap_or_default(),
                 );
-                let path = self.memory.join(format!("{}.md", item.file)).display().to_string();
+                let path = quoted(&self.memory.join(format!("{}.md", self.lies_in(item))).display().to_string());
                 let _ = writeln!(script, "[[rule]]\n{}\nsay = 'Saved.'", when(", tool = 'Write'"));
+                let is_new = self.lies_in(item) == item.file;
+                let writes = if is_new { when("") } else { when(", tool = 'Read'") };
                 let _ = writeln!(
                     script,
-                    "[[rule]]\n{}\ncall = [{{ tool = 'Write', input = {{ file_path = {}, content = {} }} }}]",
-                    when(""),
-                    quoted(&path),
+                    "[[rule]]\n{writes}\ncall = [{{ tool = 'Write', input = {{ file_path = {path}, content = {} }} }}]",
                     quoted(&content)
                 );
+                if !is_new {
+                    let read = format!("call = [{{ tool = 'Read', input = {{ file_path = {path} }} }}]");
+                    let _ = writeln!(script, "[[rule]]\n{}\n{read}", when(""));
+                }
             } else {
                 let _ = writeln!(script, "[[rule]]\n{}\nsay = 'Nothing to save.'", when(""));
             }
@@ -253,6 +259,15 @@ impl Month {
             );
         }
         script
+    }
+
+    /// The memory an item is written into: its own, or, of two corrections in three, the one it corrects.
+    fn lies_in<'i>(&self, item: &'i Item) -> &'i str {
+        let corrections = self.items.iter().filter(|one| one.replaces.is_some());
+        match (corrections.map(|one| &one.file).position(|file| *file == item.file), &item.replaces) {
+            (Some(at), Some(old)) if at % 3 != 2 => old,
+            _ => &item.file,
+        }
     }
 
     /// A dream that removes what was corrected, as far as it is there.
@@ -308,8 +323,9 @@ impl Month {
         let (mut surfaced, mut first, mut stale) = (0, 0, 0);
         for item in &self.items {
             let by = self.items.iter().find(|other| other.replaces.as_ref() == Some(&item.file));
-            let wanted = format!("{}.md", by.unwrap_or(item).file);
+            let wanted = format!("{}.md", self.lies_in(by.unwrap_or(item)));
             let old = by.map(|_| &item.file).or(item.replaces.as_ref()).map(|old| format!("{old}.md"));
+            let old = old.filter(|old| *old != wanted);
             let (doing, now) = (Doing::default(), self.world().now());
             let question = Question { text: &item.question, doing: &doing, now };
             let chosen: Vec<String> = ranker.choose(&question, |_| true).into_iter().map(|hit| hit.path).collect();

@@ -61,19 +61,22 @@ impl Agent {
         Ok(())
     }
 
-    /// The session ends: what nothing was learnt from yet is, and so is what is under way, for up to a minute; `stop` ends
-    /// it.
+    /// The session ends: what nothing was learnt from yet is, and what is under way is waited for, a dream too, for up to a
+    /// minute; `stop` ends it.
     pub async fn finish_learning(&mut self, stop: &CancellationToken) -> Result<(), Error> {
+        let end = tokio::time::Instant::now() + CLOSING;
         self.learn(Occasion::End)?;
         if let Some(extraction) = &mut self.extraction {
             extraction.wait(CLOSING, stop).await;
         }
-        self.take_in_learnt()
+        self.take_in_learnt()?;
+        self.finish_dreams(end.saturating_duration_since(tokio::time::Instant::now()), stop).await
     }
 
     /// Whether there is anything to learn from, or to wait for, before it ends.
     pub fn has_to_learn(&self) -> bool {
-        self.extraction.as_ref().is_some_and(|extraction| extraction.has_left(&self.driver.session))
+        self.is_dreaming()
+            || self.extraction.as_ref().is_some_and(|extraction| extraction.has_left(&self.driver.session))
     }
 
     /// Writes into the log what is over of learning.

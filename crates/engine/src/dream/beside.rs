@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::book::Over;
+use super::book::{How, Over};
 use super::gate::{Gate, Rhythm, Said};
 use super::run::{Dream, NotDreamt};
 use super::site::Site;
@@ -13,6 +14,8 @@ use crate::background::Background;
 
 /// This kind of work in the background.
 const KIND: &str = crate::ledger::DREAM;
+/// After a dream that failed none comes by itself for so long.
+const REST: SignedDuration = SignedDuration::from_hours(1);
 /// Longer than any dream: one that is older is stuck.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 
@@ -23,13 +26,15 @@ pub struct Dreaming {
     gate: Gate,
     running: Background<Result<Over, NotDreamt>>,
     cancel: CancellationToken,
+    /// When one failed: it is not tried again at once.
+    failed: Option<Timestamp>,
 }
 
 impl Dreaming {
     /// With what each dream needs, and when they come by themselves.
     pub fn new(dream: Dream, rhythm: Rhythm) -> Self {
         let (gate, running, cancel) = (Gate::default(), Background::default(), CancellationToken::new());
-        Self { dream, rhythm, gate, running, cancel }
+        Self { dream, rhythm, gate, running, cancel, failed: None }
     }
 
     /// When they come by themselves, from now on.
@@ -39,7 +44,9 @@ impl Dreaming {
 
     /// A turn has ended: a dream begins, if it is time.
     pub(crate) fn turn_ended(&mut self) {
-        if self.is_running() || self.dream.ledger.allows(KIND).is_err() {
+        let now = self.dream.site.world.now();
+        let rests = self.failed.is_some_and(|failed| now.duration_since(failed).abs() < REST);
+        if self.is_running() || rests || self.dream.ledger.allows(KIND).is_err() {
             return;
         }
         if matches!(self.dream.site.due(&mut self.gate, &self.rhythm), Ok(Said::Due)) {
@@ -81,7 +88,8 @@ impl Dreaming {
 
     /// Takes what is over by now. That another process was faster is nothing to tell.
     pub(crate) async fn take_ended(&mut self) -> Vec<Over> {
-        self.running.take_ended().await.into_iter().filter_map(Result::ok).collect()
+        let ended = self.running.take_ended().await;
+        self.noted(ended)
     }
 
     /// Waits for the one under way; ends it when the time is over, or somebody says so.
@@ -92,10 +100,17 @@ impl Dreaming {
             () = stop.cancelled() => None,
         };
         if ended.is_some() {
-            return ended.into_iter().filter_map(Result::ok).collect();
+            return self.noted(ended.into_iter().collect());
         }
         // Stopped, it sets the date back and writes down how it ended, which takes a moment.
         self.stop();
-        self.running.close(Duration::from_secs(1)).await.into_iter().filter_map(Result::ok).collect()
+        let ended = self.running.close(Duration::from_secs(1)).await;
+        self.noted(ended)
+    }
+
+    fn noted(&mut self, ended: Vec<Result<Over, NotDreamt>>) -> Vec<Over> {
+        let ended: Vec<Over> = ended.into_iter().filter_map(Result::ok).collect();
+        self.failed = ended.iter().find(|over| over.how == How::Failed).map(|over| over.at).or(self.failed);
+        ended
     }
 }

@@ -55,8 +55,9 @@ async fn a_dream_begins_when_a_turn_has_ended() {
     let mut agent = agent(&house, None, Daily::None);
     assert_eq!(say(&mut agent, "hello there").await.text, "Hello.");
     assert!(agent.is_dreaming(), "and nobody waited for it");
-    agent.finish_dreams(Duration::from_secs(60), &CancellationToken::new()).await.unwrap();
-    assert_eq!((dreams(&house), agent.is_dreaming()), (1, false));
+    assert!(agent.has_to_learn(), "whoever leaves is told that something is under way");
+    agent.finish_learning(&CancellationToken::new()).await.unwrap();
+    assert_eq!((dreams(&house), agent.has_to_learn()), (1, false));
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
     assert!(log.contains("\"dream\"") && log.contains("claude-haiku-4-5"), "{log}");
     say(&mut agent, "hello again").await;
@@ -100,6 +101,27 @@ async fn a_dream_ends_with_its_session() {
         assert!(began.elapsed() < Duration::from_secs(2), "{how}: {:?}", began.elapsed());
         assert!(!lock.exists(), "{how}");
     }
+}
+
+/// DREAM-1: after a dream that failed none begins by itself for an hour, though no dream counts as dreamt.
+#[tokio::test]
+async fn a_dream_that_failed_is_not_tried_again_at_once() {
+    let refuse = "[[fault]]\nwhen = { system = 'look after the memories' }\nstatus = 400\ntimes = 9\n";
+    let house = House::new(&format!("{refuse}{TALK}")).await;
+    house.remember("a.md", "something", "Text.", 1);
+    let mut agent = agent(&house, None, Daily::None);
+    for (wait, tried) in [(0, 1), (900, 1), (3_600, 2)] {
+        house.wait(wait);
+        say(&mut agent, "hello there").await;
+        while agent.is_dreaming() && dreams(&house) < tried {
+            tokio::task::yield_now().await;
+        }
+        // The next turn takes in what came of it.
+        tokio::task::yield_now().await;
+        agent.finish_learning(&CancellationToken::new()).await.unwrap();
+        assert_eq!(dreams(&house), tried, "after {wait} s");
+    }
+    assert!(!house.memory().join(".consolidate-lock").exists());
 }
 
 /// BUDGET-1: where the day's budget is spent, no dream begins, and the conversation goes on.
