@@ -57,6 +57,11 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
+    /// The window that is worked in, from here on.
+    Window {
+        /// Its size, and without the room for a reply.
+        window: (u64, u64),
+    },
     /// The provider refused a request as too long.
     Refused {
         /// So many tokens were too many.

@@ -48,6 +48,8 @@ pub struct State {
     pub rounds_since: Option<u32>,
     /// Files that were read or written, the oldest first, each with the call that did it.
     pub seen: Vec<(Option<String>, PathBuf)>,
+    /// The window that is worked in, by its size and without the room for a reply.
+    pub window: Option<(u64, u64)>,
     /// The span that is to be collapsed next.
     pub staged: Option<Staged>,
     newest: Option<Id>,
@@ -184,7 +186,8 @@ impl State {
                     staged.summary = summary.map_or(Summary::Failed, Summary::Written);
                 }
             }
-            Fact::CacheBreak { .. } | Fact::Refused { .. } => {}
+            Fact::Window { window } | Fact::Refused { window, .. } => self.window = Some(window),
+            Fact::CacheBreak { .. } => {}
         }
     }
 }

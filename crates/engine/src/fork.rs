@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use provider::Model;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tools::{Call, Limit, Output, Scope, Tool, run_all};
+use tools::{Access, Call, Limit, Output, Scope, Tool, run_all};
 use transcript::block::Kind;
 use transcript::mark::{MOST_MARKS, Place};
 use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopReason, Usage};
@@ -170,38 +170,62 @@ impl Fork {
 
     /// Answers calls as the policy says, and says whether all were run.
     async fn answer(&mut self, calls: &[Block]) -> (Vec<Block>, bool) {
-        let (mut results, mut all_ran) = (Vec::new(), true);
+        if let ToolPolicy::Tools { tools, scope, judge } = &self.tools {
+            let scope = scope.clone().with_cancel(self.cancel.clone());
+            let outputs = run_judged(calls, tools, &scope, &**judge).await;
+            return results_of(calls, outputs);
+        }
+        let mut outputs = Vec::new();
         for call in calls {
-            let Kind::ToolUse { id, name } = call.kind() else { continue };
+            let Kind::ToolUse { name, .. } = call.kind() else { continue };
             let input = call.input().unwrap_or_default();
             let said = |text: Result<String, String>| match text {
                 Ok(text) => Output::done(text, ""),
                 Err(why) => Output::failed(why),
             };
-            let output = match &mut self.tools {
-                ToolPolicy::Deny => Output::failed("Tools do not run here. Answer with text."),
+            outputs.push(match &mut self.tools {
                 ToolPolicy::Run(run) => said(run(name, &input)),
-                ToolPolicy::Tools { tools, scope, judge } => {
-                    let known = tools.iter().find(|tool| tool.name() == &**name);
-                    // What is judged is what runs: links are followed once.
-                    let subject = known.map(|tool| tool.subject(&input, scope));
-                    let judged = subject.as_ref().map_or_else(|| scope.clone(), |one| scope.clone().for_call(one));
-                    match known.map(|tool| judge.judge(&**tool, &input, &judged)) {
-                        Some(Err(why)) => Output::failed(why),
-                        _ => {
-                            let scope = scope.clone().with_cancel(self.cancel.clone());
-                            let call = Call { name: name.to_string(), input, subject };
-                            let ran = run_all(vec![call], tools, &scope, |_, _| {}).await.pop();
-                            bounded(ran.unwrap_or_else(|| Output::failed("It did not run.")), known)
-                        }
-                    }
+                ToolPolicy::Deny | ToolPolicy::Tools { .. } => {
+                    Output::failed("Tools do not run here. Answer with text.")
                 }
-            };
-            all_ran &= output.outcome == Outcome::Done;
-            results.push(Block::tool_result(id, &output.content, output.outcome));
+            });
         }
-        (results, all_ran)
+        results_of(calls, outputs)
     }
+}
+
+/// Runs calls as far as they may run. Neighbours that only look run side by side; every other one is judged and run alone, so
+/// that what the one before it did is seen.
+async fn run_judged(calls: &[Block], tools: &[Arc<dyn Tool>], scope: &Scope, judge: &dyn Judge) -> Vec<Output> {
+    let known = |call: &Block| match call.kind() {
+        Kind::ToolUse { name, .. } => tools.iter().find(|tool| tool.name() == &**name),
+        _ => None,
+    };
+    let looks = |call: &Block| {
+        known(call).is_some_and(|tool| tool.access(&call.input().unwrap_or_default()) == Access::ReadOnly)
+    };
+    let mut outputs = Vec::new();
+    for group in calls.chunk_by(|one, next| looks(one) && looks(next)) {
+        let (mut denied, mut running) = (Vec::new(), Vec::new());
+        for call in group {
+            let Kind::ToolUse { name, .. } = call.kind() else { continue };
+            let (input, tool) = (call.input().unwrap_or_default(), known(call));
+            // What is judged is what runs: links are followed once.
+            let subject = tool.map(|tool| tool.subject(&input, scope));
+            let judged = subject.as_ref().map_or_else(|| scope.clone(), |one| scope.clone().for_call(one));
+            let verdict = tool.map_or(Ok(()), |tool| judge.judge(&**tool, &input, &judged));
+            if verdict.is_ok() {
+                running.push(Call { name: name.to_string(), input, subject });
+            }
+            denied.push((tool, verdict.err()));
+        }
+        let mut ran = run_all(running, tools, scope, |_, _| {}).await.into_iter();
+        outputs.extend(denied.into_iter().map(|(tool, denied)| match denied {
+            Some(why) => Output::failed(why),
+            None => bounded(ran.next().unwrap_or_else(|| Output::failed("It did not run.")), tool),
+        }));
+    }
+    outputs
 }
 
 /// What a fork gets of an output: what is too long for its tool is cut, since nothing is put into a file for it.
@@ -215,6 +239,17 @@ fn bounded(output: Output, tool: Option<&Arc<dyn Tool>>) -> Output {
         }
         None => output,
     }
+}
+
+/// Outputs as the results of their calls, and whether all of them are good.
+fn results_of(calls: &[Block], outputs: Vec<Output>) -> (Vec<Block>, bool) {
+    let all_ran = outputs.iter().all(|output| output.outcome == Outcome::Done);
+    let ids = calls.iter().filter_map(|call| match call.kind() {
+        Kind::ToolUse { id, .. } => Some(id),
+        _ => None,
+    });
+    let results = ids.zip(outputs).map(|(id, output)| Block::tool_result(id, &output.content, output.outcome));
+    (results.collect(), all_ran)
 }
 
 /// What forks of one reply send before their own words: all it called is answered the same for each of them, so that they
@@ -233,7 +268,14 @@ pub fn branched(mut parent: Request) -> Request {
     parent.messages.truncate(newest + 1);
     parent.messages.push(Message { role: Role::User, blocks: results });
     let ends = newest + 1;
+    // The first of them writes what they share, and the others read it: a breakpoint stands at its end, and one is left for
+    // the tail of each. From the last of the system blocks the provider looks back to the others.
     parent.marks.messages.retain(|place| place.message < ends);
+    let before = parent.marks.messages.pop();
+    let shared = Place { message: ends, block: parent.messages[ends].blocks.len() - 1 };
+    parent.marks.messages = before.into_iter().chain([shared]).collect();
+    let most = parent.marks.system.len().saturating_sub(1);
+    parent.marks.system.drain(..most);
     parent.marks.edits.retain(|edit| edit.behind.message < ends);
     parent
 }

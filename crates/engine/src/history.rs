@@ -184,16 +184,31 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// Whether all words occur as words of their own.
+    fn is_whole_in(&self, message: &Message) -> bool {
+        let text = message.text.to_lowercase();
+        let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+        let is_whole = |at: usize, word: &str| {
+            edge(text[..at].chars().next_back()) && edge(text[at + word.len()..].chars().next())
+        };
+        self.words.iter().all(|word| text.match_indices(word.as_str()).any(|(at, _)| is_whole(at, word)))
+    }
+}
+
 fn search(messages: &[Message], wanted: &Wanted, session: Option<&str>) -> Vec<String> {
     // What was said comes before what was written of it later.
     let of = |who: fn(&str) -> bool| messages.iter().rev().filter(move |message| who(message.who));
     let all = of(|who| !["summary", "beside"].contains(&who)).chain(of(|who| who == "summary"));
-    let found = all.filter_map(|message| {
-        let place = wanted.place_in(message)?;
+    let mut all: Vec<(&Message, usize)> =
+        all.filter_map(|message| Some((message, wanted.place_in(message)?))).collect();
+    // Who looks for 7 wants no 17: what has the words whole comes first.
+    all.sort_by_key(|(message, _)| !wanted.is_whole_in(message));
+    let found = all.into_iter().map(|(message, place)| {
         let from = message.text.floor_char_boundary(place.saturating_sub(AROUND).min(message.text.len()));
         let around: String = message.text[from..].chars().take(AROUND * 2).collect();
         let around = around.split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(format!("{}\n  … {around} …", heading(message, session)))
+        format!("{}\n  … {around} …", heading(message, session))
     });
     found.collect()
 }
@@ -364,6 +379,16 @@ mod tests {
         assert!(found("harbours")[0].starts_with("line-4 (summary"), "{:?}", found("harbours"));
         assert!(found("a port was")[0].starts_with("line-2 (summary"));
         assert!(by_id(&messages, "line-4", 0).text().contains("harbours"));
+    }
+
+    /// COMPACT-13: what has the words whole comes before what only contains them.
+    #[test]
+    fn whole_words_come_first() {
+        let rounds = (1..40).flat_map(|n| round(&format!("m{n}"), &format!("c{n}"), &format!("step {n}: value v{n}")));
+        let messages = messages(rounds.collect());
+        let wanted = Wanted { words: vec!["step".into(), "3:".into()], path: None, since: None, until: None };
+        let found = search(&messages, &wanted, None);
+        assert!(found.len() == 4 && found[0].contains("value v3 "), "{found:?}");
     }
 
     /// COMPACT-13: of calls that a server gave one id the newest is shown, with its own result, and where the others are.

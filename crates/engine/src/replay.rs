@@ -69,11 +69,19 @@ pub struct Replayed {
     pub differs_from: Option<usize>,
 }
 
+/// Plays lines through the layers, in the windows that the record says they were worked in.
+pub fn replay_as_recorded(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> Replayed {
+    play(lines, Player { windows: Windows::Recorded, ..Player::new(layers, summary_tokens) })
+}
+
 /// Plays lines through the layers.
 pub fn replay(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> Replayed {
+    play(lines, Player::new(layers, summary_tokens))
+}
+
+fn play(lines: Vec<Line>, mut player: Player) -> Replayed {
     let mut live: Vec<Line> = Vec::new();
     Log::load_watching(lines, |_, line| live.push(line.clone()));
-    let mut player = Player::new(layers, summary_tokens);
     for at in 0..live.len() {
         player.play(&live[at], &live[at..]);
     }
@@ -88,8 +96,17 @@ enum Said {
     Nothing,
 }
 
+/// Which window a session is played in.
+enum Windows {
+    /// That of the layers.
+    Given,
+    /// Those of the record.
+    Recorded,
+}
+
 struct Player {
     layers: Layers,
+    windows: Windows,
     summary_tokens: u64,
     log: Log,
     state: State,
@@ -113,6 +130,7 @@ impl Player {
         log.use_estimator(layers.estimator);
         Self {
             layers: layers.clone(),
+            windows: Windows::Given,
             summary_tokens,
             log,
             state: State::default(),
@@ -189,6 +207,10 @@ impl Player {
                 (self.occasion, self.walked) = (Occasion::Refused { over }, None);
             }
             Fact::Refused { .. } => return,
+            Fact::Window { window } => match self.windows {
+                Windows::Recorded => self.layers.window = Window { size: window.0, effective: window.1 },
+                Windows::Given => return,
+            },
             _ if is_of_layers && !self.is_in_step() => return,
             _ => {}
         }

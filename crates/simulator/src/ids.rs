@@ -2,7 +2,8 @@
 
 use blake3::{Hash, Hasher};
 
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Letters alone: all weigh the same when tokens are counted, so that no count depends on which id it was.
+const ALPHABET: &[u8; 52] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// As long as the provider's ids after their prefix.
 const ID_CHARS: usize = 22;
 /// Characters of a call's id that tell of thinking; more than chance would hit.

@@ -1,5 +1,4 @@
-//! When the provider says no: a request it finds too long is made shorter and sent again, once for each message of the
-//! user.
+//! When the provider says no: a request it finds too long is made shorter and sent again, once until the model has replied.
 
 use context::{Fact, Occasion};
 use provider::Error as ProviderError;

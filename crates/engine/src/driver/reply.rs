@@ -121,6 +121,9 @@ impl Driver {
                 }
                 Some(provider::Event::Done(reply)) => {
                     self.write_reply(&reply)?;
+                    if reply.stop != StopReason::ModelContextWindowExceeded {
+                        self.turn_begins(); // a further refusal may be answered by making room again
+                    }
                     self.parts.ledger.record(ledger::CONVERSATION, &reply.model, &reply.usage);
                     self.account(request, &reply)?;
                     self.tell(Event::Replied { reply: reply.clone() });

@@ -122,6 +122,10 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<Walked, Error> {
         self.take_in_ended().await?;
+        let window = (self.parts.layers.window.size, self.parts.layers.window.effective);
+        if self.session.state().window != Some(window) {
+            self.record(Fact::Window { window })?;
+        }
         let now = self.session.world().now();
         let mut walked = Walked::default();
         let mut told = false;

@@ -78,3 +78,100 @@ async fn a_fork_ends_with_its_parent_or_its_time() {
     cancel.cancel();
     assert_eq!(stopped.run().await.unwrap_err().0, ForkError::Cancelled);
 }
+
+/// FORK-3: four forks of one reply with calls begin with the same bytes, the placeholders for its calls included: the first
+/// writes them to the cache, and the other three read them.
+#[tokio::test]
+async fn forks_of_one_reply_share_their_beginning() {
+    let script = r#"
+        [[rule]]
+        name = "side"
+        when = { visible = "Aside (?P<n>\\d)" }
+        say = "answer {{ n }}"
+        [[rule]]
+        call = [{ tool = "Bash", input = { command = "echo one" } }, { tool = "Bash", input = { command = "echo two" } }]
+    "#;
+    let stage = Stage::new(script).await;
+    let mut agent = stage.agent(None);
+    let said = transcript::line::Source::Said;
+    let words = Block::text("stone ".repeat(4_000));
+    agent.session_mut().append(transcript::line::Body::User { blocks: vec![words], source: said }).unwrap();
+    let model = Anthropic::new(Config::new(stage.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
+    let parent = agent.request().unwrap();
+    let mut asked = parent.clone();
+    let mut events = provider::Model::stream(&model, parent);
+    while let Some(event) = futures_util::StreamExt::next(&mut events).await {
+        if let provider::Event::Done(reply) = event {
+            asked.messages.push(transcript::Message { role: transcript::Role::Assistant, blocks: reply.blocks });
+        }
+    }
+    let branch = engine::fork::branched(asked);
+    let ends = |request: &transcript::Request| request.messages.last().unwrap().blocks.len();
+    assert_eq!(ends(&branch), 2, "a placeholder for each call");
+    for n in 1..=4 {
+        let mut fork = fork(&stage, branch.clone(), &format!("Aside {n}: go on."));
+        fork.tools = ToolPolicy::Tools { tools: Vec::new(), scope: agent.scope().clone(), judge: Arc::new(allow) };
+        assert_eq!(fork.run().await.unwrap().text, format!("answer {n}"));
+    }
+    let requests = &stage.simulator.requests()[1..];
+    let beginning = |request: &serde_json::Value| {
+        let mut messages = request["messages"].as_array().unwrap().clone();
+        let last = messages.last_mut().unwrap()["content"].as_array_mut().unwrap();
+        assert!(last.pop().unwrap()["text"].as_str().unwrap().starts_with("Aside"));
+        serde_json::to_string(&messages).unwrap()
+    };
+    assert!(requests.iter().all(|request| beginning(request) == beginning(&requests[0])), "only the directive differs");
+    let lines = &stage.simulator.report().requests[1..];
+    assert!(lines[0].input.written() > 100, "one write: {:?}", lines[0]);
+    for line in &lines[1..] {
+        assert!(line.input.read > lines[0].input.read + 80, "three reads: {line:?}");
+        assert!(line.input.written() < 40, "only its own words: {line:?}");
+    }
+}
+
+fn allow(_: &dyn tools::Tool, _: &serde_json::Value, _: &tools::Scope) -> Result<(), String> {
+    Ok(())
+}
+
+/// FORK-1, CACHE-2: a fork of several rounds runs real tools as its judge lets it, those that only look side by side; it
+/// marks its own tail and reads its own rounds from the cache.
+#[tokio::test]
+async fn a_fork_of_several_rounds_reads_its_own_rounds_from_the_cache() {
+    let script = r#"
+        [[rule]]
+        name = "told"
+        when = { visible = "Aside", result = "granite" }
+        say = "It is granite."
+        [[rule]]
+        name = "look"
+        when = { visible = "Aside", result = "denied" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/stones.txt" } }, { tool = "Read", input = { file_path = "{{ project }}/more.txt" } }]
+        [[rule]]
+        name = "first"
+        when = { visible = "Aside" }
+        call = [{ tool = "Bash", input = { command = "touch made" } }, { tool = "Read", input = { file_path = "{{ project }}/more.txt" } }]
+    "#;
+    let stage = Stage::new(&format!("{script}\n{}", worker::script(6))).await;
+    worker::equip(&stage.project(), 6_000);
+    std::fs::write(stage.project().join("stones.txt"), "granite\n".repeat(400)).unwrap();
+    std::fs::write(stage.project().join("more.txt"), "slate\n".repeat(900)).unwrap();
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Do all the steps.").await;
+    let rounds = stage.simulator.requests().len();
+    let judge = |tool: &dyn tools::Tool, input: &serde_json::Value, _: &tools::Scope| match tool.access(input) {
+        tools::Access::ReadOnly => Ok(()),
+        _ => Err("denied: it may only look".to_owned()),
+    };
+    let mut aside = fork(&stage, agent.request().unwrap(), "Aside: what is it?");
+    aside.tools = ToolPolicy::Tools { tools: tools::standard(), scope: agent.scope().clone(), judge: Arc::new(judge) };
+    aside.rounds = 5;
+    let forked = aside.run().await.unwrap();
+    assert_eq!((forked.text.as_str(), forked.rounds), ("It is granite.", 3));
+    assert!(!stage.project().join("made").exists());
+    let lines = &stage.simulator.report().requests[rounds..];
+    for (before, line) in lines.iter().zip(&lines[1..]) {
+        let sent = before.input.read + before.input.written();
+        assert_eq!(line.input.read, sent, "its own round before is read: {line:?}");
+    }
+    assert!(lines[0].input.read * 100 >= lines[0].input.total() * 90, "the parent's cache is read: {:?}", lines[0]);
+}

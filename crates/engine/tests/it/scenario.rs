@@ -68,6 +68,8 @@ struct Switches {
     no_notes: bool,
     economy: bool,
     no_compact: bool,
+    collapse: bool,
+    reactive_only: bool,
 }
 
 /// What is expected beyond what must always hold.
@@ -105,6 +107,7 @@ async fn play(name: &str) {
     if switches.economy {
         stage.layers.when = context::When::Economy;
     }
+    (stage.layers.collapse, stage.layers.reactive_only) = (switches.collapse, switches.reactive_only);
     if switches.no_compact {
         stage.layers.auto_compact = AutoCompact::Off;
     }
@@ -133,7 +136,7 @@ async fn play(name: &str) {
         assert!(last.text.contains(words.as_str()), "{name}: {}", last.text);
     }
     holds(&stage, expect, scenario.steps);
-    plays_again(&stage, &agent, name, scenario.say.iter().all(|said| said.resumed_in.is_none()));
+    plays_again(&stage, &agent, name);
     if stage.simulator.report().requests.is_empty() {
         return;
     }
@@ -143,12 +146,9 @@ async fn play(name: &str) {
 }
 
 /// REACT-3: a session played again with the settings it had does what it did.
-fn plays_again(stage: &Stage, agent: &engine::Agent, name: &str, had_one_window: bool) {
-    if !had_one_window {
-        return; // the settings changed in the middle of it
-    }
+fn plays_again(stage: &Stage, agent: &engine::Agent, name: &str) {
     let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
-    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    let replayed = engine::replay::replay_as_recorded(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
     assert_eq!(replayed.differs_from, None, "{name}: {:?}", replayed.rounds.last());
     assert_eq!(replayed.broken, [""; 0], "{name}");
 }
@@ -349,5 +349,7 @@ scenarios! {
     a_prompt_larger_than_the_window: "SPILL-1, REACT-1: a prompt that could never be sent is kept in a file.",
     a_window_smaller_than_known: "REACT-1, REACT-4: a refusal is withheld, the newest rounds are summarised, and the prefix stays.",
     no_room_at_all: "COMPACT-12: system and tools alone are too much, and that is said.",
+    spans: "COLLAPSE-1, COLLAPSE-2, COLLAPSE-3: spans give way to summaries, and nothing is compacted.",
+    only_when_refused: "REACT-1, REACT-2: nothing is compacted before the provider says no; then it is, and the turn goes on.",
     economy: "COMPACT-14: context is made shorter as soon as that is cheaper.",
 }

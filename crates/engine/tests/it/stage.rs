@@ -45,7 +45,10 @@ impl Stage {
     pub async fn with(script: &str, options: Options) -> Self {
         // In memory, where there is such a place: every line of a session is brought to the disk.
         let shared = std::path::Path::new("/dev/shm");
-        let root = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
+        let name = letters();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&name).rand_bytes(0);
+        let root = if shared.is_dir() { builder.tempdir_in(shared) } else { builder.tempdir() }.unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let mut script = Script::parse(script).unwrap();
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
@@ -207,6 +210,15 @@ impl Stage {
         }
         number_calls(&lines.join("\n"))
     }
+}
+
+/// A name of its own for a folder, of so many letters: the model is told where it works, and a digit weighs more than a
+/// letter, so that with names of chance a session would come to other counts each time.
+fn letters() -> String {
+    static NEXT: AtomicI64 = AtomicI64::new(0);
+    let number = u64::from(std::process::id()) * 1_000 + NEXT.fetch_add(1, Ordering::Relaxed).unsigned_abs();
+    let letter = |place: u32| char::from(b'a' + (number / 26_u64.pow(place) % 26) as u8);
+    format!("cairn-{}", (0..8).map(letter).collect::<String>())
 }
 
 /// Call ids depend on the temporary folder; here they count from 1.

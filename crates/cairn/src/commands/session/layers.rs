@@ -116,7 +116,10 @@ pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: boo
         None => super::window(&log, &model)?,
     };
     let layers = settings.layers.layers(window, settings.prices.of(&model));
-    let replayed = engine::replay::replay(lines, &layers, asked.summary_tokens);
+    let replayed = match asked.window {
+        Some(_) => engine::replay::replay(lines, &layers, asked.summary_tokens),
+        None => engine::replay::replay_as_recorded(lines, &layers, asked.summary_tokens),
+    };
     if as_json {
         data!("{}", serde_json::to_value(&replayed)?)?;
     } else {
