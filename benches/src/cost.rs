@@ -129,11 +129,12 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     rows.push(Row::at_most("a model that writes down what it needs", Unit::Tokens, writer.cost, WRITER));
     rows.push(Row::at_least("  facts in view", Unit::Percent, writer.facts(1), 1.0));
     eprintln!("  {} in a window of {SMALL} …", LONG.name);
-    let long = runtime.block_on(play(place, &LONG, Layers { window: window(SMALL), ..usual }, ""))?;
+    let long = runtime.block_on(play(place, &LONG, Layers { window: window(SMALL), ..usual }, HISTORIAN))?;
     rows.push(Row::figure(format!("{} in a window of {SMALL}", LONG.name), format!("{:.0}", long.cost)));
     rows.push(Row::at_least("  newest facts in view", Unit::Percent, long.facts(LONG.steps - NEWEST + 1), LONG.facts));
     rows.push(Row::at_least("  what the user said in view", Unit::Percent, long.said, 1.0));
     rows.push(Row::at_least("  the others by a visible id", Unit::Percent, long.reachable, 1.0));
+    rows.push(Row::at_least("  the others found in the history", Unit::Percent, long.found, 1.0));
     Ok(rows)
 }
 
@@ -148,6 +149,8 @@ struct Outcome {
     said: f64,
     /// The part of the other facts whose id is there, alone or within a span.
     reachable: f64,
+    /// The part of them that a model which uses History finds.
+    found: f64,
 }
 
 impl Outcome {
@@ -218,8 +221,16 @@ async fn play(place: &Path, work: &Work, layers: Layers, rules: &str) -> Result<
     let reachable: Vec<bool> = unknown_ids(&agent, &known).iter().map(|id| is_named(&agent, id, &last)).collect();
     let said = share(&added);
     let reachable = if reachable.is_empty() { 1.0 } else { share(&reachable) };
+    let mut found = Vec::new();
+    if rules == HISTORIAN {
+        for step in (1..=work.steps).filter(|step| !known[*step as usize - 1]) {
+            let turn = agent.say(&format!("Which fact has step {step}?")).await;
+            found.push(turn.text == fact(step));
+        }
+    }
+    let found = if found.is_empty() { 1.0 } else { share(&found) };
     simulator.shutdown().await;
-    Ok(Outcome { cost, forks, known, said, reachable })
+    Ok(Outcome { cost, forks, known, said, reachable, found })
 }
 
 /// The replies whose calls brought facts that are out of view, by line.
@@ -263,6 +274,18 @@ fn fact(step: u32) -> String {
 fn added(number: u32) -> String {
     format!("FACT user {number}: u{number}-{}", number * 104_729 % 99_991)
 }
+
+/// A model that looks up in the history what it is asked about.
+const HISTORIAN: &str = r#"
+    [[rule]]
+    name = "told"
+    when = { user = "Which fact has step \\d+\\?", tool = "History", result = "(?P<fact>FACT step \\d+: v\\d+-\\d+)" }
+    say = "{{ fact }}"
+    [[rule]]
+    name = "look it up"
+    when = { user = "(?s).*Which fact has step (?P<n>\\d+)\\?" }
+    call = [{ tool = "History", input = { query = "FACT step {{ n }}:" } }]
+"#;
 
 /// A model that writes down what each result said, in its next reply.
 const WRITES: &str = r#"

@@ -54,6 +54,8 @@ mod server;
 mod shape;
 #[path = "it/spilling.rs"]
 mod spilling;
+#[path = "it/trials.rs"]
+mod trials;
 #[path = "it/unruly.rs"]
 mod unruly;
 #[path = "it/worker.rs"]

@@ -26,6 +26,10 @@ struct Outcome {
 }
 
 async fn work(steps: u32, bytes: usize, layers: Layers, script: &str) -> Outcome {
+    worked(steps, bytes, layers, script).await.0
+}
+
+async fn worked(steps: u32, bytes: usize, layers: Layers, script: &str) -> (Outcome, Stage, engine::Agent) {
     let script = format!("[model]\nwindow = {}\n{script}{}", layers.window.size, worker::script(steps));
     let mut stage = Stage::new(&script).await;
     worker::equip(&stage.project(), bytes);
@@ -58,13 +62,17 @@ async fn work(steps: u32, bytes: usize, layers: Layers, script: &str) -> Outcome
     let added = added.load(Ordering::Relaxed);
     let compactions =
         stage.events.lock().unwrap().iter().filter(|event| matches!(event, Event::Compacted { .. })).count();
-    Outcome {
+    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
+    let replayed = engine::replay::replay_as_recorded(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()), "played again, it does the same");
+    let outcome = Outcome {
         cost: cost.sum(),
         facts: (1..=steps).filter(|step| has(&fact(*step))).collect(),
         said: (1..=added).map(|number| u32::from(has(&said(number)))).sum(),
         added,
         compactions,
-    }
+    };
+    (outcome, stage, agent)
 }
 
 /// What the result of a step says that has to be remembered.
@@ -125,6 +133,34 @@ async fn a_long_turn_in_a_small_window_keeps_the_newest_facts() {
     let newest = outcome.facts.iter().filter(|step| **step > 150).count();
     assert!(newest >= 95 && outcome.said == outcome.added, "{newest}: {outcome:?}");
     assert!(outcome.compactions >= 20, "{outcome:?}");
+}
+
+/// A model that looks up in the history what it does not see.
+const HISTORIAN: &str = r#"
+    [[rule]]
+    name = "told"
+    when = { user = "Which fact has step \\d+\\?", tool = "History", result = "(?P<fact>FACT step \\d+: v\\d+-\\d+)" }
+    say = "{{ fact }}"
+    [[rule]]
+    name = "look it up"
+    when = { user = "(?s).*Which fact has step (?P<n>\\d+)\\?" }
+    call = [{ tool = "History", input = { query = "FACT step {{ n }}:" } }]
+"#;
+
+/// COMPACT-13, CACHE-2: what is out of view after a long turn in a small window is found by a model that uses History, each of
+/// it; and the same work comes to the same cost, to the token.
+#[tokio::test]
+async fn what_is_out_of_view_is_found_in_the_history() {
+    let layers = || Layers { window: window(40_000), digest: false, notes: false, ..usual() };
+    let (outcome, _stage, mut agent) = worked(60, 5_000, layers(), HISTORIAN).await;
+    let lost: Vec<u32> = (1..=60).filter(|step| !outcome.facts.contains(step)).collect();
+    assert!(lost.len() > 20 && outcome.said == outcome.added, "{outcome:?}");
+    for step in lost {
+        let turn = say(&mut agent, &format!("Which fact has step {step}?")).await;
+        assert_eq!(turn.text, fact(step));
+    }
+    let again = work(60, 5_000, layers(), HISTORIAN).await;
+    assert_eq!((again.cost, again.facts), (outcome.cost, outcome.facts));
 }
 
 /// A model that writes down what each result said, in its next reply.

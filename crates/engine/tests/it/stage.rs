@@ -118,7 +118,7 @@ impl Stage {
 
     /// An agent in another session, whose names begin at a number.
     pub fn another_agent(&self, names: i64) -> Agent {
-        self.agent_of(Session::create(&self.home(), &self.project(), None, self.world(names)).unwrap())
+        self.agent_of(Session::create(&self.home(), &self.project(), None, self.world(names)).unwrap(), |_| {})
     }
 
     /// What was learnt so far.
@@ -139,15 +139,25 @@ impl Stage {
     }
 
     pub fn agent(&self, resume: Option<&str>) -> Agent {
+        self.agent_with(resume, |_| {})
+    }
+
+    /// An agent whose parts are changed first.
+    pub fn agent_with(&self, resume: Option<&str>, change: impl FnOnce(&mut Parts)) -> Agent {
         let project = self.project();
         let session = match resume {
             Some(id) => Session::resume(&self.home(), &project, id, Fork::No, self.world(1_000)).unwrap().0,
             None => Session::create(&self.home(), &project, None, self.world(0)).unwrap(),
         };
-        self.agent_of(session)
+        self.agent_of(session, change)
     }
 
-    fn agent_of(&self, session: Session) -> Agent {
+    /// An agent on a session that is open already.
+    pub fn agent_on(&self, session: Session) -> Agent {
+        self.agent_of(session, |_| {})
+    }
+
+    fn agent_of(&self, session: Session, change: impl FnOnce(&mut Parts)) -> Agent {
         let events = self.events.clone();
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
         let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
@@ -166,6 +176,7 @@ impl Stage {
             heard(&event);
             events.lock().unwrap().push(event);
         });
+        change(&mut parts);
         Agent::new(session, parts).unwrap()
     }
 
