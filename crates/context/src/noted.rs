@@ -48,6 +48,9 @@ impl Layer for Noted {
             Answer::Failed(why) => return Err(why.clone()),
             _ => return Err("there are no notes".to_owned()),
         };
+        if now.state.outdated {
+            return Err("the notes tell of what was taken back".to_owned());
+        }
         if form::says_nothing(notes) {
             return Err("the notes say nothing yet".to_owned());
         }

@@ -30,6 +30,8 @@ pub struct State {
     pub pace: Pace,
     /// Where the notes stand.
     pub progress: Progress,
+    /// Whether notes may tell of what was taken back since they were written.
+    pub outdated: bool,
     /// The last line that notes cover.
     pub covered: Option<Id>,
     /// What all requests used, forks included.
@@ -124,6 +126,7 @@ impl State {
                 self.staged = None;
             }
             Body::Commit(commit) if matches!(commit.act, Act::Collapse { .. }) => self.staged = None,
+            Body::Commit(commit) if matches!(commit.act, Act::Rewind { .. }) => self.outdated = true,
             Body::Meta(_) => Fact::of(line).into_iter().for_each(|fact| self.learn(fact)),
             _ => {}
         }
@@ -167,6 +170,7 @@ impl State {
                 }
             }
             Fact::Notes { covers, tokens, ready } => {
+                self.outdated &= covers.is_none();
                 self.covered = covers.or(self.covered.take());
                 self.progress = Progress { tokens: Some(tokens), calls: 0, ready, ..self.progress };
             }

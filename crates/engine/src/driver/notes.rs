@@ -70,9 +70,14 @@ impl Driver {
         self.background.start(KIND, PATIENCE * 2, self.session.world().now(), work);
     }
 
-    /// The notes as they are; made from the template where there are none.
+    /// The notes as they are; made from the template where there are none, or where they tell of what was taken back.
     fn open_notes(&self) -> Option<String> {
-        open(&self.notes_path(), self.parts.layers.notes_template.as_deref().unwrap_or(form::TEMPLATE))
+        let template = self.parts.layers.notes_template.as_deref().unwrap_or(form::TEMPLATE);
+        let text = open(&self.notes_path(), template)?;
+        if !self.session.state().outdated {
+            return Some(text);
+        }
+        files::replace(self.notes_path(), template.as_bytes()).ok().map(|_| template.to_owned())
     }
 
     /// The notes as they are, if there are any.

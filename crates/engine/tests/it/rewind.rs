@@ -282,3 +282,32 @@ async fn instructions_are_there_wherever_one_goes_back_to() {
     let request = sent(&stage);
     assert!(request.contains("Use tabs.") && !request.contains("Notes were read.") && !request.contains("one thing"));
 }
+
+/// NOTES-5, LOG-14: notes do not tell of what was taken back: after going back they are written anew.
+#[tokio::test]
+async fn notes_forget_what_was_taken_back() {
+    let script = r##"
+        [[rule]]
+        name = "notes"
+        when = { visible = ["Bring the session notes up to date[^<]*They are in (?P<path>[^,]+),", "(?s).*The stone is (?P<stone>\\w+)"] }
+        call = [{ tool = "Edit", input = { file_path = "{{ path }}", old_string = "what comes next_\n", new_string = "what comes next_\nNoted: {{ stone }}.\n" } }]
+        [[rule]]
+        say = "I listen."
+    "##;
+    let mut stage = Stage::new(script).await;
+    stage.layers.notes_share = None;
+    let mut agent = stage.agent(None);
+    let said = |stone: &str| format!("The stone is {stone} {}", "and heavy ".repeat(4_500));
+    say(&mut agent, &said("granite")).await;
+    agent.settled().await.unwrap();
+    let notes = |agent: &engine::Agent| std::fs::read_to_string(agent.notes_path()).unwrap();
+    assert!(notes(&agent).contains("Noted: granite."), "{}", notes(&agent));
+    let point = agent.session().points()[0].line.clone();
+    agent.session_mut().rewind(&point, engine::rewind::Scope::Conversation).unwrap();
+    say(&mut agent, &said("slate")).await;
+    agent.settled().await.unwrap();
+    say(&mut agent, &said("slate")).await;
+    agent.settled().await.unwrap();
+    let text = notes(&agent);
+    assert!(text.contains("Noted: slate.") && !text.contains("granite"), "{text}");
+}
