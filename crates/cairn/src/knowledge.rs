@@ -10,6 +10,7 @@ use engine::trust::Trust;
 use memory::index;
 use memory::instructions::{Instructions, Reason, Sources};
 use memory::place::{BySource, Inputs, Switch};
+use memory::store::Indexing;
 use memory::taxonomy::{Rules, Variant, rules};
 use team::mirror::Agreed;
 
@@ -32,6 +33,10 @@ pub(crate) struct Plan {
     pub(crate) recalling: Recalling,
     /// Whether the session keeps a daily log instead of memories.
     daily: Daily,
+    /// Whether the index is kept.
+    pub(crate) indexing: Indexing,
+    /// Where past sessions lie, if the model is told how to search them.
+    past: Option<PathBuf>,
 }
 
 impl Plan {
@@ -51,11 +56,14 @@ impl Plan {
         };
         let team = directory.as_deref().and_then(|directory| Team::of(place, directory, &mut warnings));
         let shared = team.iter().map(|team| team.directory.clone());
-        let indexes = directory.iter().cloned().chain(shared).map(|directory| directory.join(index::FILE)).collect();
+        let indexing = if settings.skip_index == Some(true) { Indexing::Skipped } else { Indexing::Kept };
+        let indexes = directory.iter().cloned().chain(shared).map(|directory| directory.join(index::FILE));
+        let indexes = indexes.filter(|_| indexing == Indexing::Kept).collect();
         let sources = Sources { indexes, ..sources(place, settings) };
         let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
         let daily = if settings.daily_log == Some(true) { Daily::Log } else { Daily::None };
-        Self { directory, team, sources, warnings, recalling, daily }
+        let past = (settings.search_past == Some(true)).then(|| place.home.project(&place.directory));
+        Self { directory, team, sources, warnings, recalling, daily, indexing, past }
     }
 
     /// The part of memory that is shared with others.
@@ -74,9 +82,9 @@ impl Plan {
                     None => Variant::Private,
                 },
                 directory,
-                skip_index: false,
+                skip_index: self.indexing == Indexing::Skipped,
                 extra_guidelines: extra.as_deref(),
-                search_past: None,
+                search_past: self.past.as_deref(),
             })
         };
         self.directory.iter().map(section).collect()
@@ -99,7 +107,8 @@ impl Plan {
     pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session, trust: Trust) -> Knowledge {
         let agents = self.agents();
         let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, session);
-        let knowledge = knowledge.with_agents(agents).with_recall(self.recalling).with_trust(trust);
+        let knowledge =
+            knowledge.with_agents(agents).with_recall(self.recalling).with_indexing(self.indexing).with_trust(trust);
         let knowledge = knowledge.with_daily_log(self.daily, session);
         match self.team {
             Some(team) => knowledge.with_authors(team.authors()),

@@ -299,7 +299,8 @@ pub(crate) fn learning(
     match settings.extract.learning(&place.home, &place.ground()) {
         Ok(learning) => {
             let team = plan.shared().map(Path::to_owned);
-            (learning.map(|learning| Learning { team, ..learning }), None)
+            let indexing = plan.indexing;
+            (learning.map(|learning| Learning { team, indexing, ..learning }), None)
         }
         Err(error) => (None, Some(format!("nothing is learnt: {error}"))),
     }

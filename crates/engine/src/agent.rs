@@ -13,6 +13,7 @@ use std::time::Duration;
 use context::{Layers, Reach};
 use memory::instructions::Loaded;
 use memory::rank::Doing;
+use memory::remember::Origin;
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::Sandbox;
 use tools::{Bash, Call, Output, Scope, Tool, run_all};
@@ -249,7 +250,15 @@ impl Agent {
             turn.end = End::NotWritten(error);
         }
         if let Some(knowledge) = &mut self.knowledge {
-            knowledge.turn_ended(&self.driver.scope);
+            let (session, model) = (&self.driver.session, self.driver.parts.name.clone());
+            let origin = Origin {
+                session: Some(session.id().to_owned()),
+                message: session.log().tip().map(ToString::to_string),
+                model: Some(model),
+                at: Some(session.world().now()),
+                agent: None,
+            };
+            knowledge.turn_ended(&self.driver.scope, &origin);
         }
         if matches!(turn.end, End::Ended(Ending::Answered))
             && let Err(error) = self.learn(Occasion::Turn)

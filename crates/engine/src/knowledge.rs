@@ -18,8 +18,10 @@ use jiff::civil::Date;
 use memory::index;
 use memory::instructions::{Instructions, Loaded, Note, Reason, Sources, What, first_message, nested};
 use memory::rank::Doing;
+use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Scope as Whose, Shelf};
+use memory::store::Indexing;
 use tools::Scope;
 use transcript::Block;
 
@@ -131,6 +133,13 @@ impl Knowledge {
         let left = outside::settle(&mut self.instructions, &trust);
         self.asked.extend(left.into_iter().map(|outside| outside.real));
         self.trust = Some(trust);
+        self
+    }
+
+    /// Says whether the index is kept.
+    #[must_use]
+    pub fn with_indexing(mut self, indexing: Indexing) -> Self {
+        self.recall.indexing = indexing;
         self
     }
 
@@ -306,8 +315,8 @@ impl Knowledge {
 
     /// The turn is over: what was not chosen by now is dropped, the index is brought into step with what the model wrote,
     /// and changed memories are read again.
-    pub(crate) fn turn_ended(&mut self, scope: &Scope) {
-        self.recall.turn_ended(scope);
+    pub(crate) fn turn_ended(&mut self, scope: &Scope, origin: &Origin) {
+        self.recall.turn_ended(scope, origin);
     }
 
     /// Somebody else wrote memories: they are read again.

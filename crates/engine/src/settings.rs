@@ -76,6 +76,10 @@ pub struct Settings {
     pub memory_directory: Option<(String, Source)>,
     /// `claudeMdExcludes`: instruction files that are not loaded.
     pub claude_md_excludes: Vec<String>,
+    /// `skipIndex`: whether memory has no index.
+    pub skip_index: Option<bool>,
+    /// `searchPastContext`: whether the model is told how to search past sessions.
+    pub search_past: Option<bool>,
     /// `recall`: whether memories are brought up by themselves.
     pub recall: Option<bool>,
     /// `teamDeletions`: whether a file that is deleted from team memory is deleted for all.
@@ -353,6 +357,8 @@ impl Settings {
                 .of(&keys::MEMORY_DIRECTORY)
                 .find_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.source))),
             claude_md_excludes: counting.texts(&keys::EXCLUDES),
+            skip_index: counting.one(&keys::SKIP_INDEX),
+            search_past: counting.one(&keys::SEARCH_PAST),
             recall: counting.one(&keys::RECALL),
             team_deletions: counting.one(&keys::TEAM_DELETIONS),
             small_model: counting.one(&keys::SMALL_MODEL),

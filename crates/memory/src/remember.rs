@@ -52,9 +52,9 @@ impl Store {
         self.indexed(&path, |text, target| index::put(text, &new.name, target, &new.description))
     }
 
-    /// Brings what somebody else wrote into order: it gets the mode of a memory, and a line in the index if it has none. What
-    /// was left empty is forgotten.
-    pub fn settle(&self, path: &str) -> Result<Option<Saved>, Error> {
+    /// Brings what somebody else wrote into order: it gets the mode of a memory, where it comes from, what it names that is
+    /// there, and a line in the index if it has none. What was left empty is forgotten.
+    pub fn settle(&self, path: &str, origin: &Origin, tree: Option<&Path>) -> Result<Option<Saved>, Error> {
         if checked(path).is_err() {
             return Ok(None); // an index, a log, or no memory at all
         }
@@ -64,8 +64,15 @@ impl Store {
             self.root().remove(path)?;
             return self.indexed(path, index::take).map(Some);
         }
-        self.root().replace_unchanged(path, &file.bytes, &file.stamp, MODE)?;
-        let memory = Memory::parse(path, &file.bytes, None, file.bytes.len() as u64);
+        let bytes = match std::str::from_utf8(&file.bytes) {
+            Ok(text) => {
+                let named = tree.map(|tree| drift::record(text, tree)).unwrap_or_default();
+                origin.written_into(text, &named).into_bytes()
+            }
+            Err(_) => file.bytes,
+        };
+        self.root().replace_unchanged(path, &bytes, &file.stamp, MODE)?;
+        let memory = Memory::parse(path, &bytes, None, bytes.len() as u64);
         let hook = memory.description.as_deref().unwrap_or_default();
         let saved = self.indexed(path, |text, target| {
             if index::links(text).iter().any(|link| link.target == target) {

@@ -243,3 +243,49 @@ fn an_edit_that_brings_in_a_secret_is_refused() {
     assert!(ran.code != Some(0) && ran.stderr.contains("github-pat") && !ran.stderr.contains(&token[4..]), "{ran:?}");
     assert!(std::fs::read_to_string(memory(&stage).join("token.md")).unwrap().contains("In the vault."));
 }
+
+/// CONF-2, MEM-4: without an index none is kept or loaded and the prompt has no step for it; the part on past sessions comes
+/// with its switch.
+#[test]
+fn the_index_and_the_search_of_the_past_have_switches() {
+    let stage = Stage::new(MODEL);
+    let settings = r#"{"skipIndex": true, "searchPastContext": true}"#;
+    let ran = run(stage.cairn().args(["-p", "we deploy on Mondays", "--extract", "--settings", settings]));
+    assert_eq!((ran.code, deploys(&stage)), (Some(0), true), "{ran:?}");
+    assert!(!memory(&stage).join("MEMORY.md").exists());
+    let system = |request: usize| stage.simulator.requests()[request]["system"].to_string();
+    assert!(!system(0).contains("Add one line for it to") && system(0).contains("Searching past context"));
+    run(stage.cairn().args(["-p", "hello"]));
+    let last = stage.simulator.requests().len() - 1;
+    assert!(system(last).contains("Add one line for it to") && !system(last).contains("Searching past context"));
+}
+
+/// SEC-2: where the sandbox holds, the learning agent's commands that only look run in it; no other runs anywhere.
+#[test]
+fn commands_of_the_learning_agent_look_and_run_in_the_sandbox() {
+    let looks = r##"
+        [[rule]]
+        name = "done"
+        when = { visible = "Beside the conversation, write down", result = "was not run|do not run" }
+        say = "Done."
+        [[rule]]
+        name = "looks"
+        when = { visible = "Beside the conversation, write down" }
+        call = [
+            { tool = "Bash", input = { command = "cat note.txt; touch made" } },
+            { tool = "Bash", input = { command = "cat note.txt" } },
+            { tool = "Bash", input = { command = "cat ../secret.txt" } },
+        ]
+    "##;
+    let stage = Stage::new(&format!("{looks}{MODEL}"));
+    stage.write("note.txt", "what the note says\n");
+    std::fs::write(stage.project().parent().unwrap().join("secret.txt"), "the secret text").unwrap();
+    assert_eq!(run(stage.cairn().args(["-p", "hello", "--extract"])).code, Some(0));
+    assert!(!stage.project().join("made").exists());
+    let answers = stage.simulator.requests().last().unwrap()["messages"].to_string();
+    let holds = !answers.contains("there is no sandbox that holds");
+    assert_eq!(answers.contains("what the note says"), holds, "{answers}");
+    assert!(!answers.contains("the secret text"), "{answers}");
+    let ended = run(stage.cairn().args(["stats"]));
+    assert_eq!(ended.code, Some(0));
+}

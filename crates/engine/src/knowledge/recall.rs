@@ -11,6 +11,7 @@ use files::Root;
 use jiff::Timestamp;
 use memory::rank::{Doing, Question};
 use memory::recall::{self, Attachment, MOST, State};
+use memory::remember::Origin;
 use memory::shelf::{self, Found, Scope as Whose, Shelf};
 use memory::store::{Indexing, Store};
 use tokio::sync::watch;
@@ -38,6 +39,8 @@ pub type Authors = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// What a session recalls.
 pub(super) struct Recall {
     pub(super) recalling: Recalling,
+    /// Whether the index is kept.
+    pub(super) indexing: Indexing,
     pub(super) authors: Option<Authors>,
     /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
     pub(super) agents: Vec<(PathBuf, PathBuf)>,
@@ -59,6 +62,7 @@ impl Recall {
     pub(super) fn new(shelf: Option<Shelf>, selector: Option<Selector>) -> Self {
         Self {
             recalling: Recalling::On,
+            indexing: Indexing::Kept,
             authors: None,
             agents: Vec::new(),
             shelf: shelf.map(Arc::new),
@@ -200,25 +204,27 @@ impl Recall {
         self.written.push(path.to_owned());
     }
 
-    pub(super) fn turn_ended(&mut self, scope: &Scope) {
+    pub(super) fn turn_ended(&mut self, scope: &Scope, origin: &Origin) {
         self.asked = None;
-        self.put_in_order(scope);
+        self.put_in_order(scope, origin);
         self.warm();
     }
 
     /// What the model wrote gets the mode of a memory, and a line in the index where it has none.
-    fn put_in_order(&mut self, scope: &Scope) {
+    fn put_in_order(&mut self, scope: &Scope, origin: &Origin) {
         let written = std::mem::take(&mut self.written);
         let Some(shelf) = self.shelf.as_ref().filter(|_| !written.is_empty()) else { return };
-        let Ok(store) = Store::open(shelf.root().path(), Indexing::Kept) else { return };
+        let Ok(store) = Store::open(shelf.root().path(), self.indexing) else { return };
         for file in written {
             let relative = file.strip_prefix(shelf.root().path()).map(|path| path.to_string_lossy().into_owned());
+            let known = |stamp: &files::Stamp| scope.seen(&file).is_some_and(|seen| seen.same_content(stamp));
+            let is_known = files::stamp(&file).is_ok_and(|stamp| known(&stamp));
             if let Ok(relative) = relative
-                && store.settle(&relative).is_ok()
+                && store.settle(&relative, origin, Some(scope.project())).is_ok()
                 && let Ok(stamp) = files::stamp(&file)
-                && scope.seen(&file).is_some_and(|seen| seen.same_content(&stamp))
+                && is_known
             {
-                scope.note(&file, stamp); // only its mode has changed: the model may go on editing it
+                scope.note(&file, stamp); // only what stands beside its text has changed: the model may go on editing it
             }
         }
     }

@@ -42,7 +42,7 @@ impl Extract {
         let deny = rules(&excluded, ground)?;
         let usual = Learning::new(home.clone());
         let learning = Learning {
-            every: self.every.map_or(usual.every, |every| every.clamp(1, 1_000) as u32),
+            every: self.every.map_or(usual.every, |every| u32::try_from(every.max(1)).unwrap_or(u32::MAX)),
             share: match self.share {
                 None => usual.share,
                 Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),

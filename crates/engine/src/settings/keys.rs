@@ -201,6 +201,8 @@ keys! {
     RECALL = "recall", Kind::Switch, Trusted, "Whether memories are brought up by themselves.";
     TEAM_DELETIONS = "teamDeletions", Kind::Switch, Own, "Whether a file you delete from team memory is deleted for all. Where not, it comes back with the next pull.";
     AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, Trusted, "Whether there is memory.";
+    SKIP_INDEX = "skipIndex", Kind::Switch, Trusted, "Whether memory has no index: none is kept, and none is loaded at the start.";
+    SEARCH_PAST = "searchPastContext", Kind::Switch, Trusted, "Whether the model is told how to search memories and past sessions.";
     MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, Own, "Where memory lies.";
     EXTRACT = "extract", Kind::Switch, Trusted, "Whether what was learnt is written down after turns, as memories.";
     EXTRACT_EVERY = "extractEvery", Kind::Count, Trusted, "After how many turns; 1 where nothing is said. The rest is learnt when the session ends.";

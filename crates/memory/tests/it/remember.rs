@@ -74,12 +74,36 @@ fn what_others_wrote_is_brought_into_order() {
     let text = "---\nname: By hand\ndescription: written by a tool\n---\nText.\n";
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
-    store.settle("by-hand.md").unwrap();
+    store.settle("by-hand.md", &Origin::default(), None).unwrap();
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     let once = index(&store);
     assert_eq!(once, "- [By hand](by-hand.md) — written by a tool\n");
-    store.settle("by-hand.md").unwrap();
+    store.settle("by-hand.md", &Origin::default(), None).unwrap();
     assert_eq!(index(&store), once);
-    assert_eq!(store.settle("MEMORY.md").unwrap(), None);
+    assert_eq!(store.settle("MEMORY.md", &Origin::default(), None).unwrap(), None);
+}
+
+/// SHELF-2, DRIFT-1: what a model wrote with a tool says afterwards where it comes from and what it names that is there; a
+/// file without frontmatter stays as it is.
+#[test]
+fn what_a_model_wrote_gets_its_origin_and_what_it_names() {
+    let (directory, store) = store();
+    let tree = tempfile::tempdir().unwrap();
+    std::fs::write(tree.path().join("deploy.sh"), "").unwrap();
+    let text = "---\nname: Deploys\ndescription: How\ntype: project\n---\n\nRun `deploy.sh`, never `gone.sh`.\n";
+    std::fs::write(directory.path().join("deploys.md"), text).unwrap();
+    std::fs::write(directory.path().join("bare.md"), "no frontmatter").unwrap();
+    let origin = Origin { session: Some("s-1".into()), model: Some("m".into()), ..Origin::default() };
+    for path in ["deploys.md", "bare.md"] {
+        store.settle(path, &origin, Some(tree.path())).unwrap();
+    }
+    let memory = Memory::read(store.root(), "deploys.md").unwrap();
+    assert_eq!(memory.named, ["deploy.sh"]);
+    let written = std::fs::read_to_string(directory.path().join("deploys.md")).unwrap();
+    assert!(written.contains("  originSessionId: s-1\n  model: m\n"), "{written}");
+    assert_eq!(std::fs::read_to_string(directory.path().join("bare.md")).unwrap(), "no frontmatter");
+    std::fs::remove_file(tree.path().join("deploy.sh")).unwrap();
+    let gone: Vec<String> = memory::drift::check(&memory, tree.path()).iter().map(ToString::to_string).collect();
+    assert!(gone.contains(&"`deploy.sh`, there when this was written, is gone".to_owned()), "{gone:?}");
 }
