@@ -134,11 +134,12 @@ fn ignores(status: &str, signal: i32) -> bool {
 /// terminal that goes away sends a signal instead; a file is never closed.
 fn stdout_unread() -> mpsc::Receiver<()> {
     let (gone, unread) = mpsc::channel(1);
+    let stdout = out::stdout();
+    // Asked here and not by the thread: a terminal that has gone by the time it runs would be none any more.
+    if stdout.is_terminal() {
+        return unread;
+    }
     std::thread::spawn(move || {
-        let stdout = out::stdout();
-        if stdout.is_terminal() {
-            return;
-        }
         // Nothing is asked for: only what is always told wakes it, an error or the other end's farewell.
         let mut streams = [PollFd::new(&stdout, PollFlags::empty())];
         while poll(&mut streams, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}

@@ -6,7 +6,8 @@
 //!   the next append starts with a newline. So a reader meets torn and empty lines, and skips them.
 //! - **One writer.** The file is locked by the operating system for as long as it is open for writing. The lock lies on
 //!   the log itself, so two names for one file are one lock, and it dies with the process: there is no stale lock to
-//!   clean up. Next to the log, `<name>.writer` holds what the writer said of itself; it is only read when the lock is
+//!   clean up. A process that was killed while it started another leaves the lock to that one for a moment, so a log whose
+//!   writer has gone is tried for a little longer. Next to the log, `<name>.writer` holds what the writer said of itself; it is only read when the lock is
 //!   held, so a crash that leaves it behind misleads nobody.
 //!
 //! There is no truncate, and there is no seek.
@@ -16,6 +17,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::root::Root;
@@ -25,6 +27,29 @@ const PRIVATE_FILE: u32 = 0o600;
 
 /// The most that is read of what a writer said of itself.
 const WRITER_TEXT: u64 = 4096;
+
+/// How long a log is tried whose writer has gone: far longer than a new process has what its parent had open.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long until it is tried again.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Locks a file, as soon as those are gone who hold it by accident.
+fn locked(file: &File, writer: &Path) -> Result<(), TryLockError> {
+    for _ in 0..PATIENCE.as_millis() / AGAIN.as_millis() {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if has_gone(&held_by(writer)) => std::thread::sleep(AGAIN),
+            other => return other,
+        }
+    }
+    file.try_lock()
+}
+
+/// Whether a writer that says its number among processes, as the first in what it says, is none any more.
+fn has_gone(writer: &str) -> bool {
+    let number: String = writer.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    !number.is_empty() && Path::new("/proc/self").exists() && !Path::new("/proc").join(number).exists()
+}
 
 /// A log, open for writing.
 #[derive(Debug)]
@@ -63,7 +88,7 @@ impl Log {
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).mode(PRIVATE_FILE).open(&path).map_err(failed)?;
         let writer = path.with_file_name(beside(&path));
-        match file.try_lock() {
+        match locked(&file, &writer) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Held { by: held_by(&writer), path }),
             Err(TryLockError::Error(error)) => return Err(failed(error)),

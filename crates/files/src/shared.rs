@@ -65,7 +65,8 @@ mod tests {
             }
         });
         let text = String::from_utf8(crate::read(&path, 1_000_000).unwrap().bytes).unwrap();
-        let mut found: Vec<&str> = text.lines().collect();
+        // Who sees another's line half written begins a new one, and that leaves an empty one.
+        let mut found: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         let all: Vec<String> = (0..8).flat_map(|writer| (0..100).map(move |number| line(writer, number))).collect();
         let mut all: Vec<&str> = all.iter().map(String::as_str).collect();
         found.sort_unstable();

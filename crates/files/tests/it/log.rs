@@ -64,14 +64,15 @@ fn appends_are_whole_lines_in_order() {
 fn the_second_writer_is_told_who_holds_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log.jsonl");
-    let mut first = Log::open(&path, "pid 4711, since 10:15").unwrap();
+    let holder = format!("pid {}, since 10:15", std::process::id());
+    let mut first = Log::open(&path, &holder).unwrap();
     first.append(b"one\n").unwrap();
     let link = directory.path().join("link.jsonl");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     for name in [&path, &link] {
         let error = Log::open(name, "me").unwrap_err();
-        assert!(matches!(&error, Error::Held { by, .. } if by == "pid 4711, since 10:15"), "{error:?}");
-        assert!(error.to_string().ends_with("is open for writing elsewhere: pid 4711, since 10:15"));
+        assert!(matches!(&error, Error::Held { by, .. } if *by == holder), "{error:?}");
+        assert!(error.to_string().ends_with(&format!("is open for writing elsewhere: {holder}")));
     }
     assert_eq!(whole_lines(&path).len(), 1);
     drop(first);
@@ -85,8 +86,9 @@ fn what_a_dead_writer_left_does_not_look_like_a_lock() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log.jsonl");
     std::fs::write(directory.path().join("log.jsonl.writer"), "pid 1, long dead").unwrap();
-    let _first = Log::open(&path, "pid 2").unwrap();
-    assert!(matches!(Log::open(&path, "pid 3").unwrap_err(), Error::Held { by, .. } if by == "pid 2"));
+    let holder = format!("pid {}", std::process::id());
+    let _first = Log::open(&path, &holder).unwrap();
+    assert!(matches!(Log::open(&path, "me").unwrap_err(), Error::Held { by, .. } if by == holder));
 }
 
 #[test]
@@ -96,4 +98,25 @@ fn a_pipe_or_a_directory_is_no_log() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     assert!(matches!(Log::open(&pipe, "x").unwrap_err(), Error::NotRegular { .. }));
     assert!(matches!(Log::open(directory.path(), "x").unwrap_err(), Error::IsDirectory { .. }));
+}
+
+/// LOG-7: a process that is killed while it starts another leaves the log to that one for a moment. Whoever opens it then
+/// gets it all the same.
+#[test]
+fn a_log_is_opened_as_soon_as_a_dying_process_lets_go_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.jsonl");
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    // Its child has what it had open, until it runs something else.
+    std::fs::write(&path, "").unwrap();
+    std::fs::write(directory.path().join("log.jsonl.writer"), format!("pid {}", gone.id())).unwrap();
+    let inherited = std::fs::File::open(&path).unwrap();
+    inherited.lock().unwrap();
+    let lets_go = std::thread::spawn(move || {
+        (0..20).for_each(|_| std::thread::yield_now());
+        drop(inherited);
+    });
+    Log::open(&path, "me").unwrap();
+    lets_go.join().unwrap();
 }

@@ -53,9 +53,10 @@ pub(super) fn simple(name: &str, arguments: &[Field]) -> Finding {
             }
             _ => Finding::unknown("printf with a first argument that may be an option"),
         },
-        "tar" | "unzip" if lists_archive(name, arguments) => {
+        "tar" | "unzip" | "gzip" | "xz" | "zstd" if lists_archive(name, arguments) => {
             let mut finding = Finding::read_only(format!("{name} lists what is packed"));
-            touch(&mut finding, &arguments[1..2], How::Contents);
+            let archives = if matches!(name, "tar" | "unzip") { &arguments[1..2] } else { &arguments[1..] };
+            touch(&mut finding, archives, How::Contents);
             finding
         }
         // In batch mode nobody can give it orders.
@@ -263,7 +264,8 @@ fn lists_archive(name: &str, arguments: &[Field]) -> bool {
         "tar" => {
             letters.contains('t') && letters.ends_with('f') && letters.chars().all(|letter| "tvzjJf".contains(letter))
         }
-        _ => matches!(*flags, "-l" | "-v" | "-Z1"),
+        "unzip" => matches!(*flags, "-l" | "-v" | "-Z1"),
+        _ => matches!(*flags, "-l" | "-lv" | "--list"),
     };
     lists && !archive.contains(':') && !archive.starts_with('-') && rest.iter().all(|member| !member.starts_with('-'))
 }

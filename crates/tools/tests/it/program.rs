@@ -52,3 +52,14 @@ async fn nothing_is_left_of_one_that_misbehaves() {
     assert_eq!(ran(&place, "sleep 1002.003", "", 60_000, &cancel).await.end, Ended::Cancelled);
     assert!(!is_running("1002.003"));
 }
+
+/// HOOK-2: one that closes its input, or reads a part of it, holds nobody up.
+#[tokio::test]
+async fn one_that_does_not_read_to_the_end_holds_nobody_up() {
+    let (place, cancel) = (Place::new(), CancellationToken::new());
+    let large = "x".repeat(10_000_000);
+    for script in ["exec <&-; echo done", "head -c 1 > /dev/null; echo done", "exec < /dev/null; cat; echo done"] {
+        let said = ran(&place, script, &large, 60_000, &cancel).await;
+        assert_eq!((said.end, said.out.as_str()), (Ended::Exited(0), "done\n"), "{script}");
+    }
+}
