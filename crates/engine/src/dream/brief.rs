@@ -71,6 +71,7 @@ pub(super) fn task(
             index_bytes => index::BYTE_LIMIT,
             limits => limits.join("\n"),
             manifest => neutral::quoted(&manifest),
+            team => headers.iter().any(|header| header.path.starts_with("team/")),
             texts => texts(store, scope, &listed),
             findings => list(findings.iter().map(ToString::to_string)),
             drift => list(drifted(store, scope.project())),

@@ -246,6 +246,22 @@ async fn a_dream_brings_memories_into_order_and_can_be_undone() {
     assert_eq!(after, was, "all as it was, but for the order of lines in the index");
 }
 
+/// MEM-4, TEAM-1: a dream over shared memories is told what belongs where; one without them is not.
+#[tokio::test]
+async fn a_dream_is_told_what_is_shared() {
+    for (shared, times) in [(false, 0), (true, 1)] {
+        let house = untidy().await;
+        if shared {
+            std::fs::create_dir_all(house.memory().join("team")).unwrap();
+            std::fs::write(house.memory().join("team/freeze.md"), memory("freeze.md", "merge freeze", "Until Friday."))
+                .unwrap();
+        }
+        house.dream().run().await.unwrap();
+        let said = house.simulator.requests()[0]["messages"].to_string();
+        assert_eq!(said.matches("are shared with everyone who works on this repository").count(), times, "{said}");
+    }
+}
+
 /// DREAM-1: five other sessions and a day, or no dream; the clock moved on lets it be due.
 #[tokio::test]
 async fn a_dream_is_due_after_a_day_and_five_sessions() {
