@@ -47,6 +47,16 @@ pub struct Glance {
     changed: (i64, i64),
 }
 
+impl Glance {
+    /// Whether it was last changed well before another was: far enough for any file system's clock to show a change since.
+    pub fn is_long_before(&self, other: &Self) -> bool {
+        self.changed.0 + CLOCK_SECONDS < other.changed.0
+    }
+}
+
+/// No file system's clock is coarser.
+const CLOCK_SECONDS: i64 = 2;
+
 /// A glance at a file; none where there is none.
 pub fn glance(path: impl AsRef<Path>) -> Option<Glance> {
     let seen = std::fs::metadata(path).ok()?;

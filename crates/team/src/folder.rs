@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use files::{EntryKind, Glance, Root, Stamp};
 use memory::secrets::Remarks;
@@ -23,10 +24,15 @@ pub fn secret(text: &str) -> Option<&'static str> {
     memory::secrets::scan(text.as_bytes(), "", Remarks::Ignored).first().map(|finding| finding.rule)
 }
 
+/// What is shared of a file, or why nothing is.
+type Looked = Result<(Key, File), String>;
+
 /// A folder.
 #[derive(Debug)]
 pub struct Folder {
     root: Root,
+    /// What was found under a name, and the glance at it then: what has not changed is not read again.
+    known: Mutex<BTreeMap<String, (Glance, Looked)>>,
 }
 
 /// What was found in it.
@@ -41,8 +47,6 @@ pub struct Found {
 /// A file that can be shared.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Its text.
-    pub text: String,
     /// Its checksum.
     pub checksum: String,
     stamp: Stamp,
@@ -56,14 +60,31 @@ impl Found {
 }
 
 impl Folder {
-    /// Opens the folder, made where it is missing.
+    /// Opens the folder, made where it is missing. One that is a link is refused: what it leads to is not the team's.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { root: Root::create(path)? })
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::Invalid(format!("{} is no folder", path.display())));
+        };
+        let parent = Root::create(parent)?;
+        let root = parent.create_sub(name)?;
+        let is_folder = |entry: &files::Entry| entry.name == name && entry.kind == EntryKind::Directory;
+        if !parent.list()?.iter().any(is_folder) {
+            return Err(Error::Invalid(format!("{} is a link, and what it leads to is not shared", path.display())));
+        }
+        Ok(Self { root, known: Mutex::default() })
     }
 
-    /// Looks through it.
+    /// Looks through it, and reads every file.
     pub fn look(&self) -> Result<Found, Error> {
+        self.look_since(None)
+    }
+
+    /// Looks through it. A file that looks as it did the last time is not read again, if it was last changed well before
+    /// `written`, a file that was written before this look: else it may have been changed since without looking so.
+    pub fn look_since(&self, written: Option<&Glance>) -> Result<Found, Error> {
         let mut found = Found::default();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *known);
         let visible = |path: &Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
         let mut folded: BTreeSet<String> = BTreeSet::new();
         for one in self.root.walk(visible)? {
@@ -71,7 +92,15 @@ impl Folder {
             if name.split('/').any(|part| part.starts_with('.')) {
                 continue;
             }
-            match self.file(&name, &one.kind) {
+            let glance = files::glance(self.root.path().join(&one.path));
+            let same = before.remove(&name).filter(|(then, _)| Some(*then) == glance).map(|(_, file)| file);
+            let file = same.unwrap_or_else(|| self.file(&name, &one.kind));
+            if let Some(glance) = glance
+                && written.is_some_and(|written| glance.is_long_before(written))
+            {
+                known.insert(name.clone(), (glance, file.clone()));
+            }
+            match file {
                 Ok((key, _)) if !folded.insert(key.folded()) => {
                     drop(found.left.insert(name, "another file has this name in other letters".to_owned()));
                 }
@@ -82,7 +111,7 @@ impl Folder {
         Ok(found)
     }
 
-    fn file(&self, name: &str, kind: &EntryKind) -> Result<(Key, File), String> {
+    fn file(&self, name: &str, kind: &EntryKind) -> Looked {
         if *kind != EntryKind::File {
             return Err("it is no regular file".to_owned());
         }
@@ -93,7 +122,15 @@ impl Folder {
             return Err(format!("it holds a secret ({rule})"));
         }
         let checksum = checksum::of(&text);
-        Ok((key, File { text, checksum, stamp: snapshot.stamp }))
+        Ok((key, File { checksum, stamp: snapshot.stamp }))
+    }
+
+    /// The text of a file that was found, unless it was changed since.
+    pub fn text(&self, key: &Key, found: &Found) -> Option<String> {
+        let file = found.files.get(key)?;
+        let snapshot = self.root.read(key.as_str(), ENTRY_BYTES as u64).ok()?;
+        let is_same = snapshot.stamp.same_content(&file.stamp);
+        String::from_utf8(snapshot.bytes).ok().filter(|_| is_same)
     }
 
     /// A glance at every file: another means that something was changed.

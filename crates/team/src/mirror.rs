@@ -14,7 +14,7 @@ use crate::client::{Client, Read, Trouble};
 use crate::error::Error;
 use crate::folder::{Folder, Found};
 use crate::key::Key;
-use crate::protocol::{Author, Snapshot, Write};
+use crate::protocol::{Author, ENTRY_BYTES, Snapshot, Write};
 use crate::sync::{self, Checksums, Deletions, Plan, Remote};
 
 /// Somebody was first: so often it is read and decided again. After that the next run tries.
@@ -100,6 +100,8 @@ pub struct Mirror {
     client: Client,
     state: PathBuf,
     agreed: Agreed,
+    /// What was last written down, and a glance at it.
+    saved: Option<(Agreed, Option<Glance>)>,
     deletions: Deletions,
 }
 
@@ -118,7 +120,7 @@ impl Mirror {
     /// A mirror of a repository in a folder; `state` is where it writes down what was agreed on, outside of it.
     pub fn open(folder: &Path, state: &Path, client: Client, deletions: Deletions) -> Result<Self, Error> {
         let (folder, agreed) = (Folder::open(folder)?, Agreed::read(state)?);
-        Ok(Self { folder, client, state: state.to_owned(), agreed, deletions })
+        Ok(Self { folder, client, state: state.to_owned(), agreed, saved: None, deletions })
     }
 
     /// What is remembered.
@@ -129,16 +131,26 @@ impl Mirror {
     /// What would be done.
     pub async fn plan(&mut self) -> Result<(Plan, Found), Stopped> {
         self.read().await?;
-        let found = self.folder.look()?;
+        let found = self.look()?;
         Ok((self.compare(&found), found))
     }
 
     /// What was done here since both sides were last compared, and the files that are not shared with why; no server is
     /// asked.
     pub fn waiting(&self) -> Result<(Plan, BTreeMap<String, String>), Error> {
-        let found = self.folder.look()?;
+        let found = self.look()?;
         let plan = self.compare(&found);
         Ok((Plan { take: BTreeSet::new(), remove: BTreeSet::new(), ..plan }, found.left))
+    }
+
+    /// The text of a file that was found, unless it was changed since.
+    pub fn text(&self, key: &Key, found: &Found) -> Option<String> {
+        self.folder.text(key, found)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        let written = self.saved.as_ref().and_then(|(_, glance)| *glance);
+        self.folder.look_since(written.as_ref())
     }
 
     /// A glance at every file of the folder.
@@ -158,18 +170,17 @@ impl Mirror {
     pub async fn push(&mut self) -> Result<Done, Stopped> {
         let mut done = Done::default();
         self.remember();
-        for _ in 0..=CONFLICTS {
-            self.take_in(&mut done).await?;
-            match self.send(&mut done).await {
-                Err(Stopped::Server(Trouble::Conflict)) => {}
-                outcome => return outcome.map(|()| done),
-            }
-        }
-        Err(Trouble::Conflict.into())
+        self.take_in(&mut done).await?;
+        self.send(&mut done).await?;
+        Ok(done)
     }
 
     /// Another program may have met the server since, for the same folder.
     fn remember(&mut self) {
+        let glance = files::glance(&self.state);
+        if glance.is_some() && self.saved.as_ref().is_some_and(|(_, ours)| *ours == glance) {
+            return;
+        }
         if let Ok(agreed) = Agreed::read(&self.state) {
             self.agreed = agreed;
         }
@@ -178,7 +189,7 @@ impl Mirror {
     /// Reads what the server has, and the texts that came with it are put into the folder.
     async fn take_in(&mut self, done: &mut Done) -> Result<(), Stopped> {
         let mut texts = self.read().await?;
-        let found = self.folder.look()?;
+        let found = self.look()?;
         done.left.clone_from(&found.left);
         let plan = self.compare(&found);
         if plan.take.iter().any(|key| !texts.contains_key(key)) {
@@ -187,8 +198,8 @@ impl Mirror {
                 texts = checked(*snapshot).content.entries;
             }
         }
-        let before = |key: &Key| found.files.get(key).map(|file| file.text.clone());
         for key in &plan.take {
+            let before = self.folder.text(key, &found);
             let author = self.agreed.authors.get(key);
             let written = author.and_then(|author| author.at.parse().ok());
             if let Some(text) = texts.get(key)
@@ -196,14 +207,15 @@ impl Mirror {
             {
                 let author = author.map(|author| author.name.clone());
                 self.agreed.entries.insert(key.clone(), checksum::of(text));
-                done.changes.push(Change { key: key.clone(), before: before(key), after: Some(text.clone()), author });
+                done.changes.push(Change { key: key.clone(), before, after: Some(text.clone()), author });
                 done.taken.insert(key.clone());
             }
         }
         for key in &plan.remove {
+            let before = self.folder.text(key, &found);
             if self.folder.remove(key, &found)? {
                 self.agreed.entries.remove(key);
-                done.changes.push(Change { key: key.clone(), before: before(key), after: None, author: None });
+                done.changes.push(Change { key: key.clone(), before, after: None, author: None });
                 done.removed.insert(key.clone());
             }
         }
@@ -212,7 +224,7 @@ impl Mirror {
     }
 
     async fn send(&mut self, done: &mut Done) -> Result<(), Stopped> {
-        let found = self.folder.look()?;
+        let found = self.look()?;
         let plan = self.compare(&found);
         let room = self.agreed.most.map(|most| most.saturating_sub(self.agreed.server.len() as u64));
         let mut fresh = 0;
@@ -224,7 +236,7 @@ impl Mirror {
                 fresh += u64::from(is_new);
                 !is_new || room.is_none_or(|room| fresh <= room)
             })
-            .filter_map(|key| Some((key.clone(), found.files.get(key)?.text.clone())))
+            .filter_map(|key| Some((key.clone(), self.folder.text(key, &found)?)))
             .collect();
         let mut writes: Vec<Write> =
             sync::batches(texts).into_iter().map(|entries| Write { entries, deletes: BTreeSet::new() }).collect();
@@ -234,33 +246,83 @@ impl Mirror {
                 None => writes.push(Write { entries: BTreeMap::new(), deletes: plan.delete }),
             }
         }
-        for write in writes {
-            let known = self.agreed.checksum.clone().unwrap_or_default();
-            let written = match self.client.write(&write, &known).await {
-                Err(Trouble::TooMany { most }) => {
-                    self.agreed.most = Some(most);
+        // The state that is written upon. Where somebody was first it runs ahead of what was taken in here: what is between
+        // is taken with the next pull, which still begins at the older one.
+        let (mut known, mut is_ours) = (self.agreed.checksum.clone().unwrap_or_default(), true);
+        let mut conflicts = 0;
+        'writes: for mut write in writes {
+            let written = loop {
+                if write.entries.is_empty() && write.deletes.is_empty() {
                     self.save()?;
-                    return Err(Trouble::TooMany { most }.into());
+                    continue 'writes;
                 }
-                outcome => outcome?,
+                match self.client.write(&write, &known).await {
+                    Ok(written) => break written,
+                    Err(Trouble::Conflict) if conflicts < CONFLICTS => {
+                        conflicts += 1;
+                        known = self.give_way(&mut write, done).await?;
+                        is_ours = false;
+                    }
+                    Err(Trouble::TooMany { most }) => {
+                        self.agreed.most = Some(most);
+                        self.save()?;
+                        return Err(Trouble::TooMany { most }.into());
+                    }
+                    Err(trouble) => return Err(trouble.into()),
+                }
             };
-            for (key, text) in &write.entries {
-                let checksum = checksum::of(text);
-                self.agreed.entries.insert(key.clone(), checksum.clone());
-                self.agreed.server.insert(key.clone(), checksum);
-                self.agreed.deleted.remove(key);
-                done.sent.insert(key.clone());
+            known.clone_from(&written.checksum);
+            self.sent(&write, done);
+            if is_ours {
+                (self.agreed.version, self.agreed.checksum) = (written.version, Some(written.checksum));
             }
-            for key in &write.deletes {
-                self.agreed.entries.remove(key);
-                self.agreed.server.remove(key);
-                self.agreed.deleted.insert(key.clone());
-                done.deleted.insert(key.clone());
-            }
-            (self.agreed.version, self.agreed.checksum) = (written.version, Some(written.checksum));
             self.save()?;
         }
         Ok(())
+    }
+
+    /// Somebody was first, or our own write arrived and its answer did not: checksums alone are read again, which is quick,
+    /// so that the next try is not late too. What is there already is not written again. What both changed is told; a text of
+    /// theirs beats a deletion of ours. Gives the state that may be written upon.
+    async fn give_way(&mut self, write: &mut Write, done: &mut Done) -> Result<String, Stopped> {
+        let Some(hashes) = self.client.hashes().await? else { return Ok(String::new()) };
+        let mut arrived = Write::default();
+        for (key, text) in std::mem::take(&mut write.entries) {
+            match hashes.entry_checksums.get(&key) {
+                Some(now) if *now == checksum::of(&text) => drop(arrived.entries.insert(key, text)),
+                Some(now) if self.agreed.server.get(&key) != Some(now) => {
+                    done.conflicts.insert(key.clone());
+                    write.entries.insert(key, text);
+                }
+                _ => drop(write.entries.insert(key, text)),
+            }
+        }
+        for key in std::mem::take(&mut write.deletes) {
+            match hashes.entry_checksums.get(&key) {
+                None => drop(arrived.deletes.insert(key)),
+                Some(now) if self.agreed.server.get(&key) == Some(now) => drop(write.deletes.insert(key)),
+                Some(_) => {}
+            }
+        }
+        self.sent(&arrived, done);
+        Ok(hashes.checksum)
+    }
+
+    /// What is on both sides now.
+    fn sent(&mut self, write: &Write, done: &mut Done) {
+        for (key, text) in &write.entries {
+            let checksum = checksum::of(text);
+            self.agreed.entries.insert(key.clone(), checksum.clone());
+            self.agreed.server.insert(key.clone(), checksum);
+            self.agreed.deleted.remove(key);
+            done.sent.insert(key.clone());
+        }
+        for key in &write.deletes {
+            self.agreed.entries.remove(key);
+            self.agreed.server.remove(key);
+            self.agreed.deleted.insert(key.clone());
+            done.deleted.insert(key.clone());
+        }
     }
 
     /// Reads what changed on the server since the last time; gives the texts that came with it.
@@ -303,6 +365,10 @@ impl Mirror {
         let left: BTreeSet<Key> = found.left.keys().filter_map(|name| name.parse().ok()).collect();
         plan.delete.retain(|key| !left.contains(key));
         plan.take.retain(|key| !left.contains(key));
+        // Nor is one whose name is that of another file here, written otherwise: on some systems they are one.
+        let here: BTreeMap<String, &Key> = found.files.keys().map(|key| (key.folded(), key)).collect();
+        plan.take
+            .retain(|key| here.get(&key.folded()).is_none_or(|other| *other == key || plan.remove.contains(*other)));
         plan
     }
 
@@ -319,20 +385,27 @@ impl Mirror {
         Ok(self.save()?)
     }
 
-    fn save(&self) -> Result<(), Error> {
+    fn save(&mut self) -> Result<(), Error> {
+        if self.saved.as_ref().is_some_and(|(saved, _)| *saved == self.agreed) {
+            return Ok(());
+        }
         let text = serde_json::to_vec(&self.agreed).unwrap_or_default();
         files::replace(&self.state, &text)?;
+        self.saved = Some((self.agreed.clone(), files::glance(&self.state)));
         Ok(())
     }
 }
 
-/// A snapshot without the texts that are not what their checksum says.
+/// A snapshot without the texts that are not what their checksum says, are longer than an entry may be, or have the name of
+/// another in other letters.
 fn checked(mut snapshot: Snapshot) -> Snapshot {
     let content = &mut snapshot.content;
+    let mut names = BTreeSet::new();
     let entries = std::mem::take(&mut content.entries);
     for (key, text) in entries {
         let is = checksum::of(&text);
-        if content.entry_checksums.get(&key).is_none_or(|told| *told == is) {
+        let is_whole = content.entry_checksums.get(&key).is_none_or(|told| *told == is);
+        if is_whole && text.len() <= ENTRY_BYTES && names.insert(key.folded()) {
             content.entry_checksums.insert(key.clone(), is);
             content.entries.insert(key, text);
         } else {

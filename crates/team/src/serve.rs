@@ -21,7 +21,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 
-pub use listen::{Running, Tls, listen};
+pub use listen::{HEAD, Running, Tls, listen};
 pub use oidc::Issuer;
 
 use crate::store::{Limits, Store, Time};

@@ -13,6 +13,7 @@ mod rights;
 mod rows;
 mod schema;
 mod tokens;
+mod used;
 mod visits;
 
 pub use audit::{Action, Audited};

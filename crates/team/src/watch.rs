@@ -64,6 +64,7 @@ pub struct Standing {
 #[derive(Debug)]
 pub struct Watching {
     stop: CancellationToken,
+    abandoned: CancellationToken,
     wake: Arc<Notify>,
     standing: Arc<Mutex<Standing>>,
     task: Option<JoinHandle<()>>,
@@ -84,8 +85,19 @@ impl Watching {
             rhythm: Rhythm::default(),
             seen: None,
         };
-        let task = Some(tokio::spawn(work.run()));
-        Self { stop, wake, standing, task }
+        let abandoned = CancellationToken::new();
+        let end = abandoned.clone();
+        // Files are written durably, which takes its time: on a thread of its own that holds up no other work.
+        let runtime = tokio::runtime::Handle::current();
+        let task = tokio::task::spawn_blocking(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = end.cancelled() => {}
+                    () = work.run() => {}
+                }
+            });
+        });
+        Self { stop, abandoned, wake, standing, task: Some(task) }
     }
 
     /// How it stands.
@@ -109,9 +121,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
+        self.abandoned.cancel();
     }
 }
 

@@ -5,11 +5,14 @@
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says so")]
 
 mod it {
+    mod browser;
     mod databases;
+    mod faults;
     mod hostile;
     mod house;
     mod issuer;
     mod mirrors;
+    mod office;
     mod page;
     mod server;
     mod store;

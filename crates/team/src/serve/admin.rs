@@ -214,7 +214,11 @@ impl Service {
         let version = versions.into_iter().find(|one| one.version == restoring.version);
         let text = version.and_then(|one| one.text).ok_or_else(|| Problem::missing("that version has no text"))?;
         let write = Write { entries: [(key, text)].into(), ..Write::default() };
-        self.put(member, &repository, &write, None).await
+        let written = self.put(member, &repository, &write, None).await;
+        if let Err(problem) = &written {
+            self.note_refusal(member, &repository, problem).await?;
+        }
+        written
     }
 }
 

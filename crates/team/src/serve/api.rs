@@ -17,6 +17,9 @@ use crate::protocol::{Details, PATH, Write};
 use crate::repository::Repository;
 use crate::store::{Action, Level, Member};
 
+/// So much of why something was refused is written down.
+const REASON: usize = 500;
+
 pub(super) fn routes() -> Router<Service> {
     Router::new().route(PATH, get(read).put(write))
 }
@@ -63,10 +66,18 @@ async fn write(
 ) -> Result<Response, Problem> {
     let repository: Repository = asked.repo.parse().map_err(crate::Error::from)?;
     service.may(&signed.member, &repository, Level::Write).await?;
-    let write: Write = service.json(body).await?;
     let expected = named(&headers, &IF_MATCH);
-    let written = service.put(&signed.member, &repository, &write, expected.as_deref()).await?;
-    Ok((tag(&written.checksum), Json(written)).into_response())
+    let written = async {
+        let write: Write = service.json(body).await?;
+        service.put(&signed.member, &repository, &write, expected.as_deref()).await
+    };
+    match written.await {
+        Ok(written) => Ok((tag(&written.checksum), Json(written)).into_response()),
+        Err(problem) => {
+            service.note_refusal(&signed.member, &repository, &problem).await?;
+            Err(problem)
+        }
+    }
 }
 
 impl Service {
@@ -84,11 +95,24 @@ impl Service {
         if !refused.is_empty() {
             let told: Vec<String> = refused.iter().map(|(key, rule)| format!("{key}: {rule}")).collect();
             let told = told.join(", ");
-            self.store.note(&member.name, Action::Refused, Some(repository), &told, self.now()).await?;
             let details = Details { error_code: "team_memory_secret".to_owned(), refused, ..Details::default() };
             return Err(Problem::bad(format!("nothing was written: secrets were found ({told})")).with(details));
         }
         Ok(self.store.write(repository, member, write, expected, &self.options.limits, self.now()).await?)
+    }
+
+    /// Writes down what was refused and why, for the admins of the repository and for who tried.
+    pub(super) async fn note_refusal(
+        &self,
+        member: &Member,
+        repository: &Repository,
+        problem: &Problem,
+    ) -> Result<(), Problem> {
+        if matches!(problem.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE) {
+            let why: String = problem.message.chars().take(REASON).collect();
+            self.store.note(&member.name, Action::Refused, Some(repository), &why, self.now()).await?;
+        }
+        Ok(())
     }
 
     /// The JSON of a body, within the limits of size and time.

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
@@ -23,8 +24,8 @@ use tower_service::Service as _;
 
 use crate::error::Error;
 
-/// The head of a request, or a TLS greeting, has to be there within this time.
-const HEAD: Duration = Duration::from_secs(10);
+/// The head of a request, or a TLS greeting, usually has to be there within this time.
+pub const HEAD: Duration = Duration::from_secs(10);
 /// So many connections at once; more wait to be accepted.
 const CONNECTIONS: usize = 1_024;
 /// At the end, what runs may take so long.
@@ -60,13 +61,13 @@ impl Running {
     }
 }
 
-/// Serves at an address.
-pub async fn listen(address: SocketAddr, tls: Option<&Tls>, service: Router) -> Result<Running, Error> {
+/// Serves at an address. Who has not sent the head of a request after so long is cut.
+pub async fn listen(address: SocketAddr, tls: Option<&Tls>, head: Duration, service: Router) -> Result<Running, Error> {
     let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen { address, source: error })?;
     let address = listener.local_addr().map_err(|error| Error::Listen { address, source: error })?;
     let tls = tls.map(acceptor).transpose()?;
     let stop = CancellationToken::new();
-    let task = tokio::spawn(accept(listener, tls, service, stop.clone()));
+    let task = tokio::spawn(accept(listener, tls, head, service, stop.clone()));
     Ok(Running { address, stop, task })
 }
 
@@ -74,16 +75,25 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Error> {
     let bad = |what: &str, path: &PathBuf| Error::Invalid(format!("{}: no {what} in it", path.display()));
     let certificates = CertificateDer::pem_file_iter(&tls.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|_| bad("certificate", &tls.certificate))?;
+        .ok()
+        .filter(|certificates| !certificates.is_empty())
+        .ok_or_else(|| bad("certificate", &tls.certificate))?;
     let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|_| bad("private key", &tls.key))?;
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)
+    // Named, since others bring providers of their own.
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|config| config.with_no_client_auth().with_single_cert(certificates, key))
         .map_err(|error| Error::Invalid(format!("{}: {error}", tls.certificate.display())))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, service: Router, stop: CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    head: Duration,
+    service: Router,
+    stop: CancellationToken,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
@@ -103,10 +113,10 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, service: Router
         tokio::spawn(async move {
             let _place = place;
             match tls {
-                None => serve(stream, peer, service, watcher).await,
+                None => serve(stream, peer, head, service, watcher).await,
                 Some(tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(HEAD, tls.accept(stream)).await {
-                        serve(stream, peer, service, watcher).await;
+                    if let Ok(Ok(stream)) = tokio::time::timeout(head, tls.accept(stream)).await {
+                        serve(stream, peer, head, service, watcher).await;
                     }
                 }
             }
@@ -119,6 +129,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, service: Router
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     peer: SocketAddr,
+    head: Duration,
     service: Router,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
@@ -128,7 +139,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         service.clone().call(request)
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head);
     let connection = builder.serve_connection(TokioIo::new(stream), answer);
     let _ = watcher.watch(connection.into_owned()).await; // a connection that breaks concerns nobody else
 }

@@ -197,6 +197,10 @@ impl Service {
         if nonce.is_some_and(|nonce| claims.nonce.as_deref() != Some(nonce)) || !(-60..YOUNG).contains(&age) {
             return Err(refused());
         }
+        // Who reads one on its way cannot hand it in again.
+        if !self.store.use_once(id_token, (claims.iat + YOUNG + 60) * 1000, self.now()).await? {
+            return Err(refused());
+        }
         let subject = format!("{}|{}", claims.iss, claims.sub);
         if let Some(member) = self.store.member_of_subject(&subject).await? {
             return Ok(member);

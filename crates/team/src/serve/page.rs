@@ -22,7 +22,7 @@ use super::admin::Restoring;
 use super::problem::Problem;
 use crate::key::Key;
 use crate::repository::Repository;
-use crate::store::{Level, Member, Visit};
+use crate::store::{Action, Level, Member, Visit};
 use view::{Entry, Index, Shown, SignIn, Told};
 
 /// The cookie of a visit.
@@ -124,7 +124,11 @@ async fn repository(State(service): State<Service>, headers: HeaderMap, Query(ab
         let snapshot = service.store.read(&repository, 0).await?;
         let granted = service.store.granted(&repository).await?;
         let is_admin = service.may(&visit.member, &repository, Level::Admin).await.is_ok();
-        let audit = if is_admin { service.store.audit(Some(&repository), AUDIT_LINES).await? } else { Vec::new() };
+        let mut audit = service.store.audit(Some(&repository), AUDIT_LINES).await?;
+        if !is_admin {
+            // Everybody sees why their own writes were refused.
+            audit.retain(|line| line.action == Action::Refused && line.who == visit.member.name);
+        }
         Ok(view::render(&Shown::new(&visit, &repository, snapshot.as_ref(), &granted, &audit)))
     };
     answered(shown.await)

@@ -108,6 +108,14 @@ impl Store {
         limits: &Limits,
         now: Time,
     ) -> Result<Written, Error> {
+        // Who is late already need not wait for the others to write: of many that write at once most are.
+        if let Some(expected) = expected {
+            let state = self.state(repository).await?.filter(|state| state.version > 0);
+            let known = state.map(|state| state.checksum).unwrap_or_default();
+            if known != expected {
+                return Err(Error::Conflict { checksum: known });
+            }
+        }
         let mut transaction = self.database.begin().await?;
         transaction.lock(repository.as_str()).await?;
         let before = transaction.row(STATE, vec![repository.as_str().into()]).await?;

@@ -13,7 +13,8 @@ const PLACES: [&str; 3] = ["/usr/lib/postgresql", "/usr/local/pgsql", "/opt/home
 pub(crate) struct Postgres {
     server: Child,
     folder: TempDir,
-    databases: std::cell::Cell<u32>,
+    owner: Option<u32>,
+    databases: u32,
 }
 
 impl Postgres {
@@ -33,19 +34,31 @@ impl Postgres {
             .status()
             .unwrap();
         assert!(made.success());
-        let server = run_as(&programs.join("postgres"), owner)
-            .arg("-D")
-            .arg(&data)
-            .arg("-k")
-            .arg(folder.path())
-            .args(["-c", "listen_addresses=", "-c", "max_connections=200", "-c", "log_min_messages=fatal"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let started = Self { server, folder, databases: std::cell::Cell::new(0) };
+        let server = serve(&programs, folder.path(), owner);
+        let started = Self { server, folder, owner, databases: 0 };
         started.wait(&programs);
         Some(started)
+    }
+
+    /// Ends it while it is in use, and starts it again.
+    #[allow(dead_code, reason = "not every suite does")]
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        let programs = programs().unwrap();
+        self.server = serve(&programs, self.folder.path(), self.owner);
+        self.wait(&programs);
+    }
+
+    /// Where its socket lies.
+    #[allow(dead_code, reason = "not every suite asks")]
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn stop(&mut self) {
+        // SIGINT is its fast shutdown: connections are cut, and no process of it stays.
+        let _ = Command::new("kill").args(["-INT", &self.server.id().to_string()]).status();
+        let _ = self.server.wait();
     }
 
     /// Waits until it answers: `pg_isready` itself waits, so this does not spin.
@@ -62,10 +75,9 @@ impl Postgres {
     }
 
     /// The address of a new, empty database.
-    pub(crate) fn database(&self) -> String {
-        let number = self.databases.get() + 1;
-        self.databases.set(number);
-        let name = format!("suite{number}");
+    pub(crate) fn database(&mut self) -> String {
+        self.databases += 1;
+        let name = format!("suite{}", self.databases);
         let programs = programs().unwrap();
         let made = Command::new(programs.join("createdb"))
             .arg("-h")
@@ -80,10 +92,21 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // SIGINT is its fast shutdown: connections are cut, and no process of it stays.
-        let _ = Command::new("kill").args(["-INT", &self.server.id().to_string()]).status();
-        let _ = self.server.wait();
+        self.stop();
     }
+}
+
+fn serve(programs: &Path, folder: &Path, owner: Option<u32>) -> Child {
+    run_as(&programs.join("postgres"), owner)
+        .arg("-D")
+        .arg(folder.join("data"))
+        .arg("-k")
+        .arg(folder)
+        .args(["-c", "listen_addresses=", "-c", "max_connections=200", "-c", "log_min_messages=fatal"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 fn programs() -> Option<PathBuf> {

@@ -107,3 +107,94 @@ async fn what_cannot_be_held_is_refused() {
         assert!(done.is_err() && found.is_empty(), "{done:?} {found:?}");
     }
 }
+
+/// TEAM-7: of names that are one file on some systems the first is taken, the others are left out; so is one that is a file
+/// here in other letters.
+#[tokio::test]
+async fn twins_of_a_server_are_left_out() {
+    let body = snapshot(&[
+        ("Same.md", "1"),
+        ("same.md", "2"),
+        ("caf\u{e9}.md", "3"),
+        ("cafe\u{301}.md", "4"),
+        ("ﬁle.md", "5"),
+    ]);
+    let address = server(move || json_answer(&body)).await;
+    let (done, found) = pulled(&address).await;
+    assert_eq!(done.unwrap().taken.len(), 2);
+    assert_eq!(found, ["state.json", "team/Same.md", "team/caf\u{e9}.md"]);
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("team")).unwrap();
+    std::fs::write(place.path().join("team/SAME.md"), "mine").unwrap();
+    let client = Client::new(&address, "token", "acme/rocket".parse().unwrap()).unwrap();
+    let (folder, state) = (place.path().join("team"), place.path().join("state.json"));
+    Mirror::open(&folder, &state, client, Deletions::Travel).unwrap().pull().await.unwrap();
+    assert!(!folder.join("Same.md").exists() && folder.join("SAME.md").exists());
+}
+
+/// TEAM-3: texts that were never sent, are too long, or stand behind names with nothing: none is taken, and the pull ends.
+#[tokio::test]
+async fn what_is_promised_and_not_there_is_not_taken() {
+    let long = "x".repeat(protocol::ENTRY_BYTES + 1);
+    let mut body = snapshot(&[("good.md", "fine"), ("long.md", &long)]);
+    for number in 0..100 {
+        body["content"]["entryChecksums"][format!("{number}.md")] = json!(checksum::of("nothing"));
+    }
+    let address = server(move || json_answer(&body)).await;
+    let (done, found) = pulled(&address).await;
+    assert_eq!((done.unwrap().taken.len(), found), (1, vec!["state.json".to_owned(), "team/good.md".to_owned()]));
+}
+
+/// The most memory this process has had, in MB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+/// TEAM-3, TEAM-8: a gigabyte from a server, and a gigabyte from a client, are cut at the limit: memory stays bounded.
+#[tokio::test]
+async fn a_gigabyte_is_cut_at_the_limit() {
+    let before = peak();
+    let gigabyte = || {
+        let part = axum::body::Bytes::from(vec![b' '; 1 << 20]);
+        futures_util::stream::iter((0..1024).map(move |_| Ok::<_, std::io::Error>(part.clone())))
+    };
+    let address = server(move || Response::new(Body::from_stream(gigabyte()))).await;
+    let (done, found) = pulled(&address).await;
+    assert!(done.is_err() && found.is_empty());
+    let house = super::house::House::open().await;
+    let token = house.token("Mallory", team::store::Level::Write).await;
+    let address = format!("{}{}?repo=acme/rocket", house.address(), protocol::PATH);
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let sent = http.put(&address).bearer_auth(&token).body(reqwest::Body::wrap_stream(gigabyte())).send().await;
+    // It may hang up before it has heard all, and then the answer can be lost on the way.
+    assert!(sent.is_err() || sent.unwrap().status() == 413);
+    let chunk = peak() - before;
+    assert!(chunk < 256, "{chunk} MB");
+    let told = house.store.audit(None, 1).await.unwrap();
+    assert!(told[0].detail.contains("at most"), "it is written down: {told:?}");
+    house.close().await;
+}
+
+/// TEAM-7: a folder that is a link, to elsewhere or to the private memories beside it, is refused: nothing of what it leads
+/// to is sent, and nothing is written there.
+#[tokio::test]
+async fn a_folder_that_is_a_link_is_refused() {
+    let body = snapshot(&[("good.md", "fine")]);
+    let address = server(move || json_answer(&body)).await;
+    let client = Client::new(&address, "token", "acme/rocket".parse().unwrap()).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    for folder in ["memory/private", "elsewhere"] {
+        std::fs::create_dir_all(place.path().join(folder)).unwrap();
+        std::fs::write(place.path().join(folder).join("mine.md"), "private").unwrap();
+    }
+    let (folder, state) = (place.path().join("memory/team"), place.path().join("state.json"));
+    for target in ["../elsewhere", "private", "."] {
+        std::os::unix::fs::symlink(target, &folder).unwrap();
+        let opened = Mirror::open(&folder, &state, client.clone(), Deletions::Travel);
+        assert!(opened.is_err(), "{target}");
+        std::fs::remove_file(&folder).unwrap();
+    }
+    assert!(!place.path().join("elsewhere/good.md").exists());
+}

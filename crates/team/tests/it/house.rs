@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use team::Repository;
 use team::client::Client;
 use team::mirror::{Done, Mirror, Stopped};
-use team::serve::{Options, Running, listen, service};
+use team::serve::{HEAD, Options, Running, listen, service};
 use team::store::{Invitation, Level, Limits, Member, Store};
 use team::sync::Deletions;
 use tempfile::TempDir;
@@ -56,6 +56,15 @@ impl House {
 
     /// A house with some options changed.
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        Self::furnished(change, HEAD).await
+    }
+
+    /// One that waits only so long for the head of a request.
+    pub(crate) async fn impatient(head: Duration) -> Self {
+        Self::furnished(|_| {}, head).await
+    }
+
+    async fn furnished(change: impl FnOnce(&mut Options), head: Duration) -> Self {
         let place = tempfile::tempdir().unwrap();
         let store = Store::open(&place.path().join("team.db").display().to_string()).await.unwrap();
         let invitation = store.first_invitation(NOW).await.unwrap().unwrap();
@@ -64,7 +73,7 @@ impl House {
         let mut options = options(&clock);
         change(&mut options);
         let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        let running = listen(here, None, service(store.clone(), options)).await.unwrap();
+        let running = listen(here, None, head, service(store.clone(), options)).await.unwrap();
         Self { store, clock, admin, running: Some(running), place }
     }
 
@@ -101,8 +110,15 @@ impl House {
         Desk { path, client, deletions: Deletions::Travel }
     }
 
+    /// Tells it to stop; what is under way may finish.
+    pub(crate) fn stopping(&mut self) -> impl Future<Output = ()> + use<> {
+        self.running.take().unwrap().stop()
+    }
+
     pub(crate) async fn close(mut self) {
-        self.running.take().unwrap().stop().await;
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
         self.store.close().await;
     }
 }

@@ -70,7 +70,7 @@ async fn a_member_looks_around() {
     assert_eq!(browser.post("/sign-in", &[("token", &token)]).await, 303);
     assert!(browser.get("/").await.1.contains("acme/rocket") || browser.get("/").await.1.contains("acme&#x2f;rocket"));
     let page = browser.get("/repository?repo=acme/rocket").await.1;
-    assert!(page.contains("a.md") && page.contains("Grace: write"), "{page}");
+    assert!(page.contains("a.md") && page.contains("class=\"level\">write"), "{page}");
     let page = browser.get("/entry?repo=acme/rocket&key=a.md").await.1;
     assert!(page.contains("Version 2") && page.contains("class=\"in\"") && page.contains("class=\"out\""), "{page}");
     let form = browser.form().await;

@@ -203,3 +203,108 @@ async fn a_server_is_administered_by_http() {
     assert_eq!(call(&house, "GET", "", grace, None, None).await.0, 403);
     house.close().await;
 }
+
+/// TEAM-8: connections that send the head of a request byte by byte are cut, however many they are; others are served
+/// meanwhile.
+#[tokio::test]
+async fn slow_heads_are_cut() {
+    let house = House::impatient(std::time::Duration::from_millis(500)).await;
+    let token = house.token("Grace", Level::Read).await;
+    let host = house.address().strip_prefix("http://").unwrap().to_owned();
+    let mut slow = Vec::new();
+    for _ in 0..200 {
+        let mut stream = tokio::net::TcpStream::connect(&host).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: ").await.unwrap();
+        slow.push(stream);
+    }
+    assert_eq!(call(&house, "GET", "", &token, None, None).await.0, 404, "others are served meanwhile");
+    for mut stream in slow {
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await; // it is over, by an end or by a reset
+    }
+    house.close().await;
+}
+
+/// TEAM-8: ten thousand entries at once are refused whole, and that is written down.
+#[tokio::test]
+async fn ten_thousand_entries_are_refused() {
+    let house = House::open().await;
+    let token = house.token("Mallory", Level::Write).await;
+    let entries: serde_json::Map<_, _> = (0..10_000).map(|number| (format!("{number}.md"), json!("x"))).collect();
+    let (status, _, answer) = call(&house, "PUT", "", &token, None, Some(json!({"entries": entries}))).await;
+    assert_eq!((status, &answer["error"]["details"]["received_entries"]), (413, &json!(10_000)));
+    assert_eq!(call(&house, "GET", "", &token, None, None).await.0, 404, "nothing was written");
+    let bad = json!({"entries": {"../x": "1"}});
+    assert_eq!(call(&house, "PUT", "", &token, None, Some(bad)).await.0, 400);
+    let told = house.store.audit(Some(&super::house::repository()), 2).await.unwrap();
+    let refused = |line: &team::store::Audited| line.action == team::store::Action::Refused && line.who == "Mallory";
+    assert!(told.iter().all(refused) && told[0].detail.contains("../x"), "{told:?}");
+    house.close().await;
+}
+
+/// TEAM-8: a token that was rotated, revoked or cut, and an invitation that was used, count no more when they are shown again.
+#[tokio::test]
+async fn what_was_used_up_counts_no_more() {
+    let house = House::open().await;
+    let first = house.token("Grace", Level::Write).await;
+    let tokens = format!("{}/api/team/tokens", house.address());
+    let (_, _, rotated) = send("POST", &tokens, &first, None, Some(json!({}))).await;
+    let second = rotated["token"].as_str().unwrap().to_owned();
+    let (_, _, known) = send("GET", &tokens, &second, None, None).await;
+    assert!(!known.to_string().contains(&second), "a token is shown once");
+    let id = known["tokens"][0]["id"].as_str().unwrap();
+    assert_eq!(send("DELETE", &format!("{tokens}/{id}"), &second, None, None).await.0, 200);
+    for used in [&first, &second, &second[..second.len() - 5]] {
+        assert_eq!(call(&house, "GET", "", used, None, None).await.0, 401, "{used}");
+    }
+    house.close().await;
+}
+
+/// TEAM-8: on the way out a server finishes what is under way and takes no more.
+#[tokio::test]
+async fn what_is_under_way_is_finished() {
+    let mut house = House::open().await;
+    let token = house.token("Grace", Level::Write).await;
+    let host = house.address().strip_prefix("http://").unwrap().to_owned();
+    let body = json!({"entries": {"a.md": "said in time"}}).to_string();
+    let head = format!(
+        "PUT /api/claude_code/team_memory?repo=acme/rocket HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+         expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut writer = tokio::net::TcpStream::connect(&host).await.unwrap();
+    writer.write_all(head.as_bytes()).await.unwrap();
+    // It reads the body: the request is under way.
+    let mut said = [0; 25];
+    writer.read_exact(&mut said).await.unwrap();
+    assert!(said.starts_with(b"HTTP/1.1 100"));
+    let stopping = house.stopping();
+    tokio::pin!(stopping);
+    assert!(futures_util::poll!(&mut stopping).is_pending(), "it waits for what is under way");
+    writer.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let (_, read) = tokio::join!(stopping, writer.read_to_end(&mut answer));
+    read.unwrap();
+    assert!(String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    assert!(tokio::net::TcpStream::connect(&host).await.is_err(), "nobody is let in any more");
+    let kept = house.store.read(&super::house::repository(), 0).await.unwrap().unwrap();
+    assert_eq!(kept.content.entries.len(), 1);
+    house.close().await;
+}
+
+/// TEAM-8: a repository is removed by its admin alone, with its entries and its history; what was done stays in the audit log.
+#[tokio::test]
+async fn an_admin_removes_a_repository() {
+    let house = House::open().await;
+    let (writer, admin) = (house.token("Willy", Level::Write).await, house.token("Ann", Level::Admin).await);
+    let body = json!({"entries": {"a.md": "one"}});
+    assert_eq!(call(&house, "PUT", "", &writer, None, Some(body)).await.0, 200);
+    let address = format!("{}/api/team/repositories?repo=acme/rocket", house.address());
+    assert_eq!(send("DELETE", &address, &writer, None, None).await.0, 403);
+    assert_eq!(send("DELETE", &address, &admin, None, None).await.0, 200);
+    let key = "a.md".parse().unwrap();
+    assert!(house.store.history(&super::house::repository(), &key).await.unwrap().is_empty());
+    let told = house.store.audit(None, 1).await.unwrap();
+    assert_eq!((told[0].action, told[0].who.as_str()), (team::store::Action::RemovedRepository, "Ann"));
+    house.close().await;
+}

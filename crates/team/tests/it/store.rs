@@ -274,7 +274,7 @@ async fn the_store_keeps_its_promises_on_sqlite() {
 /// TEAM-8: the store keeps its promises on PostgreSQL, and servers that start together make its tables once.
 #[tokio::test]
 async fn the_store_keeps_its_promises_on_postgresql() {
-    let Some(postgres) = Postgres::start() else { return };
+    let Some(mut postgres) = Postgres::start() else { return };
     suite!(postgres.database());
     let address = postgres.database();
     let opened: Vec<_> = (0..6)
@@ -301,9 +301,9 @@ async fn a_backup_moves_between_databases() {
     let mut backup = Vec::new();
     from.back_up(&mut backup).await.unwrap();
     let cut = backup[..backup.len() - 20].to_vec();
-    let postgres = Postgres::start();
+    let mut postgres = Postgres::start();
     let mut others = vec![sqlite("to.db")];
-    others.extend(postgres.as_ref().map(Postgres::database));
+    others.extend(postgres.as_mut().map(Postgres::database));
     for address in others {
         let to = Store::open(&address).await.unwrap();
         assert!(to.restore(&mut cut.as_slice(), NOW).await.is_err(), "a cut backup is refused");

@@ -114,7 +114,7 @@ async fn sign_in(server: &str, label: &str) -> anyhow::Result<String> {
     let begun: Value = http.post(&device).form(&form).send().await?.error_for_status()?.json().await?;
     let code = text(&begun, "device_code")?;
     talk!("Open {} and type {}", text(&begun, "verification_uri")?, text(&begun, "user_code")?);
-    let mut every = begun["interval"].as_u64().unwrap_or(ASK);
+    let mut every = begun["interval"].as_u64().unwrap_or(ASK).max(1);
     let mut left = begun["expires_in"].as_u64().unwrap_or(600) as i64;
     while left > 0 {
         tokio::time::sleep(Duration::from_secs(every)).await;
@@ -223,16 +223,17 @@ fn code(error: &Stopped) -> Code {
 pub(super) async fn diff() -> anyhow::Result<Code> {
     let place = Place::from_env()?;
     let membership = membership::required(&place)?;
-    let (plan, found) = membership.mirror(&place)?.plan().await?;
+    let mut mirror = membership.mirror(&place)?;
+    let (plan, found) = mirror.plan().await?;
     let theirs = match membership.client()?.read(None, 0).await? {
         team::client::Read::Changed(snapshot) => snapshot.content.entries,
         _ => std::collections::BTreeMap::new(),
     };
     for key in plan.take.iter().chain(&plan.remove).chain(&plan.send).chain(&plan.delete) {
         let there = theirs.get(key).map(String::as_str).unwrap_or_default();
-        let here = found.files.get(key).map(|file| file.text.as_str()).unwrap_or_default();
+        let here = mirror.text(key, &found).unwrap_or_default();
         let takes = plan.take.contains(key) || plan.remove.contains(key);
-        let (before, after) = if takes { (here, there) } else { (there, here) };
+        let (before, after) = if takes { (here.as_str(), there) } else { (there, here.as_str()) };
         let (from, to) = if takes { ("here", "server") } else { ("server", "here") };
         let diff = TextDiff::from_lines(before, after);
         data!(

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use engine::World;
-use team::serve::{Issuer, Options, Tls, listen, service};
+use team::serve::{HEAD, Issuer, Options, Tls, listen, service};
 use team::store::{Limits, Store};
 
 use super::absolute;
@@ -118,7 +118,7 @@ pub(super) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
     };
     let invitation = store.first_invitation(now()).await?;
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let running = listen(args.listen, tls.as_ref(), service(store.clone(), options)).await?;
+    let running = listen(args.listen, tls.as_ref(), HEAD, service(store.clone(), options)).await?;
     let shown = args.address.clone().unwrap_or_else(|| format!("{scheme}://{}", running.address));
     data!("listening on {shown}")?;
     if let Some(invitation) = invitation {
