@@ -24,6 +24,7 @@ mod regret;
 mod secrets;
 mod start;
 mod table;
+mod team;
 mod tokens;
 
 use std::path::Path;
@@ -37,7 +38,7 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 11] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 12] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
@@ -48,6 +49,7 @@ const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 11] = [
     ("cost", cost::measure),
     ("regret", regret::measure),
     ("month", month::measure),
+    ("team", team::measure),
     ("start", start::measure),
 ];
 

@@ -1,0 +1,241 @@
+//! A team server under load: how many requests a second, and how long the slowest take, on both databases.
+//!
+//! Eight clients ask over loopback, each the next question when the last is answered. Beside it stands what `pgbench` gets
+//! from the same PostgreSQL with as many clients: its reads are the limit of ours, its updates that of a write, which is
+//! several statements in a transaction that reaches the disk. Last, what a pull costs when one entry changed: that must
+//! follow from the change, not from how much the repository holds.
+
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "the suite's own, used as it is")]
+#[path = "../../crates/team/tests/it/databases.rs"]
+mod databases;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use team::client::{Client, Read};
+use team::mirror::Mirror;
+use team::protocol::Write;
+use team::serve::{HEAD, Options, Running, listen, service};
+use team::store::{Limits, Store};
+use team::sync::Deletions;
+use team::{Key, Repository};
+
+use self::databases::Postgres;
+use crate::table::{Row, Unit};
+
+/// Who ask at the same time.
+const CLIENTS: usize = 8;
+/// Requests of each.
+const READS: usize = 400;
+/// Writes of each.
+const WRITES: usize = 50;
+/// Entries of a repository that is read.
+const ENTRIES: usize = 200;
+/// How much more a pull of one change may cost in a repository that is twenty times as large.
+const GROWTH: f64 = 2.0;
+/// How long `pgbench` runs.
+const SECONDS: &str = "5";
+const NOW: i64 = 1_800_000_000_000;
+
+/// A server, and a token of its admin.
+struct House {
+    store: Store,
+    running: Running,
+    token: String,
+}
+
+impl House {
+    async fn open(database: &str) -> Result<Self> {
+        let store = Store::open(database).await?;
+        let first = store.first_invitation(NOW).await?.context("the database is not new")?;
+        let token = store.join(first.reveal(), "Ada", None, "bench", NOW).await?.token.reveal().to_owned();
+        let options = Options {
+            limits: Limits { entries: 10_000, ..Limits::default() },
+            body_bytes: 10_000_000,
+            body_patience: Duration::from_secs(30),
+            requests: 100_000_000,
+            issuer: None,
+            address: "http://127.0.0.1".to_owned(),
+            clock: Arc::new(|| NOW),
+        };
+        let running = listen("127.0.0.1:0".parse()?, None, HEAD, service(store.clone(), options)).await?;
+        Ok(Self { store, running, token })
+    }
+
+    fn client(&self, repository: &str) -> Result<Client> {
+        let repository: Repository = repository.parse()?;
+        Ok(Client::new(&format!("http://{}", self.running.address), &self.token, repository)?)
+    }
+
+    async fn close(self) {
+        self.running.stop().await;
+        self.store.close().await;
+    }
+}
+
+fn entries(from: usize, to: usize, text: &str) -> Result<BTreeMap<Key, String>> {
+    (from..to).map(|number| Ok((format!("entry-{number}.md").parse()?, format!("{text} {number}\n{}", "x".repeat(400))))).collect()
+}
+
+/// Requests a second, and the middle and the 99th of a hundred, in milliseconds.
+struct Measured {
+    a_second: f64,
+    middle: f64,
+    late: f64,
+}
+
+impl Measured {
+    fn of(mut each: Vec<f64>, seconds: f64) -> Self {
+        each.sort_by(f64::total_cmp);
+        let at = |part: f64| each.get(((each.len() as f64 * part) as usize).min(each.len() - 1)).copied().unwrap_or_default();
+        Self { a_second: each.len() as f64 / seconds, middle: at(0.5) * 1e3, late: at(0.99) * 1e3 }
+    }
+
+    fn words(&self) -> String {
+        format!("{:.0}/s, p50 {:.2} ms, p99 {:.2} ms", self.a_second, self.middle, self.late)
+    }
+}
+
+/// Lets all clients do something so many times.
+async fn load<F>(clients: Vec<Client>, times: usize, work: impl Fn(Client, usize) -> F) -> Result<Measured>
+where
+    F: Future<Output = Result<Vec<f64>>> + Send + 'static,
+{
+    let began = Instant::now();
+    let tasks: Vec<_> = clients.into_iter().map(|client| tokio::spawn(work(client, times))).collect();
+    let mut each = Vec::new();
+    for task in tasks {
+        each.extend(task.await??);
+    }
+    Ok(Measured::of(each, began.elapsed().as_secs_f64()))
+}
+
+/// How long each of several requests takes.
+macro_rules! timed {
+    ($times:expr, $request:expr) => {{
+        let mut each = Vec::new();
+        for _ in 0..$times {
+            let began = Instant::now();
+            $request;
+            each.push(began.elapsed().as_secs_f64());
+        }
+        Ok(each)
+    }};
+}
+
+/// The three requests on one database.
+async fn requests(house: &House) -> Result<[Measured; 3]> {
+    let client = house.client("acme/rocket")?;
+    let written = client.write(&Write { entries: entries(0, ENTRIES, "text")?, ..Write::default() }, "").await?;
+    let same = |client: Client, times| {
+        let known = written.checksum.clone();
+        async move { timed!(times, anyhow::ensure!(client.read(Some(&known), 1).await? == Read::Unchanged)) }
+    };
+    let unchanged = load(vec![client.clone(); CLIENTS], READS, same).await?;
+    let all = |client: Client, times| async move { timed!(times, client.hashes().await?) };
+    let hashes = load(vec![client; CLIENTS], READS, all).await?;
+    // Each in a repository of its own: what is measured is writing, not giving way.
+    let clients = (0..CLIENTS).map(|number| house.client(&format!("acme/own-{number}"))).collect::<Result<_>>()?;
+    let put = |client: Client, times| async move {
+        let (mut known, mut number) = (String::new(), 0);
+        timed!(times, {
+            number += 1;
+            known = client.write(&Write { entries: entries(0, 1, &number.to_string())?, ..Write::default() }, &known).await?.checksum;
+        })
+    };
+    let puts = load(clients, WRITES, put).await?;
+    Ok([unchanged, hashes, puts])
+}
+
+/// Milliseconds of a pull of one change, the best of several, in a repository of so many entries: the exchange with the
+/// server alone, and with the folder.
+async fn pull(house: &House, size: usize) -> Result<(f64, f64)> {
+    let client = house.client(&format!("acme/of-{size}"))?;
+    let mut known = String::new();
+    for from in (0..size).step_by(500) {
+        let write = Write { entries: entries(from, (from + 500).min(size), "text")?, ..Write::default() };
+        known = client.write(&write, &known).await?.checksum;
+    }
+    let place = std::env::temp_dir().join(format!("cairn-bench-{}-{size}", std::process::id()));
+    let mut mirror = Mirror::open(&place.join("team"), &place.join("state.json"), client.clone(), Deletions::Travel)?;
+    mirror.pull().await?;
+    let (mut exchange, mut whole) = (f64::INFINITY, f64::INFINITY);
+    for round in 0..9 {
+        let (before, version) = (known.clone(), mirror.agreed().version);
+        let write = Write { entries: entries(round, round + 1, "changed")?, ..Write::default() };
+        known = client.write(&write, &known).await?.checksum;
+        let began = Instant::now();
+        client.read(Some(&before), version).await?;
+        exchange = exchange.min(began.elapsed().as_secs_f64());
+        let began = Instant::now();
+        anyhow::ensure!(mirror.pull().await?.taken.len() == 1, "one entry has changed");
+        whole = whole.min(began.elapsed().as_secs_f64());
+    }
+    std::fs::remove_dir_all(&place)?;
+    Ok((exchange * 1e3, whole * 1e3))
+}
+
+/// What `pgbench` gets: transactions a second, and how long one takes on average in milliseconds.
+fn pgbench(postgres: &Postgres, database: &str, kind: &str) -> Result<(f64, f64)> {
+    let clients = CLIENTS.to_string();
+    let run = Command::new("pgbench")
+        .args(["-h", &postgres.folder().display().to_string(), "-U", "cairn", "-n", "-c", &clients, "-j", "2"])
+        .args(["-T", SECONDS, kind, database])
+        .output()?;
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    let figure = |name: &str| -> Result<f64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("{name}? {text}"))?;
+        Ok(line.split_whitespace().next().unwrap_or_default().parse()?)
+    };
+    Ok((figure("tps = ")?, figure("latency average = ")?))
+}
+
+/// Both databases, `pgbench`, and what a pull costs.
+pub(crate) fn measure(_place: &Path) -> Result<Vec<Row>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let folder = std::env::temp_dir().join(format!("cairn-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let mut rows = Vec::new();
+    let names = ["GET, 304", "GET, hashes of 200", "PUT, one entry"];
+    let sqlite = runtime.block_on(House::open(&folder.join("team.db").display().to_string()))?;
+    for (name, measured) in names.iter().zip(runtime.block_on(requests(&sqlite))?) {
+        rows.push(Row::figure(format!("{name}, SQLite"), measured.words()));
+    }
+    if let Some(mut postgres) = Postgres::start() {
+        let house = runtime.block_on(House::open(&postgres.database()))?;
+        let ours = runtime.block_on(requests(&house))?;
+        for (name, measured) in names.iter().zip(&ours) {
+            rows.push(Row::figure(format!("{name}, PostgreSQL"), measured.words()));
+        }
+        runtime.block_on(house.close());
+        let address = postgres.database();
+        let database = address.split('?').next().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
+        let socket = postgres.folder().display().to_string();
+        let made = Command::new("pgbench").args(["-h", &socket, "-U", "cairn", "-i", "-q", database]).output();
+        if made.is_ok_and(|made| made.status.success()) {
+            for (kind, name, ours) in [("-S", "pgbench, reads", &ours[0]), ("-N", "pgbench, updates", &ours[2])] {
+                let (a_second, average) = pgbench(&postgres, database, kind)?;
+                rows.push(Row::figure(name, format!("{a_second:.0}/s, {average:.2} ms on average")));
+                let part = format!("{:.1} % of it", ours.a_second / a_second * 100.0);
+                rows.push(Row::figure(if kind == "-S" { "  GET, 304" } else { "  PUT" }, part));
+            }
+        } else {
+            rows.push(Row::figure("pgbench", "left out: it is not installed".to_owned()));
+        }
+    } else {
+        rows.push(Row::figure("PostgreSQL", "left out: it is not installed".to_owned()));
+    }
+    let (small, small_pull) = runtime.block_on(pull(&sqlite, 100))?;
+    let (large, large_pull) = runtime.block_on(pull(&sqlite, 2_000))?;
+    rows.push(Row::figure("one change among 100", format!("{small:.2} ms asked, {small_pull:.2} ms with the folder")));
+    rows.push(Row::figure("one change among 2,000", format!("{large:.2} ms asked, {large_pull:.2} ms with the folder")));
+    rows.push(Row::at_most("  asked, against 100", Unit::Times, large / small, GROWTH));
+    rows.push(Row::at_most("  pulled, against 100", Unit::Times, large_pull / small_pull, GROWTH));
+    runtime.block_on(sqlite.close());
+    std::fs::remove_dir_all(&folder)?;
+    Ok(rows)
+}
