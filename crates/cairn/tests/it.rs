@@ -4,12 +4,19 @@
     clippy::expect_used,
     clippy::panic,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     unreachable_pub,
     reason = "tests"
 )]
 
 #[path = "it/stage.rs"]
 mod stage;
+
+// What the team's own suite stands on: databases and an issuer.
+#[path = "../../team/tests/it/databases.rs"]
+mod databases;
+#[path = "../../team/tests/it/office.rs"]
+mod office;
 
 #[path = "it/bare.rs"]
 mod bare;
@@ -59,6 +66,10 @@ mod spending;
 mod stream;
 #[path = "it/team.rs"]
 mod team;
+#[path = "it/team_docs.rs"]
+mod team_docs;
+#[path = "it/team_load.rs"]
+mod team_load;
 #[path = "it/team_session.rs"]
 mod team_session;
 #[path = "it/terminal.rs"]

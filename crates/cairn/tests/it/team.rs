@@ -17,19 +17,41 @@ impl Server {
     pub fn start(home: &Path) -> Self {
         std::fs::create_dir_all(home).unwrap();
         let mut command = bare(home, &home.join(".claude"));
-        command.args(["team", "serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.args(["team", "serve", "--listen", "127.0.0.1:0"]);
+        Self::of(&mut command)
+    }
+
+    /// One that is started otherwise, for the first time.
+    pub fn of(command: &mut Command) -> Self {
+        let (mut server, mut lines) = Self::listening(command);
+        let line = lines.next().unwrap().unwrap();
+        server.invitation = line.split("--invitation ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        server
+    }
+
+    /// One whose database knows members already: it prints no invitation.
+    pub fn again(command: &mut Command) -> Self {
+        Self::listening(command).0
+    }
+
+    fn listening(command: &mut Command) -> (Self, std::io::Lines<BufReader<std::process::ChildStdout>>) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut next = || lines.next().unwrap().unwrap();
-        let address = next().strip_prefix("listening on ").unwrap().to_owned();
-        let invitation = next().split("--invitation ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-        Self { child, address, invitation }
+        let address = lines.next().unwrap().unwrap().strip_prefix("listening on ").unwrap().to_owned();
+        (Self { child, address, invitation: String::new() }, lines)
     }
 
     /// Ends it as systemd would.
     pub fn stop(mut self) -> Option<i32> {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // one that was stopped is gone already
+        let _ = self.child.wait();
     }
 }
 
