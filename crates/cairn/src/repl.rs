@@ -28,6 +28,7 @@ mod sandbox;
 mod screen;
 pub(crate) mod slash;
 mod status;
+mod tasks;
 mod team;
 mod terminal;
 mod turns;

@@ -225,6 +225,9 @@ pub(crate) async fn agent(
         None => parts.policy.mode.follow(mode),
     }
     add_flags(&mut parts.policy.rules, args, place)?;
+    if approver.is_person() && !bare {
+        parts.tools.extend(engine::plan::offered(&parts.policy.mode));
+    }
     if let Some(offered) = offered(&args.tools, &parts.tools)? {
         parts.tools.retain(|tool| offered.contains(&tool.name()));
     }

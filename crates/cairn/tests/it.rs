@@ -92,6 +92,8 @@ mod terminal_memory;
 mod terminal_modes;
 #[path = "it/terminal_plain.rs"]
 mod terminal_plain;
+#[path = "it/terminal_plan.rs"]
+mod terminal_plan;
 #[path = "it/terminal_resize.rs"]
 mod terminal_resize;
 #[path = "it/terminal_screen.rs"]

@@ -49,6 +49,7 @@ mod inbox;
 pub mod knowledge;
 pub mod ledger;
 pub mod permission;
+pub mod plan;
 pub mod prompt;
 pub mod record;
 pub mod replay;

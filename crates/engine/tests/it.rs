@@ -38,6 +38,8 @@ mod learning;
 mod ledger;
 #[path = "it/media.rs"]
 mod media;
+#[path = "it/plan.rs"]
+mod plan;
 #[path = "it/replaying.rs"]
 mod replaying;
 #[path = "it/restricted.rs"]

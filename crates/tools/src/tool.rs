@@ -123,6 +123,8 @@ pub enum Access {
     ReadOnly,
     /// It changes nothing but what the session itself made, such as a command in the background: nobody has to be asked.
     Session,
+    /// It changes nothing by itself, and is for the user to decide each time, such as a plan to be approved.
+    Asks,
     /// It may change something.
     Changes,
 }

@@ -32,6 +32,7 @@ impl Repl {
             rows.push(Vec::new());
         }
         self.add_doing(&mut rows);
+        rows.extend(self.talk.task_rows());
         for said in self.talk.inbox.peek() {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
             rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);

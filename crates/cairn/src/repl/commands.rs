@@ -27,7 +27,7 @@ impl Conversation {
             return Ok(());
         };
         let waits = match command.name {
-            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "jobs" => false,
+            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "jobs" | "tasks" => false,
             "permissions" => argument.is_empty(),
             _ => true,
         };
@@ -56,6 +56,7 @@ impl Conversation {
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
             "hooks" => self.hooks(),
+            "tasks" => self.show_tasks(),
             "jobs" => self.jobs(argument),
             "sandbox" => self.sandbox(argument).await?,
             "compact" => self.compact(argument),

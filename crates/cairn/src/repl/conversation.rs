@@ -108,6 +108,9 @@ pub(super) struct Conversation {
     pub(super) shown: VecDeque<Shown>,
     /// What was learnt in this session, the newest first.
     pub(super) learnt: Vec<Learnt>,
+    /// The folder beside the session, and the tasks in it.
+    pub(super) folder: PathBuf,
+    pub(super) tasks: Vec<engine::plan::tasks::Task>,
     /// Something to tell for a moment.
     pub(super) hint: Option<String>,
     /// A list that is open.
@@ -133,6 +136,8 @@ impl Conversation {
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
             memory: memory_of(&ready.agent),
+            tasks: engine::plan::tasks::read(ready.agent.scope().temporary()),
+            folder: ready.agent.scope().temporary().to_owned(),
             sharing: Sharing::start(&place, &ready, wires.listener()),
             agent: Some(ready.agent),
             args,
@@ -185,6 +190,8 @@ impl Conversation {
         self.inbox = ready.agent.inbox().clone();
         self.jobs = ready.agent.scope().jobs().clone();
         self.memory = memory_of(&ready.agent);
+        self.folder = ready.agent.scope().temporary().to_owned();
+        self.read_tasks();
         for warning in &ready.warnings {
             self.page.warning(warning);
         }

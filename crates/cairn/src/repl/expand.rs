@@ -38,7 +38,10 @@ impl Conversation {
                 let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
                 self.remember(Shown::Call { id, tool, input, text: None });
             }
-            Event::ToolEnded { id: ended, output, .. } => {
+            Event::ToolEnded { id: ended, output, tool } => {
+                if tool.starts_with("Task") {
+                    self.read_tasks();
+                }
                 for shown in &mut self.shown {
                     if let Shown::Call { id, text, .. } = shown
                         && id == ended

@@ -101,6 +101,12 @@ impl Asking {
                     page.line(&row, 8);
                 }
             }
+            Subject::Whole if self.question.input["plan"].is_string() => {
+                page.line(&[tool, Span::plain(": the plan")], 2);
+                for line in self.question.input["plan"].as_str().unwrap_or_default().lines() {
+                    page.line(&[Span::plain("  "), Span::plain(line)], 2);
+                }
+            }
             Subject::Whole => {
                 page.line(&[tool, Span::plain(" wants to run")], 2);
                 page.line(&[Span::plain("  "), Span::plain(&self.question.input.to_string())], 2);

@@ -47,6 +47,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "hooks", argument: "", about: "the hooks that run, and where they stand" },
     Command { name: "jobs", argument: "[stop] [ID]", about: "the commands in the background, or what one printed" },
+    Command { name: "tasks", argument: "", about: "what the model has to do, as it wrote it down" },
     Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },
@@ -56,7 +57,7 @@ pub(crate) const COMMANDS: &[Command] = &[
 ];
 
 /// Other names that people's fingers know.
-const ALIASES: [(&str, &str); 3] = [("bashes", "jobs"), ("quit", "exit"), ("tasks", "jobs")];
+const ALIASES: [(&str, &str); 3] = [("bashes", "jobs"), ("quit", "exit"), ("todos", "tasks")];
 
 /// The command of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {

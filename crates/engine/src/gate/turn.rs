@@ -13,6 +13,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::Event;
 use crate::hooks::{Happening, Left, Moment, Start, Word};
+use crate::session::Beside;
 
 /// So many times in a row a hook may send the model on.
 const MOST_BLOCKS: u32 = 8;
@@ -95,6 +96,10 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let start = Start::Compact { model: self.parts.name.clone() };
+        let has_plans = self.parts.tools.iter().any(|tool| tool.name() == "ExitPlanMode");
+        if let Some(plan) = crate::plan::restored(self.scope.temporary()).filter(|_| has_plans) {
+            self.attach(vec![Block::text(plan)], &Beside::default())?;
+        }
         let words = self.gate_start(&start, cancel).await?;
         self.attach_words(words)?;
         if self.parts.hooks.any(Moment::PostCompact) {

@@ -79,6 +79,9 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
     if let Verdict::Deny(rule) = verdict {
         return Decision::Deny { why: format!("{tool} is denied here by the permission rule {rule}.") };
     }
+    if access == Access::Asks {
+        return Decision::Ask { why: format!("{tool} is for you to decide") };
+    }
     if mode == Mode::Plan && access == Access::Changes {
         let why = format!("{tool} could change something, and in plan mode nothing is changed. Look, and make a plan.");
         return Decision::Deny { why };
@@ -110,7 +113,7 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
                 Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
             }
         }
-        (Access::Changes, _) => Decision::Ask { why: format!("{tool} could change something") },
+        (Access::Changes | Access::Asks, _) => Decision::Ask { why: format!("{tool} could change something") },
     }
 }
 

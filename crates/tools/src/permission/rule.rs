@@ -107,6 +107,8 @@ impl Rule {
             name if name == tool => true,
             "Edit" => matches!(tool, "Write" | "MultiEdit" | "NotebookEdit"),
             "Read" => matches!(tool, "Grep" | "Glob"),
+            // The name that the task list had.
+            "TodoWrite" => matches!(tool, "TaskCreate" | "TaskGet" | "TaskList" | "TaskUpdate"),
             name if name.starts_with("mcp__") => {
                 let rest = &name["mcp__".len()..];
                 let server = rest.strip_suffix("__*").unwrap_or(rest);

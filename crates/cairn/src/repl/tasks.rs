@@ -1,0 +1,51 @@
+//! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
+
+use engine::plan::tasks::{self, Status, Task};
+
+use super::conversation::Conversation;
+use super::page::Part;
+use crate::span::{Colour, Look, Span, first_line};
+
+/// How many tasks stand above the prompt.
+const SHOWN: usize = 5;
+/// How much is shown of each.
+const LONGEST: usize = 100;
+
+impl Conversation {
+    /// Looks at the list again.
+    pub(super) fn read_tasks(&mut self) {
+        self.tasks = tasks::read(&self.folder);
+    }
+
+    /// The tasks that are not done, for above the prompt.
+    pub(super) fn task_rows(&self) -> Vec<Vec<Span>> {
+        let open: Vec<&Task> = self.tasks.iter().filter(|task| task.status != Status::Completed).collect();
+        let mut rows: Vec<Vec<Span>> = open.iter().take(SHOWN).map(|task| vec![span(task)]).collect();
+        if open.len() > SHOWN {
+            rows.push(vec![Span::new(&format!("  and {} more: /tasks", open.len() - SHOWN), Look::DIM)]);
+        }
+        rows
+    }
+
+    /// Shows all of them.
+    pub(super) fn show_tasks(&mut self) {
+        self.read_tasks();
+        if self.tasks.is_empty() {
+            return self.page.note("there are no tasks", Look::PLAIN);
+        }
+        self.page.begin(Part::Note);
+        for task in self.tasks.clone() {
+            self.page.line(&[span(&task)], 4);
+        }
+    }
+}
+
+fn span(task: &Task) -> Span {
+    let (mark, look) = match task.status {
+        Status::Pending => ("☐", Look::DIM),
+        Status::InProgress => ("▶", Look::of(Colour::Cyan)),
+        Status::Completed => ("✓", Look::DIM),
+    };
+    let name = task.active_form.as_ref().filter(|_| task.status == Status::InProgress).unwrap_or(&task.subject);
+    Span::new(&format!("  {mark} {}", first_line(name, LONGEST)), look)
+}

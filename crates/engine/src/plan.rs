@@ -1,0 +1,66 @@
+//! Plans and tasks: tools for work that takes more than a few steps.
+//!
+//! A [plan](mode) is a file beside the session; the mode that only looks ends when the user approves of it. The
+//! [tasks](tasks) are one list in a file beside the session. Both are offered where a person can be asked, and to nobody
+//! else: their definitions cost tokens in every request.
+
+pub mod mode;
+pub mod tasks;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tools::Tool;
+
+use crate::permission::LiveMode;
+
+/// The file of the plan, beside the session.
+const PLAN: &str = "plan.md";
+/// The largest plan that is shown again.
+const LARGEST: u64 = 100_000;
+
+/// The tools, for a session in a mode that they may change.
+pub fn offered(mode: &LiveMode) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(mode::EnterPlanMode(mode.clone())),
+        Arc::new(mode::ExitPlanMode(mode.clone())),
+        Arc::new(tasks::TaskCreate),
+        Arc::new(tasks::TaskGet),
+        Arc::new(tasks::TaskList),
+        Arc::new(tasks::TaskUpdate),
+    ]
+}
+
+/// Where a session's plan is.
+pub fn file(folder: &Path) -> PathBuf {
+    folder.join(PLAN)
+}
+
+/// The plan that was approved, as it is shown again after a compaction.
+pub(crate) fn restored(folder: &Path) -> Option<String> {
+    let path = file(folder);
+    let text = String::from_utf8(files::read(&path, LARGEST).ok()?.bytes).ok()?;
+    // The model wrote it, perhaps after what others wrote.
+    let text = memory::neutral::quoted(&text).into_owned();
+    Some(format!(
+        "<system-reminder>\nThe plan that the user has approved ({}):\n\n{text}\n</system-reminder>",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PLAN-1: all definitions together stay within what they may cost in every request.
+    #[test]
+    fn what_is_offered_costs_less_than_700_tokens() {
+        let definitions: Vec<String> = offered(&LiveMode::default())
+            .iter()
+            .map(|tool| serde_json::to_string(&tool.definition()).unwrap())
+            .collect();
+        let bytes: usize = definitions.iter().map(String::len).sum();
+        // Of JSON like this a token has more than three bytes; counted with three it is on the safe side.
+        assert!(bytes / 3 < 700, "{bytes} bytes: {definitions:#?}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Entering the mode that only looks, and leaving it with a plan that the user approves of.
+
+use futures_util::future::{BoxFuture, ready};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tools::permission::Mode;
+use tools::{Access, Output, Scope, Subject, Typed};
+
+use super::file;
+use crate::permission::LiveMode;
+
+/// Asks the user to let you plan before you change anything. For work with several ways to do it.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct EnterPlanModeInput {}
+
+/// Enters the mode that only looks.
+#[derive(Debug, Clone)]
+pub struct EnterPlanMode(pub LiveMode);
+
+impl Typed for EnterPlanMode {
+    type Input = EnterPlanModeInput;
+    const NAME: &'static str = "EnterPlanMode";
+
+    fn access(&self, _: &EnterPlanModeInput) -> Access {
+        Access::Asks
+    }
+
+    fn subject(&self, _: &EnterPlanModeInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, _: EnterPlanModeInput, _: Scope) -> BoxFuture<'static, Output> {
+        self.0.set(Mode::Plan);
+        let text = "Plan mode: look, change nothing, and hand in the plan with ExitPlanMode.";
+        Box::pin(ready(Output::done(text, "planning")))
+    }
+}
+
+/// In plan mode: hands in the plan, in Markdown. The user approves of it, and you begin, or says what to change.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct ExitPlanModeInput {
+    /// The plan: what will be changed, where, in which order, and how it is checked.
+    pub plan: String,
+}
+
+/// Leaves the mode that only looks, once the user approves.
+#[derive(Debug, Clone)]
+pub struct ExitPlanMode(pub LiveMode);
+
+impl Typed for ExitPlanMode {
+    type Input = ExitPlanModeInput;
+    const NAME: &'static str = "ExitPlanMode";
+
+    fn access(&self, _: &ExitPlanModeInput) -> Access {
+        Access::Asks
+    }
+
+    fn subject(&self, _: &ExitPlanModeInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: ExitPlanModeInput, scope: Scope) -> BoxFuture<'static, Output> {
+        // Whoever approved may have chosen another mode with it.
+        if self.0.get() == Mode::Plan {
+            self.0.set(Mode::Default);
+        }
+        let path = file(scope.temporary());
+        let kept = match files::replace(&path, input.plan.as_bytes()) {
+            Ok(_) => format!("It is kept in {}.", path.display()),
+            Err(error) => format!("It could not be kept ({error})."),
+        };
+        let text = format!("The user approved of the plan. {kept} Begin.");
+        Box::pin(ready(Output::done(text, "the plan is approved")))
+    }
+}
