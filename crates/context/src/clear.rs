@@ -119,7 +119,7 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     }
     // Where compaction is due, what would be missed goes rather than everything.
     let held: &[Held] = if count > layers.threshold() { &[Held::All, Held::Half, Held::Nothing] } else { &[Held::All] };
-    held.iter().find_map(|&held| worth_it(view, now, chosen(view, &Missed::of(view, &layers.window, held))))
+    held.iter().find_map(|&held| worth_it(view, now, chosen(view, &Missed::of(view, &now.rates(), held))))
 }
 
 /// The clearing of some results, if it is worth it.

@@ -82,6 +82,7 @@ pub fn replay(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> Replaye
 fn play(lines: Vec<Line>, mut player: Player) -> Replayed {
     let mut live: Vec<Line> = Vec::new();
     Log::load_watching(lines, |_, line| live.push(line.clone()));
+    player.has_prologue = live.iter().any(|line| matches!(line.body, Body::Prologue(_)));
     for at in 0..live.len() {
         player.play(&live[at], &live[at..]);
     }
@@ -121,6 +122,9 @@ struct Player {
     checked: Checked,
     rounds: Vec<Round>,
     differs_from: Option<usize>,
+    /// Whether the record has what stood before the messages. Of another program's session that is not known, and its
+    /// usage counts it.
+    has_prologue: bool,
     names: u64,
 }
 
@@ -142,6 +146,7 @@ impl Player {
             checked: Checked::default(),
             rounds: Vec::new(),
             differs_from: None,
+            has_prologue: false,
             names: 0,
         }
     }
@@ -173,7 +178,7 @@ impl Player {
         }
         let mut body = line.body.clone();
         if let Body::Assistant { usage, .. } = &mut body
-            && !self.is_in_step()
+            && !(self.has_prologue && self.is_in_step())
         {
             *usage = None; // it counts what was sent then, not what would be sent here
         }

@@ -49,3 +49,33 @@ async fn a_session_played_again_does_the_same() {
     let cleared = events.iter().filter(|event| matches!(event, engine::Event::Cleared { .. })).count();
     assert!(cleared > 0 && layers.len().abs_diff(cleared) <= 1 && layers.iter().all(|layer| *layer == "clear"));
 }
+
+/// REACT-3: the usage in another program's session counts a prompt that nobody has here; it is left out, so that the first
+/// clearing does not seem to free it.
+#[test]
+fn the_usage_of_a_prompt_that_is_not_recorded_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.jsonl");
+    let mut lines = String::new();
+    for n in 0..3 {
+        let (parent, time) = (format!("a{}", n - 1), format!("2026-01-01T00:00:0{n}Z"));
+        let parent = if n == 0 { serde_json::Value::Null } else { parent.into() };
+        let said = serde_json::json!({"role": "user", "content": "hello"});
+        let usage = serde_json::json!({"input_tokens": 60_000, "output_tokens": 5});
+        let reply = serde_json::json!({"role": "assistant", "id": format!("m{n}"), "model": "m", "usage": usage,
+            "content": [{"type": "text", "text": "hi"}]});
+        for line in [
+            serde_json::json!({"type": "user", "uuid": format!("u{n}"), "parentUuid": parent, "sessionId": "s",
+                "timestamp": time, "message": said}),
+            serde_json::json!({"type": "assistant", "uuid": format!("a{n}"), "parentUuid": format!("u{n}"),
+                "sessionId": "s", "timestamp": time, "message": reply}),
+        ] {
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    std::fs::write(&file, lines).unwrap();
+    let (lines, _) = engine::record::lines(&file).unwrap();
+    let replayed = engine::replay::replay(lines, &context::Layers::default(), 1_000);
+    let tokens: Vec<u64> = replayed.rounds.iter().map(|round| round.tokens).collect();
+    assert!(tokens.len() == 3 && tokens.iter().all(|tokens| *tokens < 100), "{tokens:?}");
+}
