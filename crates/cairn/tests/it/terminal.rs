@@ -284,6 +284,24 @@ impl Terminal {
         }
     }
 
+    /// Leaves with Ctrl-D, without waiting for what goes on in the background then.
+    pub fn leaves_at_once(&mut self) -> u32 {
+        self.keys(&ctrl('d'));
+        let deadline = Instant::now() + PATIENCE;
+        let mut pressed = false;
+        loop {
+            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.take(&bytes),
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap().exit_code(),
+                Err(RecvTimeoutError::Timeout) => panic!("it did not end; the screen:\n{}", self.screen().text()),
+            }
+            if !pressed && self.screen().contains("any key leaves") {
+                pressed = true;
+                let _ = self.keys.write_all(b"x"); // it may have ended meanwhile
+            }
+        }
+    }
+
     /// Leaves with Ctrl-D.
     pub fn leave(mut self) {
         self.keys(&ctrl('d'));

@@ -418,7 +418,6 @@ fn interactive(command: &Command, prompt: &str, trust: Trust, back: Back) -> (Ve
         terminal.keys(&ctrl('u'));
         terminal.holds("");
     }
-    terminal.keys(&ctrl('d'));
-    let code = terminal.ended();
+    let code = terminal.leaves_at_once();
     (std::mem::take(&mut terminal.written), code)
 }
