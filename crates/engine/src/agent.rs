@@ -99,6 +99,11 @@ impl Agent {
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
         }
+        if let Some(known) = session.known_prologue() {
+            // A session that began without them goes on without: others would cost all of its cache.
+            let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
+            parts.tools.retain(|tool| !crate::plan::NAMES.contains(&tool.name()) || names.contains(&tool.name()));
+        }
         let mut parts = parts.without_forbidden_tools();
         parts.policy.rules.allow.extend(parts::kept(&session)?);
         let driver = Driver::new(session, parts)?;

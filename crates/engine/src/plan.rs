@@ -19,6 +19,10 @@ const PLAN: &str = "plan.md";
 /// The largest plan that is shown again.
 const LARGEST: u64 = 100_000;
 
+/// The names of the tools.
+pub(crate) const NAMES: [&str; 6] =
+    ["EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+
 /// The tools, for a session in a mode that they may change.
 pub fn offered(mode: &LiveMode) -> Vec<Arc<dyn Tool>> {
     vec![

@@ -304,8 +304,10 @@ fn the_log_is_the_same_interactive_and_headless() {
         let stage = Stage::new(READER);
         stage.write("note.txt", "alpha\n");
         if interactive {
-            // What is learnt at the end would stand in it, too.
-            let mut terminal = Terminal::start_with(&stage, &["--settings", r#"{"extract": false}"#]);
+            // What is learnt at the end would stand in it, too, and so would tools that only a person can answer.
+            let alike =
+                r#"{"extract": false, "permissions": {"deny": ["EnterPlanMode", "ExitPlanMode", "TodoWrite"]}}"#;
+            let mut terminal = Terminal::start_with(&stage, &["--settings", alike]);
             terminal.say("look at the note");
             terminal.rests("fn main");
             terminal.say("again");
