@@ -48,6 +48,7 @@ pub mod hooks;
 mod inbox;
 pub mod knowledge;
 pub mod ledger;
+pub mod mailbox;
 pub mod permission;
 pub mod plan;
 pub mod prompt;

@@ -36,6 +36,8 @@ mod knowing;
 mod learning;
 #[path = "it/ledger.rs"]
 mod ledger;
+#[path = "it/mailing.rs"]
+mod mailing;
 #[path = "it/media.rs"]
 mod media;
 #[path = "it/plan.rs"]

@@ -1,0 +1,208 @@
+//! A mailbox: a file of messages for one agent, to which any process may append.
+//!
+//! The file is an array, laid out as Claude Code does. It holds what waits, and a bounded number of what was delivered: so
+//! an append costs what is waiting, not the history. A message is delivered when its id stands in the recipient's log.
+//! The mark in the file only says so to others and comes afterwards; whoever delivers looks into the log, not at the
+//! mark. A kill at any step so loses no message and delivers none twice.
+//!
+//! What it refuses to do: touch a file that it cannot read back, follow a name out of its folder, grow without bound.
+
+mod message;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use files::Root;
+use serde_json::{Map, Value};
+
+pub use message::{LEAD, Message, Order};
+
+/// The largest mailbox that is read.
+const MOST_BYTES: u64 = 16_000_000;
+/// So many may wait; a recipient that reads none of them is not there.
+const MOST_WAITING: usize = 1_000;
+/// The longest text of one message, in bytes. What is longer belongs into a file that the message names.
+const MOST_TEXT: usize = 100_000;
+/// So many that were delivered are kept, for people who look.
+const KEPT: usize = 50;
+/// The longest name.
+const MOST_NAME: usize = 64;
+/// A mailbox is its owner's alone.
+const PRIVATE_FILE: u32 = 0o600;
+
+/// The mailbox of one agent of a team.
+#[derive(Debug)]
+pub struct Mailbox {
+    folder: Root,
+    name: String,
+}
+
+/// Why a message could not be sent or read.
+#[derive(Debug, thiserror::Error)]
+pub enum MailError {
+    /// A name that cannot be a file's.
+    #[error("{0:?} is no name of an agent: use up to {MOST_NAME} letters, digits, `-` and `_`")]
+    Name(String),
+    /// Nobody of that name.
+    #[error("there is no {name:?} here; {}", known(.others))]
+    Unknown {
+        /// Who was meant.
+        name: String,
+        /// Who is there.
+        others: Vec<String>,
+    },
+    /// The text is too long.
+    #[error("the message is {0} bytes long, and {MOST_TEXT} is the most: put it into a file and name that")]
+    Long(usize),
+    /// The recipient reads nothing.
+    #[error("{0} messages wait for {1} already, and it reads none")]
+    Full(usize, String),
+    /// The file is not what it should be. It is left as it is.
+    #[error("{path} is no mailbox ({why}); move it away and send again")]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] files::Error),
+}
+
+fn known(others: &[String]) -> String {
+    match others {
+        [] => "nobody has a mailbox yet".to_owned(),
+        others => format!("known are {}", others.join(", ")),
+    }
+}
+
+/// Where the mailboxes of a team lie.
+pub fn folder(config: &Path, team: &str) -> Result<PathBuf, MailError> {
+    Ok(config.join("teams").join(named(team)?).join("inboxes"))
+}
+
+fn named(name: &str) -> Result<&str, MailError> {
+    let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+    let fits = (1..=MOST_NAME).contains(&name.len()) && name.chars().all(fine);
+    if fits { Ok(name) } else { Err(MailError::Name(name.to_owned())) }
+}
+
+/// Who has a mailbox in a folder, by name.
+pub fn names(folder: &Path) -> Result<Vec<String>, MailError> {
+    let entries = match files::list(folder) {
+        Ok(entries) => entries,
+        Err(files::Error::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let name = |entry: &files::Entry| entry.name.to_str()?.strip_suffix(".json").map(str::to_owned);
+    let mut names: Vec<String> = entries.iter().filter_map(name).filter(|name| named(name).is_ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+impl Mailbox {
+    /// The mailbox of an agent that has one, or a list of those that have.
+    pub fn of(folder: &Path, name: &str) -> Result<Self, MailError> {
+        let name = named(name)?.to_owned();
+        let others = names(folder)?;
+        if !others.contains(&name) {
+            return Err(MailError::Unknown { name, others });
+        }
+        Ok(Self { folder: Root::open(folder)?, name })
+    }
+
+    /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
+    pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
+        let mailbox = Self { name: named(name)?.to_owned(), folder: Root::create(folder)? };
+        let _held = mailbox.lock()?;
+        match mailbox.folder.create_new(mailbox.file(), b"[]\n", PRIVATE_FILE) {
+            Ok(()) | Err(files::Error::Exists { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        drop(_held);
+        Ok(mailbox)
+    }
+
+    /// Puts a message at the end. One whose id is there already was sent before, by somebody who was killed and tries
+    /// again.
+    pub fn send(&self, message: &Message) -> Result<(), MailError> {
+        if message.text.len() > MOST_TEXT {
+            return Err(MailError::Long(message.text.len()));
+        }
+        self.change(|letters| {
+            if letters.iter().any(|letter| Message::of(letter).id == message.id) {
+                return Ok(false);
+            }
+            let waiting = letters.iter().filter(|letter| !is_read(letter)).count();
+            if waiting >= MOST_WAITING {
+                return Err(MailError::Full(waiting, self.name.clone()));
+            }
+            letters.push(message.to_letter());
+            Ok(true)
+        })
+    }
+
+    /// What waits, in the order in which it is to be heard: an end first, then the lead, then as it came.
+    pub fn waiting(&self) -> Result<Vec<Message>, MailError> {
+        let mut waiting: Vec<Message> =
+            self.letters()?.iter().filter(|letter| !is_read(letter)).map(Message::of).collect();
+        waiting.sort_by_key(Message::order);
+        Ok(waiting)
+    }
+
+    /// Marks messages whose ids stand in the recipient's log.
+    pub fn delivered(&self, ids: &HashSet<String>) -> Result<(), MailError> {
+        self.change(|letters| {
+            let mut changed = false;
+            for letter in letters.iter_mut().filter(|letter| !is_read(letter)) {
+                if ids.contains(&Message::of(letter).id) {
+                    letter.insert("read".to_owned(), Value::Bool(true));
+                    changed = true;
+                }
+            }
+            Ok(changed)
+        })
+    }
+
+    /// Changes what is there, under the lock. What `by` leaves as it is, is not written.
+    fn change(
+        &self,
+        by: impl FnOnce(&mut Vec<Map<String, Value>>) -> Result<bool, MailError>,
+    ) -> Result<(), MailError> {
+        let _held = self.lock()?;
+        let mut letters = self.letters()?;
+        if !by(&mut letters)? {
+            return Ok(());
+        }
+        let mut old = letters.iter().filter(|letter| is_read(letter)).count().saturating_sub(KEPT);
+        letters.retain(|letter| {
+            let goes = old > 0 && is_read(letter);
+            old -= usize::from(goes);
+            !goes
+        });
+        let text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+        Ok(self.folder.replace(self.file(), &text, PRIVATE_FILE)?)
+    }
+
+    fn letters(&self) -> Result<Vec<Map<String, Value>>, MailError> {
+        let file = self.folder.read(self.file(), MOST_BYTES)?;
+        serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))
+    }
+
+    fn lock(&self) -> Result<files::Lock, MailError> {
+        Ok(self.folder.lock(format!("{}.lock", self.name))?)
+    }
+
+    fn file(&self) -> String {
+        format!("{}.json", self.name)
+    }
+
+    fn broken(&self, error: &serde_json::Error) -> MailError {
+        MailError::Broken { path: self.folder.path().join(self.file()), why: error.to_string() }
+    }
+}
+
+fn is_read(letter: &Map<String, Value>) -> bool {
+    letter.get("read").and_then(Value::as_bool).unwrap_or_default()
+}

@@ -1,0 +1,86 @@
+//! A message, and what it asks for.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// The name of a team's lead.
+pub const LEAD: &str = "team-lead";
+
+/// A message from one agent to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// By this it is known: it enters the recipient's log once.
+    pub id: String,
+    /// Who sent it.
+    pub from: String,
+    /// What is said: words, or an object that drives the recipient's life.
+    pub text: String,
+    /// A few words that stand for it.
+    pub summary: Option<String>,
+    /// When it was sent, as it is written.
+    pub timestamp: String,
+}
+
+/// Which messages are heard before which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    /// It is to end.
+    Shutdown,
+    /// From the lead.
+    Lead,
+    /// From others.
+    Other,
+}
+
+impl Message {
+    /// A message that is sent now.
+    pub fn new(id: impl Into<String>, from: impl Into<String>, text: impl Into<String>, now: Timestamp) -> Self {
+        let (id, from, text) = (id.into(), from.into(), text.into());
+        Self { id, from, text, summary: None, timestamp: format!("{now:.3}") }
+    }
+
+    /// When it is heard, among those that wait.
+    pub fn order(&self) -> Order {
+        match self.kind().as_deref() {
+            Some("shutdown_request") => Order::Shutdown,
+            _ if self.from == LEAD => Order::Lead,
+            _ => Order::Other,
+        }
+    }
+
+    /// What an object in it is, if it is one: `shutdown_request`, `plan_approval_response` and their like.
+    pub fn kind(&self) -> Option<String> {
+        let text = self.text.trim_start();
+        let object: Value = text.starts_with('{').then(|| serde_json::from_str(text).ok())??;
+        Some(object.get("type")?.as_str()?.to_owned())
+    }
+
+    /// As it stands in the file.
+    pub(super) fn to_letter(&self) -> Map<String, Value> {
+        let mut letter = Map::new();
+        letter.insert("id".to_owned(), json!(self.id));
+        letter.insert("from".to_owned(), json!(self.from));
+        letter.insert("text".to_owned(), json!(self.text));
+        letter.insert("timestamp".to_owned(), json!(self.timestamp));
+        letter.insert("read".to_owned(), json!(false));
+        if let Some(summary) = &self.summary {
+            letter.insert("summary".to_owned(), json!(summary));
+        }
+        letter
+    }
+
+    /// What stands in the file. Others write no ids: theirs follows from what they wrote.
+    pub(super) fn of(letter: &Map<String, Value>) -> Self {
+        let text = |key: &str| letter.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (from, said, timestamp) = (text("from"), text("text"), text("timestamp"));
+        let id = match letter.get("id").and_then(Value::as_str) {
+            Some(id) => id.to_owned(),
+            None => {
+                let parts = [&from, &timestamp, &said].map(|part| blake3::hash(part.as_bytes()).to_hex());
+                blake3::hash(parts.map(|part| part.to_string()).concat().as_bytes()).to_hex()[..32].to_owned()
+            }
+        };
+        let summary = letter.get("summary").and_then(Value::as_str).map(str::to_owned);
+        Self { id, from, text: said, summary, timestamp }
+    }
+}
