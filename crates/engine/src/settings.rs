@@ -7,8 +7,11 @@
 mod edit;
 mod extract;
 mod finding;
+mod hooks;
 pub mod keys;
+mod layers;
 mod load;
+mod rules;
 mod sandbox;
 mod source;
 mod span;
@@ -22,28 +25,30 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use context::{Layers, When};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tools::permission::{BadRule, Mode, Places, Rule, Rules};
+use tools::permission::{Mode, Rules};
 use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
-use transcript::tokens::Estimator;
-use transcript::window::{AutoCompact, Window};
 
 pub use edit::NotEdited;
 pub use extract::Extract;
 pub use finding::{Finding, Weight, nearest};
+pub use hooks::HooksOf;
+pub use layers::LayerSettings;
 pub use load::{File, Loaded, Set, Standing};
+pub use rules::rules;
 pub use sandbox::Sandbox;
 pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
 pub use watch::Watch;
 
 use crate::dream::gate::Rhythm;
-use crate::hooks::{Hook, Hooks};
+use crate::hooks::Hooks;
 use crate::ledger::Budget;
+use hooks::hooks_of;
 use keys::{Key, Part};
+use rules::rules_of;
 
 /// What the settings say.
 #[derive(Debug, Clone, Default)]
@@ -142,115 +147,6 @@ pub struct DreamSettings {
     pub sessions: Option<u64>,
     /// `dreamModel`.
     pub model: Option<String>,
-}
-
-/// What the settings say of the layers.
-#[derive(Debug, Clone, Default)]
-pub struct LayerSettings {
-    /// `autoCompact`.
-    pub auto_compact: Option<bool>,
-    /// `compactWhen`.
-    pub when: Option<When>,
-    /// `collapse`.
-    pub collapse: Option<bool>,
-    /// `snip`.
-    pub snip: Option<bool>,
-    /// `microcompact`.
-    pub clear: Option<bool>,
-    /// `digest`.
-    pub digest: Option<bool>,
-    /// `timeMicrocompact`.
-    pub clear_when_idle: Option<bool>,
-    /// `microcompactKeep`.
-    pub kept_when_idle: Option<u64>,
-    /// `notes`.
-    pub notes: Option<bool>,
-    /// `notesCompact`.
-    pub notes_compact: Option<bool>,
-    /// `notesShare`.
-    pub notes_share: Option<u64>,
-    /// `reactive`.
-    pub reactive: Option<bool>,
-    /// `reactiveOnly`.
-    pub reactive_only: Option<bool>,
-    /// `restoreFiles`.
-    pub restored_files: Option<u64>,
-    /// `cacheEdits`.
-    pub cache_edits: Option<bool>,
-    /// `cacheEditsAfter`.
-    pub cache_edits_after: Option<u64>,
-    /// `apiContextManagement`.
-    pub api_edits: Option<bool>,
-    /// `apiCompaction`.
-    pub api_compact: Option<bool>,
-    /// `apiThinkingTurns`.
-    pub api_thinking: Option<u64>,
-    /// `tokenEstimate`.
-    pub estimator: Option<Estimator>,
-    /// `cacheDiagnosis`.
-    pub cache_diagnosis: Option<bool>,
-}
-
-impl LayerSettings {
-    fn of(sets: &Counting<'_>) -> Self {
-        Self {
-            auto_compact: sets.one(&keys::AUTO_COMPACT),
-            when: sets.one(&keys::COMPACT_WHEN),
-            collapse: sets.one(&keys::COLLAPSE),
-            snip: sets.one(&keys::SNIP),
-            clear: sets.one(&keys::MICROCOMPACT),
-            digest: sets.one(&keys::DIGEST),
-            clear_when_idle: sets.one(&keys::TIME_MICROCOMPACT),
-            kept_when_idle: sets.one(&keys::MICROCOMPACT_KEEP),
-            notes: sets.one(&keys::NOTES),
-            notes_compact: sets.one(&keys::NOTES_COMPACT),
-            notes_share: sets.one(&keys::NOTES_SHARE),
-            reactive: sets.one(&keys::REACTIVE),
-            reactive_only: sets.one(&keys::REACTIVE_ONLY),
-            restored_files: sets.one(&keys::RESTORE_FILES),
-            cache_edits: sets.one(&keys::CACHE_EDITS),
-            cache_edits_after: sets.one(&keys::CACHE_EDITS_AFTER),
-            api_edits: sets.one(&keys::API_CONTEXT_MANAGEMENT),
-            api_compact: sets.one(&keys::API_COMPACTION),
-            api_thinking: sets.one(&keys::API_THINKING),
-            estimator: sets.one(&keys::TOKEN_ESTIMATE),
-            cache_diagnosis: sets.one(&keys::CACHE_DIAGNOSIS),
-        }
-    }
-
-    /// The layers as they say, in a window, at a price.
-    pub fn layers(&self, window: Window, price: Option<Price>) -> Layers {
-        let usual = Layers::default();
-        Layers {
-            window,
-            price,
-            collapse: self.collapse.unwrap_or(usual.collapse),
-            snip: self.snip.unwrap_or(usual.snip),
-            clear: self.clear.unwrap_or(usual.clear),
-            digest: self.digest.unwrap_or(usual.digest),
-            clear_when_idle: self.clear_when_idle.unwrap_or(usual.clear_when_idle),
-            kept_when_idle: self.kept_when_idle.map_or(usual.kept_when_idle, |kept| kept as usize),
-            auto_compact: if self.auto_compact == Some(false) { AutoCompact::Off } else { AutoCompact::On },
-            when: self.when.unwrap_or(usual.when),
-            notes: self.notes.unwrap_or(usual.notes),
-            notes_compact: self.notes_compact.unwrap_or(usual.notes_compact),
-            notes_share: match self.notes_share {
-                None => usual.notes_share,
-                Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
-            },
-            reactive: self.reactive.unwrap_or(usual.reactive),
-            reactive_only: self.reactive_only.unwrap_or(usual.reactive_only),
-            restored_files: self.restored_files.map_or(usual.restored_files, |files| files as usize),
-            cache_edits: self.cache_edits.unwrap_or(usual.cache_edits),
-            cache_edits_after: self.cache_edits_after.map_or(usual.cache_edits_after, |most| most as usize),
-            api_edits: self.api_edits.unwrap_or(usual.api_edits),
-            api_compact: self.api_compact.unwrap_or(usual.api_compact),
-            api_thinking: self.api_thinking.or(usual.api_thinking),
-            estimator: self.estimator.unwrap_or(usual.estimator),
-            cache_diagnosis: self.cache_diagnosis.unwrap_or(usual.cache_diagnosis),
-            ..usual
-        }
-    }
 }
 
 /// A server to talk to, as the settings have it.
@@ -444,115 +340,6 @@ fn variables_of<'a>(sets: impl Iterator<Item = &'a Set>) -> BTreeMap<String, Str
 fn directories(counting: &Counting<'_>, ground: &Ground<'_>) -> Vec<PathBuf> {
     let texts = counting.texts(&keys::DIRECTORIES);
     texts.iter().map(|directory| ground.directory.join(expand(directory, ground))).collect()
-}
-
-/// Whose hooks run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HooksOf {
-    /// Everybody's, as far as they are trusted.
-    #[default]
-    All,
-    /// An organisation's.
-    Managed,
-    /// Nobody's.
-    Nobody,
-}
-
-impl HooksOf {
-    fn of(counting: &Counting<'_>) -> Self {
-        let says = |key: &Key| counting.of(key).find(|set| set.value == true).map(|set| set.origin.source);
-        match (says(&keys::NO_HOOKS), says(&keys::MANAGED_HOOKS)) {
-            (Some(Source::Managed), _) => Self::Nobody,
-            (None, None) => Self::All,
-            _ => Self::Managed,
-        }
-    }
-}
-
-/// The hooks that run, and what is to be said of them.
-fn hooks_of(whose: HooksOf, counting: &Counting<'_>, ground: &Ground<'_>, findings: &mut Vec<Finding>) -> Hooks {
-    let mut hooks = Vec::new();
-    for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
-        let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
-        findings.extend(told.into_iter().map(|text| Finding {
-            weight: Weight::Warning,
-            file: set.origin.file.clone(),
-            line: set.origin.line,
-            column: set.origin.column,
-            key: Some(set.key.name.to_owned()),
-            text: format!("a {} hook: {text}", hook.moment.name()),
-        }));
-        let runs = match whose {
-            HooksOf::All => true,
-            HooksOf::Managed => set.origin.source == Source::Managed,
-            HooksOf::Nobody => false,
-        };
-        if runs {
-            hooks.push(hook);
-        }
-    }
-    let listed = |key: &Key| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
-    Hooks::new(hooks).with_http(listed(&keys::HTTP_HOOKS), listed(&keys::HTTP_VARIABLES))
-}
-
-fn places(origin: &Origin, ground: &Ground<'_>) -> Places {
-    Places {
-        directory: ground.directory.to_owned(),
-        settings: origin.file.as_deref().map_or_else(|| ground.directory.to_owned(), settings_root),
-        home: ground.home.map(Path::to_owned),
-        file: origin.file.clone(),
-    }
-}
-
-fn rules_of(counting: &Counting<'_>, ground: &Ground<'_>, findings: &mut Vec<Finding>) -> Rules {
-    let mut of = |key: &Key| {
-        let mut rules = Vec::new();
-        for set in counting.of(key) {
-            match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, ground)) {
-                Ok(rule) => rules.push(rule),
-                Err(error) => findings.push(Finding {
-                    weight: Weight::Error,
-                    file: set.origin.file.clone(),
-                    line: set.origin.line,
-                    column: set.origin.column,
-                    key: Some(key.name.to_owned()),
-                    text: error.to_string(),
-                }),
-            }
-        }
-        rules
-    };
-    Rules { allow: of(&keys::ALLOW), ask: of(&keys::ASK), deny: of(&keys::DENY) }
-}
-
-/// Rules as they are given in flags, `Bash(git *),Read` or one by one.
-pub fn rules(texts: &[String], ground: &Ground<'_>) -> Result<Vec<Rule>, BadRule> {
-    let places = Places {
-        directory: ground.directory.to_owned(),
-        settings: ground.directory.to_owned(),
-        home: ground.home.map(Path::to_owned),
-        file: None,
-    };
-    let split = texts.iter().flat_map(|text| split_rules(text));
-    split.map(|text| Rule::parse(text, &places)).collect()
-}
-
-/// Splits at commas and blanks outside of parentheses.
-fn split_rules(text: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            ',' | ' ' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 fn expand(path: &str, ground: &Ground<'_>) -> PathBuf {

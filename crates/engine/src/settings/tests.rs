@@ -4,6 +4,8 @@ use super::keys::{Entry, KEYS, Kind, Reach};
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use transcript::tokens::Estimator;
+use transcript::window::Window;
 
 /// A directory with settings files in it, and no others.
 pub(crate) struct Stage {
@@ -408,7 +410,7 @@ proptest! {
 
 #[test]
 fn rules_in_one_flag_are_split_outside_of_parentheses() {
-    assert_eq!(split_rules("Bash(git log:*, x) Read,Edit"), ["Bash(git log:*, x)", "Read", "Edit"]);
+    assert_eq!(rules::split("Bash(git log:*, x) Read,Edit"), ["Bash(git log:*, x)", "Read", "Edit"]);
 }
 
 /// CONF-2: every switch of the layers turns its layer, and the others stay as they are.

@@ -1,0 +1,160 @@
+//! A turn: the steps that the machine names, taken one after the other, until it is over.
+
+use memory::rank::Doing;
+use memory::remember::Origin;
+use tokio_util::sync::CancellationToken;
+use transcript::{Block, Usage};
+
+use super::{Agent, NOT_RUN, text_of};
+use crate::driver::Replied;
+use crate::error::Error;
+use crate::event::Event;
+use crate::extract::Occasion;
+use crate::run::{Ending, Run, Step};
+
+/// A turn that is over.
+#[derive(Debug)]
+pub struct Turn {
+    /// How it ended.
+    pub end: End,
+    /// The text of the last reply.
+    pub text: String,
+    /// How many requests it took.
+    pub rounds: u32,
+    /// What they used together.
+    pub usage: Usage,
+}
+
+/// How a turn ended.
+#[derive(Debug)]
+pub enum End {
+    /// As the machine says.
+    Ended(Ending),
+    /// The user stopped it.
+    Cancelled,
+    /// The model could not be reached, or refused.
+    Failed(provider::Error),
+    /// There is no room for the request, and nothing that could make any.
+    NoRoom(String),
+    /// The log could not be written. What was acknowledged before is there.
+    NotWritten(Error),
+    /// A hook ended it, or held back what was said, for this reason.
+    Stopped(String),
+}
+
+impl Agent {
+    /// One turn for a text, which nobody stops.
+    pub async fn say(&mut self, text: &str) -> Turn {
+        self.turn(vec![Block::text(text)], &CancellationToken::new()).await
+    }
+
+    /// One turn: the user's words, and everything until the model answers without calling a tool.
+    pub async fn turn(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Turn {
+        let mut turn = Turn { end: End::Cancelled, text: String::new(), rounds: 0, usage: Usage::default() };
+        turn.end = match self.steps(said, cancel, &mut turn).await {
+            Ok(end) => end,
+            Err(error) => End::NotWritten(error),
+        };
+        if let Err(error) = self.driver.ended(&turn.end, cancel).await {
+            turn.end = End::NotWritten(error);
+        }
+        if let Some(knowledge) = &mut self.knowledge {
+            let (session, model) = (&self.driver.session, self.driver.parts.name.clone());
+            let origin = Origin {
+                session: Some(session.id().to_owned()),
+                message: session.log().tip().map(ToString::to_string),
+                model: Some(model),
+                at: Some(session.world().now()),
+                agent: None,
+            };
+            knowledge.turn_ended(&self.driver.scope, &origin);
+        }
+        if matches!(turn.end, End::Ended(Ending::Answered))
+            && let Err(error) = self.learn(Occasion::Turn)
+        {
+            turn.end = End::NotWritten(error);
+        }
+        if let Err(error) = self.dream().await {
+            turn.end = End::NotWritten(error);
+        }
+        self.driver.tell(Event::TurnEnded { usage: turn.usage });
+        turn
+    }
+
+    async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
+        self.doing = Doing::default();
+        if let Some(start) = self.start.take() {
+            let words = self.driver.gate_start(&start, cancel).await?;
+            self.driver.attach_words(words)?;
+            let files = self.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
+            self.driver.loaded(&files, None, cancel).await?;
+        }
+        if let Some(why) = self.hear(said, cancel).await? {
+            return Ok(End::Stopped(why));
+        }
+        let mut blocks = 0;
+        let mut run = Run::new(self.driver.parts.limits);
+        loop {
+            if cancel.is_cancelled() {
+                self.driver.interrupt(Vec::new())?;
+                return Ok(End::Cancelled);
+            }
+            let mut step = run.next(self.session().log());
+            if !matches!(step, Step::CallTools(_))
+                && let Some(said) = self.inbox.next()
+            {
+                // What was said meanwhile joins this round; after an answer it begins a turn of its own.
+                if matches!(step, Step::Done(_)) {
+                    self.driver.answer_open_calls(NOT_RUN)?;
+                    run = Run::new(self.driver.parts.limits);
+                }
+                step = Step::CallModel;
+                let mut said = Some(said);
+                while let Some(words) = said {
+                    if let Some(why) = self.hear(words, cancel).await? {
+                        self.driver.tell(Event::Warning(format!("what you said was held back by a hook: {why}")));
+                    }
+                    said = self.inbox.next();
+                }
+            }
+            if matches!(step, Step::CallModel) {
+                self.reload(cancel).await?;
+                self.driver.look_at_files(cancel).await?;
+                let meanwhile = self.driver.parts.hooks.said_meanwhile().await;
+                self.driver.take_in(&meanwhile)?;
+                self.driver.attach_words(meanwhile.context())?;
+            }
+            match step {
+                Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {
+                    Replied::NoRoom(why) => return Ok(End::NoRoom(why)),
+                    Replied::Whole(reply) => {
+                        turn.usage += reply.usage;
+                        turn.text = text_of(&reply.blocks);
+                        run.replied(&reply);
+                        turn.rounds += 1;
+                    }
+                    Replied::Cancelled => return Ok(End::Cancelled),
+                    Replied::Failed(error) => return Ok(End::Failed(error)),
+                },
+                Step::CallTools(calls) => {
+                    let calls = self.driver.call_tools(calls, run.repeats(), cancel).await?;
+                    self.touched(&calls, cancel).await?;
+                    if let Some(why) = self.driver.take_stopped() {
+                        return Ok(End::Stopped(why));
+                    }
+                }
+                Step::Done(Ending::WindowFull) if self.driver.overflowed(&mut self.knowledge, cancel).await? => {
+                    run.goes_on();
+                }
+                Step::Done(Ending::Answered) if self.driver.gate_end(&turn.text, &mut blocks, cancel).await? => {
+                    run.goes_on();
+                }
+                Step::Done(ending) => {
+                    self.driver.answer_open_calls(NOT_RUN)?;
+                    self.driver.turn_ends(&mut self.knowledge, cancel).await?;
+                    return Ok(End::Ended(ending));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The hooks of the settings: whose run, and what is to be said of them.
+
+use super::keys::{self, Key};
+use super::rules::places;
+use super::{Counting, Finding, Ground, Source, Weight};
+use crate::hooks::{Hook, Hooks};
+
+/// Whose hooks run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HooksOf {
+    /// Everybody's, as far as they are trusted.
+    #[default]
+    All,
+    /// An organisation's.
+    Managed,
+    /// Nobody's.
+    Nobody,
+}
+
+impl HooksOf {
+    pub(super) fn of(counting: &Counting<'_>) -> Self {
+        let says = |key: &Key| counting.of(key).find(|set| set.value == true).map(|set| set.origin.source);
+        match (says(&keys::NO_HOOKS), says(&keys::MANAGED_HOOKS)) {
+            (Some(Source::Managed), _) => Self::Nobody,
+            (None, None) => Self::All,
+            _ => Self::Managed,
+        }
+    }
+}
+
+/// The hooks that run, and what is to be said of them.
+pub(super) fn hooks_of(
+    whose: HooksOf,
+    counting: &Counting<'_>,
+    ground: &Ground<'_>,
+    findings: &mut Vec<Finding>,
+) -> Hooks {
+    let mut hooks = Vec::new();
+    for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
+        let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
+        findings.extend(told.into_iter().map(|text| Finding {
+            weight: Weight::Warning,
+            file: set.origin.file.clone(),
+            line: set.origin.line,
+            column: set.origin.column,
+            key: Some(set.key.name.to_owned()),
+            text: format!("a {} hook: {text}", hook.moment.name()),
+        }));
+        let runs = match whose {
+            HooksOf::All => true,
+            HooksOf::Managed => set.origin.source == Source::Managed,
+            HooksOf::Nobody => false,
+        };
+        if runs {
+            hooks.push(hook);
+        }
+    }
+    let listed = |key: &Key| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
+    Hooks::new(hooks).with_http(listed(&keys::HTTP_HOOKS), listed(&keys::HTTP_VARIABLES))
+}
