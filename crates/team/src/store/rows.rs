@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{Arguments, Column, PgPool, Postgres, Row as _, Sqlite, SqlitePool, TypeInfo, ValueRef};
+use sqlx::{Arguments, Column, PgPool, Pool, Postgres, Row as _, Sqlite, SqlitePool, TypeInfo, ValueRef};
 
 use crate::error::Error;
 
@@ -132,8 +132,8 @@ impl Database {
     /// A transaction that writes.
     pub(crate) async fn begin(&self) -> Result<Transaction, Error> {
         Ok(match self {
-            Self::Sqlite { write, .. } => Transaction::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
-            Self::Postgres(pool) => Transaction::Postgres(pool.begin().await?),
+            Self::Sqlite { write, .. } => Transaction::Sqlite(begun(write, "BEGIN IMMEDIATE").await?),
+            Self::Postgres(pool) => Transaction::Postgres(begun(pool, "BEGIN").await?),
         })
     }
 
@@ -148,9 +148,9 @@ impl Database {
     /// Several reads that see one state.
     pub(crate) async fn snapshot(&self) -> Result<Transaction, Error> {
         Ok(match self {
-            Self::Sqlite { read, .. } => Transaction::Sqlite(read.begin().await?),
+            Self::Sqlite { read, .. } => Transaction::Sqlite(begun(read, "BEGIN").await?),
             Self::Postgres(pool) => {
-                Transaction::Postgres(pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
+                Transaction::Postgres(begun(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
             }
         })
     }
@@ -165,6 +165,14 @@ impl Database {
             Self::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// Begins a transaction, to its end even where nobody waits for it any more (a client has gone). Dropped halfway, it would
+/// give its connection back to the pool inside a transaction that the next who gets it knows nothing of.
+async fn begun<D: sqlx::Database>(pool: &Pool<D>, sql: &'static str) -> Result<sqlx::Transaction<'static, D>, Error> {
+    let pool = pool.clone();
+    let begun = tokio::spawn(async move { pool.begin_with(sql).await }).await;
+    Ok(begun.unwrap_or(Err(sqlx::Error::WorkerCrashed))?)
 }
 
 /// A transaction. Dropped without a commit, it never was.

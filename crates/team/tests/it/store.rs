@@ -1,6 +1,9 @@
 //! One suite, on every database: what the store promises.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 
 use team::protocol::Write;
 use team::store::{Action, Invitation, Level, Limits, Member, Store};
@@ -103,6 +106,37 @@ async fn no_update_is_lost_under_contention(store: Store) {
     let distinct: BTreeSet<_> = history.iter().filter_map(|version| version.text.clone()).collect();
     assert_eq!((accepted, history.len(), distinct.len()), (80, 80, 80));
     assert_eq!(store.state(&repository()).await.unwrap().unwrap().version, 80);
+}
+
+/// TEAM-2: who leaves in the middle of a question or of a write harms nobody who comes after.
+async fn who_leaves_halfway_harms_nobody(store: Store) {
+    let ada = admin(&store).await;
+    put(&store, &ada, &texts(&[("a.md", "one")]), None).await.unwrap();
+    for polls in 1..10 {
+        for _ in 0..2 {
+            left_after(polls, store.hashes(&repository())).await;
+            left_after(polls, put(&store, &ada, &texts(&[("left.md", "half")]), None)).await;
+        }
+        let after = (0..4).map(|who| {
+            let (store, ada) = (store.clone(), ada.clone());
+            tokio::spawn(async move { put(&store, &ada, &texts(&[("a.md", &format!("{polls} {who}"))]), None).await })
+        });
+        for one in after.collect::<Vec<_>>() {
+            one.await.unwrap().unwrap();
+        }
+    }
+}
+
+/// Polls a future so many times, then drops it.
+async fn left_after<F: Future>(polls: usize, future: F) {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        left -= 1;
+        let ended = future.as_mut().poll(context).is_ready() || left == 0;
+        if ended { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// TEAM-5: a deleted entry leaves a tombstone that readers see, its text stays in the history, and it can come back.
@@ -253,7 +287,7 @@ macro_rules! suite {
     )*};
     ($open:expr) => {
         suite!($open, entries_are_put_per_key, who_read_an_older_state_writes_nothing,
-            no_update_is_lost_under_contention, a_deletion_leaves_a_tombstone, twins_are_refused, limits_hold,
+            no_update_is_lost_under_contention, who_leaves_halfway_harms_nobody, a_deletion_leaves_a_tombstone, twins_are_refused, limits_hold,
             tokens_stand_for_members, rights_are_per_repository, an_invitation_is_used_once, what_was_done_is_audited,
             a_visit_ends)
     };
