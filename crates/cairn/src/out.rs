@@ -97,6 +97,20 @@ pub(crate) fn talk_text(text: &str) {
     let _ = writeln!(stderr().lock(), "{}", clean_lines(text));
 }
 
+/// Talk for those who want a writer: what is written at once is talk.
+pub(crate) struct Talk;
+
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        talk_text(String::from_utf8_lossy(bytes).trim_end());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Talk under a name, as `warning: …`. The text may have several lines.
 pub(crate) fn tell(name: &Span, text: &str) {
     let stderr = stderr();

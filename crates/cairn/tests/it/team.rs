@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::databases::Postgres;
 use crate::stage::{Ran, bare, run};
 
 /// A server that runs as a program, and what it printed at first.
@@ -227,4 +228,22 @@ fn a_second_checkout_deletes_nothing() {
     let pushed = team(&["push"]).stdout;
     assert!(pushed.contains("took     a.md") && !pushed.contains("deleted"), "{pushed}");
     assert_eq!(server.stop(), Some(0));
+}
+
+/// TEAM-8: what goes wrong inside a server is told to whoever runs it, and not to its clients.
+#[test]
+fn troubles_of_a_server_are_for_whoever_runs_it() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let root = tempfile::tempdir().unwrap();
+    let errors = root.path().join("errors");
+    let mut command = bare(root.path(), &root.path().join(".claude"));
+    command.args(["team", "serve", "--listen", "127.0.0.1:0", "--database", &postgres.database()]);
+    let server = Server::of(command.stderr(std::fs::File::create(&errors).unwrap()));
+    drop(postgres);
+    let ada = Checkout::new(root.path(), "ada", "git@github.com:acme/rocket.git");
+    let refused = ada.team(&["join", &server.address, "--invitation", &server.invitation, "--name", "Ada"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("cannot answer now"), "{refused:?}");
+    let told = std::fs::read_to_string(&errors).unwrap();
+    assert!(told.contains("a request failed error=") && !refused.stderr.contains("database"), "{told} {refused:?}");
+    assert!(!told.contains(&server.invitation), "{told}");
 }

@@ -60,7 +60,7 @@ impl From<Error> for Problem {
             }
             Error::TooLong { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message),
             Error::Database(_) | Error::Schema(_) | Error::Files(_) | Error::Listen { .. } => {
-                tracing::error!(message, "a request failed");
+                tracing::error!(error = message, "a request failed");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "the server cannot answer now")
             }
         }

@@ -14,7 +14,7 @@ use team::store::{Limits, Store};
 use super::absolute;
 use crate::env;
 use crate::exit::Code;
-use crate::out::{data, talk};
+use crate::out::{Talk, data, talk};
 use crate::setup::Place;
 
 /// Serve team memory.
@@ -94,6 +94,8 @@ impl DatabaseArgs {
 }
 
 pub(super) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
+    // What goes wrong inside is told to whoever runs it, never to its clients.
+    tracing_subscriber::fmt().with_writer(|| Talk).with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
     let store = args.database.open().await?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls { certificate: absolute(certificate)?, key: absolute(key)? }),
