@@ -70,17 +70,17 @@ enum TeamCommand {
         /// read, write, admin or none.
         level: String,
     },
-    /// Take a member off the server.
+    /// Take a member off the server, or a repository with its history.
     Remove {
         /// The member.
-        member: String,
+        #[arg(required_unless_present = "repository")]
+        member: Option<String>,
+        /// The repository. Members keep the files they have.
+        #[arg(long, value_name = "OWNER/NAME", conflicts_with = "member")]
+        repository: Option<String>,
     },
     /// This machine's token, for signing in to the page.
-    Token {
-        /// Make a new one; the old one counts no more.
-        #[arg(long)]
-        rotate: bool,
-    },
+    Token(TokenArgs),
     /// Serve team memory.
     Serve(serve::ServeArgs),
     /// Write all that a server keeps into one file.
@@ -107,6 +107,20 @@ struct JoinArgs {
     repo: Option<String>,
 }
 
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct TokenArgs {
+    /// Make a new one; the old one counts no more.
+    #[arg(long)]
+    rotate: bool,
+    /// All tokens you have, with their ids.
+    #[arg(long)]
+    list: bool,
+    /// Take one of them back, that of a lost machine for instance.
+    #[arg(long, value_name = "ID")]
+    revoke: Option<String>,
+}
+
 /// Does what it says.
 pub(crate) async fn run(args: TeamArgs) -> anyhow::Result<Code> {
     match args.command {
@@ -124,8 +138,11 @@ pub(crate) async fn run(args: TeamArgs) -> anyhow::Result<Code> {
         TeamCommand::Invite { level, server_admin } => client::invite(level, server_admin).await,
         TeamCommand::Members => client::members().await,
         TeamCommand::Grant { member, level } => client::grant(&member, &level).await,
-        TeamCommand::Remove { member } => client::remove(&member).await,
-        TeamCommand::Token { rotate } => client::token(rotate).await,
+        TeamCommand::Remove { member: Some(member), .. } => client::remove_member(&member).await,
+        TeamCommand::Remove { repository, .. } => client::remove_repository(&repository.unwrap_or_default()).await,
+        TeamCommand::Token(TokenArgs { list: true, .. }) => client::tokens().await,
+        TeamCommand::Token(TokenArgs { revoke: Some(id), .. }) => client::revoke(&id).await,
+        TeamCommand::Token(TokenArgs { rotate, .. }) => client::token(rotate).await,
     }
 }
 

@@ -247,3 +247,33 @@ fn troubles_of_a_server_are_for_whoever_runs_it() {
     assert!(told.contains("a request failed error=") && !refused.stderr.contains("database"), "{told} {refused:?}");
     assert!(!told.contains(&server.invitation), "{told}");
 }
+
+/// TEAM-8: a lost machine's token is taken back, and a repository is removed with its history; files of members stay.
+#[test]
+fn tokens_and_repositories_can_be_taken_away() {
+    let root = tempfile::tempdir().unwrap();
+    let server = Server::start(&root.path().join("server"));
+    let ada = Checkout::new(root.path(), "ada", "git@github.com:acme/rocket.git");
+    ada.team(&["join", &server.address, "--invitation", &server.invitation, "--name", "Ada"]);
+    ada.write("deploy.md", "two approvals\n");
+    ada.team(&["push"]);
+    let invited = ada.team(&["invite"]).stdout;
+    let code = invited.split("--invitation ").nth(1).unwrap().split(' ').next().unwrap();
+    let grace = Checkout::new(root.path(), "grace", "https://github.com/acme/rocket");
+    grace.team(&["join", &server.address, "--invitation", code, "--name", "Grace"]);
+    let refused = grace.team(&["remove", "--repository", "acme/rocket"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("may not"), "{refused:?}");
+
+    let removed = ada.team(&["remove", "--repository", "acme/rocket"]);
+    assert!(removed.code == Some(0) && removed.stdout.contains("history"), "{removed:?}");
+    assert_eq!(ada.team(&["pull"]).code, Some(0));
+    assert_eq!(ada.read("deploy.md").as_deref(), Some("two approvals\n"));
+    let missing = ada.team(&["remove", "--repository", "acme/other"]);
+    assert!(missing.code != Some(0), "{missing:?}");
+
+    let tokens = ada.team(&["token", "--list"]).stdout;
+    let id = tokens.split(' ').next().unwrap();
+    assert!(tokens.lines().count() == 1 && !id.is_empty(), "{tokens}");
+    assert_eq!(ada.team(&["token", "--revoke", id]).code, Some(0));
+    assert_eq!(ada.team(&["pull"]).code, Some(3));
+}

@@ -324,13 +324,43 @@ pub(super) async fn grant(member: &str, level: &str) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-pub(super) async fn remove(member: &str) -> anyhow::Result<Code> {
-    let membership = membership::required(&Place::from_env()?)?;
-    let mut path = reqwest::Url::parse("http://x/api/team/members/")?;
-    path.path_segments_mut().ok().context("no path")?.pop_if_empty().push(member);
-    ask(&membership.server, &membership.token(), Method::DELETE, path.path(), None).await?;
+pub(super) async fn remove_member(member: &str) -> anyhow::Result<Code> {
+    delete("members", member).await?;
     data!("{member} is no member any more; what it wrote stays.")?;
     Ok(Code::Success)
+}
+
+pub(super) async fn remove_repository(name: &str) -> anyhow::Result<Code> {
+    let mut membership = membership::required(&Place::from_env()?)?;
+    membership.repository = name.parse()?;
+    about(&membership, Method::DELETE, "/api/team/repositories", &[]).await?;
+    data!("{name} is gone from the server, with its history; members keep the files they have.")?;
+    Ok(Code::Success)
+}
+
+pub(super) async fn tokens() -> anyhow::Result<Code> {
+    let membership = membership::required(&Place::from_env()?)?;
+    let answer = ask(&membership.server, &membership.token(), Method::GET, "/api/team/tokens", None).await?;
+    for token in answer["tokens"].as_array().into_iter().flatten() {
+        let text = |key: &str| token[key].as_str().unwrap_or_default().to_owned();
+        data!("{}  {}  {}", text("id"), when(&token["created"]), text("label"))?;
+    }
+    Ok(Code::Success)
+}
+
+pub(super) async fn revoke(id: &str) -> anyhow::Result<Code> {
+    delete("tokens", id).await?;
+    data!("{id} counts no more")?;
+    Ok(Code::Success)
+}
+
+/// Takes something that has a name away from the server.
+async fn delete(kind: &str, name: &str) -> anyhow::Result<()> {
+    let membership = membership::required(&Place::from_env()?)?;
+    let mut path = reqwest::Url::parse("http://x/api/team/")?;
+    path.path_segments_mut().ok().context("no path")?.pop_if_empty().extend([kind, name]);
+    ask(&membership.server, &membership.token(), Method::DELETE, path.path(), None).await?;
+    Ok(())
 }
 
 pub(super) async fn token(rotate: bool) -> anyhow::Result<Code> {
