@@ -70,7 +70,9 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
             data!("\n{}", scan::manifest(&shelves.headers()?))?;
         }
         (false, false) => {
-            if chosen.is_empty() {
+            if shelves.all.is_empty() {
+                talk!("There are no memories of this project yet.");
+            } else if chosen.is_empty() {
                 talk!("Nothing would be recalled. --explain shows what came near.");
             }
             for hit in &chosen {
@@ -89,8 +91,9 @@ struct Shelves {
 
 impl Shelves {
     fn open(directories: &[PathBuf], place: &Place) -> anyhow::Result<Self> {
-        let directories = match directories {
-            [] => vec![knowledge::directory(place, None)?],
+        let directories: Vec<PathBuf> = match directories {
+            // A project without memories yet has no folder of them either.
+            [] => Some(knowledge::directory(place, None)?).filter(|own| own.exists()).into_iter().collect(),
             given => given.iter().map(|one| knowledge::directory(place, Some(one))).collect::<Result<_, _>>()?,
         };
         let all = directories.iter().map(|one| Shelf::read(one, Scope::Private)).collect::<Result<_, _>>()?;

@@ -45,6 +45,19 @@ fn recall_prints_what_would_be_surfaced() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.contains("--explain")), ("", true));
 }
 
+/// RECALL-9: that nothing was saved yet is said, and is no error.
+#[test]
+fn a_project_without_memories_recalls_none() {
+    let stage = Stage::new("[[rule]]\nsay = 'No idea.'");
+    let ran = recall(&stage, &[QUESTION]);
+    assert_eq!(
+        (ran.stdout.as_str(), ran.stderr.contains("no memories of this project yet")),
+        ("", true),
+        "{}",
+        ran.stderr
+    );
+}
+
 /// RECALL-9: `--explain` says why, with scores and the manifest, for people and as JSON.
 #[test]
 fn recall_explains_itself() {

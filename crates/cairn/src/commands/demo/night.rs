@@ -1,7 +1,7 @@
 //! The demo's last part: weeks go by, and a dream brings memories into order. The clock is moved; the rest is real.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use engine::dream::book::How;
@@ -74,8 +74,11 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let site = Site { home, memory, project: project.clone(), session: None, world: world.clone() };
     let due = site.due(&mut Gate::default(), &Rhythm::default())? == Said::Due;
     show!([dim("         "), cyan("gate     "), one_line("five sessions since, and no dream yet: it is time", 100)]);
-    let heard = |progress: &Progress| {
-        if let Some(said) = progress.said.back().filter(|_| progress.rounds > 0) {
+    let heard_last = Mutex::new(String::new());
+    let heard = move |progress: &Progress| {
+        let mut last = heard_last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(said) = progress.said.back().filter(|said| **said != *last) {
+            last.clone_from(said);
             show!([dim("         "), cyan("dream    "), one_line(said, 100)]);
         }
     };
