@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::commands::{
-    completions, config, demo, dream, hooks, instructions, man, memory, policy, recall, reference, secrets, session,
-    simulate, stats, team, trust,
+    agents, completions, config, demo, dream, hooks, instructions, man, memory, policy, recall, reference, secrets,
+    session, simulate, stats, team, trust,
 };
 use crate::setup::OneRun;
 use crate::{env, exit};
@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
+    Agents(agents::AgentsArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -170,6 +171,10 @@ pub(crate) struct RunArgs {
     /// Text after the system prompt.
     #[arg(long, value_name = "TEXT", help_heading = SETTINGS)]
     pub(crate) append_system_prompt: Option<String>,
+
+    /// More agents that can be sent out: a JSON object, each by its name, with description and prompt.
+    #[arg(long, value_name = "JSON", help_heading = SETTINGS)]
+    pub(crate) agents: Option<String>,
 
     /// More directories to work in.
     #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath, help_heading = PERMISSIONS)]

@@ -1,5 +1,6 @@
 //! The binary: arguments, environment, terminal and exit codes. Everything worth a test elsewhere lives elsewhere.
 
+mod agents;
 mod args;
 mod asking;
 mod closing;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
+use engine::agents::Children;
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
 use engine::extract::Learning;
@@ -26,10 +27,13 @@ use crate::args::RunArgs;
 use crate::knowledge::{self, Plan};
 use crate::model::{self, Chosen};
 use crate::reload::{self, Follower};
-use crate::{asking, dreaming, env};
+use crate::{agents, asking, dreaming, env};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The tool that sends agents out, as it is called and as it was.
+const AGENT_NAMES: [&str; 2] = ["Agent", "Task"];
 
 /// The largest template for notes that is read.
 const NOTES_BYTES: u64 = 100_000;
@@ -228,8 +232,12 @@ pub(crate) async fn agent(
     if approver.is_person() && !bare {
         parts.tools.extend(engine::plan::offered(&parts.policy.mode));
     }
+    let agents = agents::registry(place, args.agents.as_deref())?;
+    warnings.extend(agents.troubles().iter().map(ToString::to_string));
+    parts.agents = (!bare).then(|| Children::new(Arc::new(agents)));
     if let Some(offered) = offered(&args.tools, &parts.tools)? {
         parts.tools.retain(|tool| offered.contains(&tool.name()));
+        parts.agents = parts.agents.filter(|_| AGENT_NAMES.iter().any(|name| offered.contains(name)));
     }
     if let Some(plan) = &mut plan {
         parts.sections = plan.sections();
@@ -415,7 +423,7 @@ fn offered<'a>(named: &'a [String], all: &[Arc<dyn tools::Tool>]) -> anyhow::Res
     if named.is_empty() || names.contains(&"default") {
         return Ok(None);
     }
-    let known: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
+    let known: Vec<&str> = all.iter().map(|tool| tool.name()).chain(AGENT_NAMES).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
         anyhow::bail!("--tools: there is no tool called {unknown}; there are {}", known.join(", "));
     }

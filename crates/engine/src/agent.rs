@@ -16,13 +16,14 @@ use std::time::Duration;
 use context::{Layers, Reach};
 use memory::rank::Doing;
 use tokio_util::sync::CancellationToken;
-use tools::Scope;
 use tools::sandbox::Sandbox;
+use tools::{Scope, Tool, Typed};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::window::AutoCompact;
-use transcript::{Block, Request, Usage};
+use transcript::{Block, Id, Request, Usage};
 
+use crate::agents::SendOut;
 use crate::dream::beside::Dreaming;
 use crate::driver::{Driver, Replied};
 use crate::error::Error;
@@ -36,7 +37,7 @@ use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
 use crate::permission::{Choice, LiveMode, Policy};
 use crate::run::Ending;
-use crate::session::Session;
+use crate::session::{Beside, Session};
 pub(crate) use parts::readable;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
 pub use reload::{Reload, Reloaded, Said};
@@ -63,6 +64,8 @@ pub struct Agent {
     sandbox: Choice,
     /// Why the session starts, until its hooks have run.
     start: Option<Start>,
+    /// The line that lists the agents it may send out.
+    listed: Option<Id>,
 }
 
 impl Agent {
@@ -70,11 +73,13 @@ impl Agent {
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
+            parts.tools.extend(parts.agents.clone().map(|children| Arc::new(SendOut::of(children)) as Arc<dyn Tool>));
         }
         if let Some(known) = session.known_prologue() {
             // A session that began without them goes on without: others would cost all of its cache.
             let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
-            parts.tools.retain(|tool| !crate::plan::NAMES.contains(&tool.name()) || names.contains(&tool.name()));
+            parts.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
+            parts.agents = parts.agents.filter(|_| names.contains(&SendOut::NAME));
         }
         let mut parts = parts.without_forbidden_tools();
         parts.policy.rules.allow.extend(parts::kept(&session)?);
@@ -95,6 +100,7 @@ impl Agent {
             dreaming: None,
             doing: Doing::default(),
             sandbox: Choice::BySettings,
+            listed: None,
             start: Some(Start::Startup),
         })
     }
@@ -217,7 +223,25 @@ impl Agent {
             let chosen = knowledge.chosen().await;
             self.attach(chosen)?;
         }
+        self.list_agents()?;
         self.driver.ask(round, &mut self.knowledge, cancel).await
+    }
+
+    /// Sees to it that the agents it may send out are listed in view: a compaction may have taken the list away.
+    fn list_agents(&mut self) -> Result<(), Error> {
+        let session = &self.driver.session;
+        let Some(children) = self.driver.parts.agents.as_ref() else { return Ok(()) };
+        if self.listed.as_ref().is_some_and(|line| session.log().view().shows(line)) {
+            return Ok(());
+        }
+        let listing = children.listing();
+        let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
+        self.listed = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
+        if self.listed.is_none() {
+            self.driver.attach(vec![Block::text(listing)], &Beside { agents: Some(hash), ..Beside::default() })?;
+            self.listed = self.session().log().tip().cloned();
+        }
+        Ok(())
     }
 
     /// Takes in what was said, unless a hook holds it back; says why then.
@@ -240,6 +264,7 @@ impl Agent {
         self.attach(learnt.into_iter().collect())?;
         let new_day = self.knowledge.as_mut().and_then(Knowledge::new_day);
         self.attach(new_day.into_iter().collect())?;
+        self.list_agents()?;
         self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
         self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
@@ -286,6 +311,11 @@ impl Agent {
         let _ = self.finish_dreams(Duration::ZERO, &now).await; // there is nobody left to tell
         self.driver.close().await;
     }
+}
+
+/// Whether a session may have begun without a tool that others have.
+fn added_later(tool: &str) -> bool {
+    crate::plan::NAMES.contains(&tool) || tool == SendOut::NAME
 }
 
 fn text_of(blocks: &[Block]) -> String {

@@ -213,6 +213,15 @@ pub enum Event {
         /// What.
         text: String,
     },
+    /// An agent that was sent out calls a tool.
+    AgentActs {
+        /// Its name.
+        agent: String,
+        /// The tool.
+        tool: String,
+        /// What it was called with.
+        input: Value,
+    },
     /// Something the user should know, that stops nothing.
     Warning(String),
 }

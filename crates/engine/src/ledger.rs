@@ -26,6 +26,8 @@ pub use day::{Day, Sum};
 
 /// What the user talks with.
 pub const CONVERSATION: &str = "conversation";
+/// Agents that were sent out.
+pub const AGENT: &str = "agent";
 /// Notes of the session.
 pub const NOTES: &str = "notes";
 /// Which memories matter.

@@ -33,6 +33,7 @@
 //! The engine never touches a terminal, reads no environment and listens on no port: the binary does.
 
 pub mod agent;
+pub mod agents;
 pub mod background;
 pub mod dream;
 pub mod driver;

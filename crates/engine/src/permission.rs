@@ -9,6 +9,7 @@ use tools::permission::{Decision, Mode, Places, Rule, Rules, Situation, always, 
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
 
+use crate::agents::Narrowed;
 use crate::sandbox;
 use crate::settings::Bypass;
 
@@ -21,6 +22,8 @@ pub struct Policy {
     pub rules: Rules,
     /// Whether the mode `bypassPermissions` counts at all.
     pub bypass: Bypass,
+    /// What is left of the tools, for an agent that was sent out.
+    pub narrowed: Narrowed,
 }
 
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
@@ -188,6 +191,9 @@ impl Policy {
             home: scope.home(),
             confined,
         };
+        if let Some(why) = self.narrowed.refuses(&situation, access, tool.name(), &subject) {
+            return Weighed::Deny { why };
+        }
         let why = match decide(&situation, access, tool.name(), &subject) {
             Decision::Deny { why } => return Weighed::Deny { why },
             Decision::Allow if leave != Leave::Asked => return Weighed::Allow,

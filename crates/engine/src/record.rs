@@ -9,6 +9,7 @@ use transcript::Log;
 use transcript::line::{Line, Malformed, Translator};
 
 use crate::error::Error;
+use crate::session::CHILD_PREFIX;
 
 /// A session file, read.
 #[derive(Debug)]
@@ -65,6 +66,10 @@ pub fn lines(path: &Path) -> Result<(Vec<Line>, Vec<Skipped>), Error> {
     let is_session = all.lines.iter().any(|line| line.id.is_some() || line.in_chain());
     if all.number > 0 && !is_session {
         return Err(Error::NotASession { path: path.to_owned(), lines: all.number });
+    }
+    // In its own file the conversation of an agent that was sent out is no side of another.
+    if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(CHILD_PREFIX)) {
+        all.lines.iter_mut().for_each(|line| line.sidechain = false);
     }
     Ok((all.lines, all.skipped))
 }

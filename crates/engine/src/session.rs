@@ -82,11 +82,15 @@ pub struct Beside {
     /// A memory that was attached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<SurfacedMemory>,
+    /// The list of agents that was attached, by its hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<String>,
 }
 
 impl Beside {
     fn is_empty(&self) -> bool {
-        self.seen.is_none() && self.directory.is_none() && self.instructions.is_empty() && self.memory.is_none()
+        let Self { seen, directory, instructions, memory, agents } = self;
+        seen.is_none() && directory.is_none() && instructions.is_empty() && memory.is_none() && agents.is_none()
     }
 }
 
@@ -115,6 +119,10 @@ pub struct SeenFile {
     pub hash: String,
 }
 
+/// Where the sessions of agents lie that a session sent out, in its folder.
+pub const CHILDREN: &str = "subagents";
+/// What the name of such a file begins with.
+pub const CHILD_PREFIX: &str = "agent-";
 /// Why messages are dropped that the user wants dropped.
 pub(crate) const DROPPED: &str = "the user dropped it";
 
@@ -179,11 +187,20 @@ impl Session {
         Ok((session, skipped))
     }
 
+    /// Begins the session of an agent that another session sends out, beside that one's file.
+    pub fn child(parent: &Path, agent: &str, directory: &Path, world: World) -> Result<Self, Error> {
+        let path = parent.with_extension("").join(CHILDREN).join(format!("{CHILD_PREFIX}{agent}.jsonl"));
+        let id = parent.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        let mut session = Self::open_file(&path, id, directory, Log::default(), world)?;
+        session.context.agent = Some(agent.to_owned());
+        Ok(session)
+    }
+
     fn open_file(path: &Path, id: String, directory: &Path, log: Log, world: World) -> Result<Self, Error> {
         let holder = format!("process {}, since {:.0}", std::process::id(), world.now());
         let file = files::Log::open(path, &holder)?;
         let cwd = directory.to_string_lossy().into_owned();
-        let context = Context { session: id.clone(), cwd, branch: git_branch(directory) };
+        let context = Context { session: id.clone(), cwd, branch: git_branch(directory), agent: None };
         let state = State::of(log.lines());
         Ok(Self {
             id,
@@ -301,6 +318,16 @@ impl Session {
     /// What the lines that are in view carry beside what is said.
     pub fn beside_in_view(&self) -> impl Iterator<Item = Beside> {
         self.beside_where(|view, line| view.shows(line))
+    }
+
+    /// The newest line in view that carries something beside what is said.
+    pub(crate) fn shown_with(&self, carries: impl Fn(&Beside) -> bool) -> Option<Id> {
+        let mut lines = self.log.lines().iter().skip(self.elsewhere).rev().filter(|line| line.extra.is_some());
+        let line = lines.find(|line| {
+            line.id.as_ref().is_some_and(|id| self.log.view().shows(id))
+                && beside_of(line).is_some_and(|one| carries(&one))
+        });
+        line.and_then(|line| line.id.clone())
     }
 
     fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = Beside> {
@@ -424,7 +451,7 @@ impl Session {
         let (mut instructions, mut attached) = (HashSet::new(), HashSet::new());
         for line in self.log.lines().iter().filter(|line| matches!(line.body, Body::Attachment { .. })) {
             attached.extend(&line.id);
-            if beside_of(line).is_some_and(|beside| !beside.instructions.is_empty()) {
+            if beside_of(line).is_some_and(|beside| !beside.instructions.is_empty() || beside.agents.is_some()) {
                 instructions.extend(&line.id);
             }
         }
@@ -433,6 +460,9 @@ impl Session {
         let dropped: Vec<_> = view.visible().filter(goes).collect();
         let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return Ok(0) };
         let count = dropped.iter().filter(|entry| !attached.contains(entry.line())).count();
+        if count == 0 {
+            return Ok(0);
+        }
         let uuids = dropped.iter().map(|entry| entry.line().clone()).collect();
         let freed = view.tally().estimate(dropped.iter().map(|entry| entry.size()).sum());
         let marker = format!(

@@ -6,6 +6,8 @@ mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/children.rs"]
+mod children;
 #[path = "it/compacting.rs"]
 mod compacting;
 #[path = "it/continuing.rs"]

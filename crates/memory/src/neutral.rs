@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 
 /// Names of tags that mean something to a model or to us.
-const TAGS: [&str; 14] = [
+const TAGS: [&str; 15] = [
+    "agent-report",
     "system-reminder",
     "system_reminder",
     "memory",

@@ -139,6 +139,8 @@ pub struct Context {
     pub cwd: String,
     /// The branch checked out there, if any.
     pub branch: String,
+    /// The agent that was sent out, if it is the file of one.
+    pub agent: Option<String>,
 }
 
 impl Line {

@@ -230,7 +230,7 @@ impl Conversation {
 
     /// What a call is about, in a few words.
     pub(super) fn about(&self, input: &serde_json::Value) -> String {
-        let keys = ["command", "file_path", "pattern", "path"];
+        let keys = ["command", "file_path", "pattern", "path", "description"];
         let Some((key, text)) = keys.iter().find_map(|key| Some((*key, input[*key].as_str()?))) else {
             return String::new();
         };

@@ -142,6 +142,9 @@ impl Repl {
                     self.doing(&format!("{tool} {}", self.talk.about(&input)));
                 }
             }
+            Event::AgentActs { agent, tool, input } => {
+                self.doing(&format!("{agent}: {tool} {}", self.talk.about(&input)));
+            }
             Event::ToolDenied { tool, input, why, .. } => {
                 let (what, why) = (self.talk.about(&input), reason_shown(&why));
                 self.talk.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));

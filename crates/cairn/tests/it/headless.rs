@@ -59,7 +59,7 @@ fn a_session_is_a_file_of_lines_other_programs_understand() {
         }
         types.push(kind);
     }
-    assert_eq!(types, ["meta", "attachment", "user", "meta", "assistant", "user", "assistant"]);
+    assert_eq!(types, ["meta", "attachment", "attachment", "user", "meta", "assistant", "user", "assistant"]);
 }
 
 /// LOG-10: a resumed session sends what it sent before, reads it all from the cache, and remembers what it has read.

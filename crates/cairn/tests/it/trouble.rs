@@ -49,7 +49,7 @@ fn an_unreachable_server_is_named_and_the_prompt_is_kept() {
     let ran = run(stage.cairn().args(["-p", "and this", "--continue"]));
     assert_eq!(ran.stdout, "Hello.\n");
     let sent = stage.simulator.requests().pop().unwrap();
-    assert_eq!(sent["messages"][0]["content"][1]["text"], "keep this");
+    assert_eq!(sent["messages"][0]["content"][2]["text"], "keep this");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_full_disk_ends_the_turn_and_loses_nothing_that_was_written() {
     let ran = run(stage.cairn().args(["-p", "and now?", "--continue"]));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{}", ran.stderr);
     let sent = stage.simulator.requests().pop().unwrap();
-    assert_eq!(sent["messages"][0]["content"][1]["text"], "hi", "the prompt was written before it was sent");
+    assert_eq!(sent["messages"][0]["content"][2]["text"], "hi", "the prompt was written before it was sent");
 }
 
 /// LOOP-1: an interrupt leaves a transcript that loads and goes on.

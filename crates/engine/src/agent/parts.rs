@@ -12,6 +12,7 @@ use transcript::mark::Ttl;
 use transcript::{Prologue, Thinking};
 
 use super::{Listener, Reload};
+use crate::agents::{Children, Sent};
 use crate::error::Error;
 use crate::home::git_branch;
 use crate::hooks::Hooks;
@@ -62,6 +63,10 @@ pub struct Parts {
     pub system: Option<String>,
     /// After the system prompt.
     pub appended: Option<String>,
+    /// Who it is, where another sent it out.
+    pub sent: Option<Sent>,
+    /// Agents it may send out.
+    pub agents: Option<Arc<Children>>,
     /// What it may do.
     pub policy: Policy,
     /// What else has a say, and what runs at certain moments.
@@ -110,6 +115,8 @@ impl Parts {
             sections: Vec::new(),
             system: None,
             appended: None,
+            sent: None,
+            agents: None,
             policy: Policy::default(),
             hooks: Hooks::default(),
             variable: None,

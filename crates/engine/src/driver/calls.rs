@@ -6,7 +6,10 @@ use transcript::Block;
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 
+use context::Fact;
+
 use super::Driver;
+use crate::agents::{Seat, Spent};
 use crate::error::Error;
 use crate::event::Event;
 use crate::gate::Ruling;
@@ -37,6 +40,15 @@ impl Driver {
         self.take_variables();
         let scope = self.scope.clone().with_cancel(cancel.clone());
         let mut calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
+        if let Some(children) = self.parts.agents.clone().filter(|_| calls.iter().any(|call| call.tool == "Agent")) {
+            children.sit(Seat {
+                parts: self.parts.clone(),
+                scope: scope.clone(),
+                session: self.session.path().to_owned(),
+                directory: self.session.directory().to_owned(),
+                world: self.session.world().clone(),
+            });
+        }
         let mut results = Vec::new();
         for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Beside && next.runs == Runs::Beside) {
             let directory = scope.directory();
@@ -81,6 +93,10 @@ impl Driver {
             self.moved(&directory, cancel).await?;
         }
         self.gate_results(&results, cancel).await?;
+        let spent = self.parts.agents.as_ref().map(|children| children.take_spent());
+        for Spent { agent, model, usage } in spent.unwrap_or_default() {
+            self.record(Fact::Side { agent, model, usage })?;
+        }
         Ok(calls)
     }
 

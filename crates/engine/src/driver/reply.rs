@@ -124,7 +124,8 @@ impl Driver {
                     if reply.stop != StopReason::ModelContextWindowExceeded {
                         self.turn_begins(); // a further refusal may be answered by making room again
                     }
-                    self.parts.ledger.record(ledger::CONVERSATION, &reply.model, &reply.usage);
+                    let kind = if self.parts.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION };
+                    self.parts.ledger.record(kind, &reply.model, &reply.usage);
                     self.account(request, &reply)?;
                     self.tell(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));

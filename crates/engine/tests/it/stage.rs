@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use context::Layers;
 use engine::agent::{Parts, Turn};
+use engine::agents::Children;
 use engine::extract::{Learning, Outcome};
 use engine::knowledge::{Knowledge, Selector};
 use engine::permission::{Approver, LiveMode, Nobody};
@@ -28,6 +29,8 @@ pub struct Stage {
     pub mode: LiveMode,
     pub approver: Arc<dyn Approver>,
     pub layers: Layers,
+    /// Agents that can be sent out.
+    pub agents: Option<Arc<Children>>,
     /// Settings: hooks and rules.
     pub settings: serde_json::Value,
     /// Who hears of events besides.
@@ -57,8 +60,8 @@ impl Stage {
         let approver = Arc::new(Nobody);
         let (events, moved, layers) = (Arc::default(), Arc::default(), Layers::default());
         let heard: Arc<dyn Fn(&Event) + Send + Sync> = Arc::new(|_| {});
-        let settings = serde_json::Value::Null;
-        Self { simulator, root, events, mode: Mode::BypassPermissions.into(), approver, layers, settings, heard, moved }
+        let (mode, agents, settings) = (Mode::BypassPermissions.into(), None, serde_json::Value::Null);
+        Self { simulator, root, events, mode, approver, layers, agents, settings, heard, moved }
     }
 
     pub fn project(&self) -> PathBuf {
@@ -171,6 +174,7 @@ impl Stage {
         parts.policy.mode = self.mode.clone();
         parts.approver = self.approver.clone();
         parts.layers = self.layers.clone();
+        parts.agents = self.agents.clone();
         let heard = self.heard.clone();
         parts.listener = Arc::new(move |event| {
             heard(&event);

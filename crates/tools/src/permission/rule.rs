@@ -109,6 +109,7 @@ impl Rule {
             "Read" => matches!(tool, "Grep" | "Glob"),
             // The name that the task list had.
             "TodoWrite" => matches!(tool, "TaskCreate" | "TaskGet" | "TaskList" | "TaskUpdate"),
+            "Task" => tool == "Agent", // as it was called before
             name if name.starts_with("mcp__") => {
                 let rest = &name["mcp__".len()..];
                 let server = rest.strip_suffix("__*").unwrap_or(rest);

@@ -13,7 +13,7 @@ impl Line {
     pub fn render(&self, context: &Context) -> String {
         let mut out = json!({
             "parentUuid": self.parent,
-            "isSidechain": self.sidechain,
+            "isSidechain": self.sidechain || context.agent.is_some(),
             "userType": "external",
             "cwd": context.cwd,
             "sessionId": context.session,
@@ -23,6 +23,9 @@ impl Line {
             },
             "gitBranch": context.branch,
         });
+        if let Some(agent) = &context.agent {
+            out["agentId"] = json!(agent);
+        }
         self.body.fill(&mut out);
         if let Body::Commit(Commit { act: Act::Compact { .. }, .. }) = self.body {
             // The chain starts anew at a boundary; what came before is its logical parent.

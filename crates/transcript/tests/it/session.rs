@@ -259,7 +259,7 @@ impl Session {
 }
 
 pub fn context() -> Context {
-    Context { session: "s".into(), cwd: "/w".into(), branch: "main".into() }
+    Context { session: "s".into(), cwd: "/w".into(), branch: "main".into(), agent: None }
 }
 
 pub fn prologue(variant: u8) -> Prologue {

@@ -1,0 +1,148 @@
+//! `cairn agents`: who can be sent out, and what is wrong with the others.
+
+use clap::{Args, Subcommand};
+use engine::agents::{Definition, Listed, Offered, Registry};
+use serde_json::{Value, json};
+
+use crate::agents;
+use crate::exit::Code;
+use crate::out::{data, talk};
+use crate::setup::Place;
+use crate::span::{bold, cyan, dim};
+
+/// See, make and check the agents that a session can send out.
+///
+/// An agent is a Markdown file with a name and a description on top and its system prompt below, in `agents` of the config
+/// home or in `.claude/agents` of a project. Of several with one name the nearest to the work wins.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AgentsArgs {
+    #[command(subcommand)]
+    command: AgentsCommand,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn agents list             who can be sent out from here
+  cairn agents show Explore     one of them, whole
+  cairn agents new reviewer     a file to begin with, in this project
+  cairn agents check            what is wrong with definitions; exit code 1 if anything is";
+
+#[derive(Debug, Subcommand)]
+enum AgentsCommand {
+    /// Print the agents, and where each comes from.
+    List {
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print an agent: what it may use, and its prompt.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Make a file for a new agent, to be edited.
+    New {
+        /// Its name.
+        name: String,
+        /// For all projects, not for this one.
+        #[arg(long)]
+        user: bool,
+    },
+    /// Check all definitions.
+    Check,
+}
+
+/// Lists, shows, makes or checks.
+pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    let registry = agents::registry(&place, None)?;
+    match &args.command {
+        AgentsCommand::List { json } => list(&registry, *json),
+        AgentsCommand::Show { name } => show(&registry, name),
+        AgentsCommand::New { name, user } => new(&place, name, *user),
+        AgentsCommand::Check => check(&registry),
+    }
+}
+
+fn list(registry: &Registry, as_json: bool) -> anyhow::Result<Code> {
+    if as_json {
+        data!("{}", registry.all().iter().map(object).collect::<Value>())?;
+        return Ok(Code::Success);
+    }
+    for Listed { agent, replaced_by } in registry.all() {
+        let source = match replaced_by {
+            Some(by) => format!("{}, replaced by the one of the {}", agent.source.name(), by.name()),
+            None => agent.source.name().to_owned(),
+        };
+        data!([bold(&agent.name), "  ", dim(&source)])?;
+        data!(["  ", agent.description.as_str()])?;
+    }
+    Ok(Code::Success)
+}
+
+fn object(listed: &Listed) -> Value {
+    let Listed { agent, replaced_by } = listed;
+    json!({
+        "name": agent.name, "description": agent.description, "source": agent.source.name(), "file": agent.file,
+        "model": agent.model, "tools": tools(agent), "disallowedTools": agent.without,
+        "replacedBy": replaced_by.map(|source| source.name()),
+    })
+}
+
+fn tools(agent: &Definition) -> Option<&[String]> {
+    match &agent.tools {
+        Offered::All => None,
+        Offered::Only(names) => Some(names),
+    }
+}
+
+fn show(registry: &Registry, name: &str) -> anyhow::Result<Code> {
+    let Some(agent) = registry.find(name) else {
+        let names: Vec<&str> = registry.agents().map(|agent| agent.name.as_str()).collect();
+        anyhow::bail!("there is no agent named {name}; there are {}", names.join(", "));
+    };
+    let from = agent.file.as_ref().map_or_else(|| agent.source.name().to_owned(), |file| file.display().to_string());
+    data!([bold(&agent.name), "  ", dim(&from)])?;
+    data!([agent.description.as_str()])?;
+    let tools = tools(agent).map_or_else(|| "all of the session's".to_owned(), |names| names.join(", "));
+    data!([cyan("tools: "), tools.as_str()])?;
+    if !agent.without.is_empty() {
+        data!([cyan("without: "), agent.without.join(", ")])?;
+    }
+    data!([cyan("model: "), agent.model.as_deref().unwrap_or("the session's")])?;
+    data!("\n{}", agent.prompt)?;
+    Ok(Code::Success)
+}
+
+fn new(place: &Place, name: &str, user: bool) -> anyhow::Result<Code> {
+    let folder = match user {
+        true => place.home.path().join("agents"),
+        false => place.directory.join(".claude/agents"),
+    };
+    let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+    anyhow::ensure!(
+        !name.is_empty() && name.chars().all(fine),
+        "{name:?} is no name for an agent: use letters, digits, - and _"
+    );
+    let text = format!(
+        "---\nname: {name}\ndescription: When this agent is of use, in a sentence the model reads.\ntools: Read, Grep, Glob\n---\n\n\
+         You do one task for another agent, who sees nothing of your work but your last message.\n"
+    );
+    let file = folder.join(format!("{name}.md"));
+    files::create_new(&file, text.as_bytes())?;
+    talk!("Made {}. Edit it, then run `cairn agents check`.", file.display());
+    Ok(Code::Success)
+}
+
+fn check(registry: &Registry) -> anyhow::Result<Code> {
+    for trouble in registry.troubles() {
+        data!("{trouble}")?;
+    }
+    let count = registry.agents().count();
+    if registry.troubles().is_empty() {
+        talk!("{count} agents, nothing wrong.");
+        return Ok(Code::Success);
+    }
+    Ok(Code::Failure)
+}

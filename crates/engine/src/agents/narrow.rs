@@ -1,0 +1,80 @@
+//! What a definition leaves of its parent's tools.
+
+use std::sync::Arc;
+
+use tools::permission::{Decision, Mode, Rule, Rules, Situation, Verdict, decide};
+use tools::{Access, Subject, Tool};
+
+use super::definition::{Definition, Offered};
+use crate::error::Error;
+use crate::settings::{Ground, rules};
+
+/// Commands that only look, as a definition writes it.
+const READ_ONLY: &str = "read-only";
+/// What the tool that sends agents out was called before.
+const TASK: &str = "Task";
+
+/// Calls that a definition lets an agent make, where it names more than tools.
+#[derive(Debug, Clone, Default)]
+pub struct Narrowed {
+    /// By tool: the rules of which one has to cover the call.
+    only: Vec<(String, Rules)>,
+    /// Whether commands may only look.
+    looks: bool,
+}
+
+impl Narrowed {
+    /// Why a call is not the agent's to make, if it is not.
+    pub fn refuses(&self, situation: &Situation<'_>, access: Access, tool: &str, subject: &Subject) -> Option<String> {
+        let (_, only) = self.only.iter().find(|(name, _)| name == tool)?;
+        if only.decide(tool, subject) == Verdict::Allow {
+            return None;
+        }
+        let looking = Situation { mode: Mode::Plan, rules: &Rules::default(), ..*situation };
+        if tool == "Bash" && self.looks && decide(&looking, access, tool, subject) == Decision::Allow {
+            return None;
+        }
+        let mut named: Vec<String> = only.allow.iter().map(ToString::to_string).collect();
+        if tool == "Bash" && self.looks {
+            named.push("commands that only look".to_owned());
+        }
+        Some(format!("This agent may use {tool} only for {}.", named.join(", ")))
+    }
+}
+
+/// The tools of a definition, of those its parent has, and what is left of each.
+pub(super) fn narrow(
+    definition: &Definition,
+    tools: &[Arc<dyn Tool>],
+    ground: &Ground<'_>,
+) -> Result<(Vec<Arc<dyn Tool>>, Narrowed), Error> {
+    let mut narrowed = Narrowed::default();
+    let mut offered: Vec<Arc<dyn Tool>> = tools.to_vec();
+    if let Offered::Only(names) = &definition.tools {
+        offered.retain(|tool| names.iter().any(|name| base(name) == tool.name()));
+        for tool in &offered {
+            let mine: Vec<&String> = names.iter().filter(|name| base(name) == tool.name()).collect();
+            // Named once without a pattern, all its calls are meant.
+            if mine.iter().any(|name| !name.contains('(')) {
+                continue;
+            }
+            let looks = |name: &str| {
+                name.strip_suffix(')').and_then(|name| name.split_once('(')).map(|(_, what)| what) == Some(READ_ONLY)
+            };
+            narrowed.looks |= tool.name() == "Bash" && mine.iter().any(|name| looks(name));
+            let patterns: Vec<String> = mine.into_iter().filter(|name| !looks(name)).cloned().collect();
+            let allow: Vec<Rule> = rules(&patterns, ground)?;
+            narrowed.only.push((tool.name().to_owned(), Rules { allow, ..Rules::default() }));
+        }
+    }
+    offered.retain(|tool| !definition.without.iter().any(|name| base(name) == tool.name() && !name.contains('(')));
+    Ok((offered, narrowed))
+}
+
+/// The tool that a name in a definition means.
+fn base(name: &str) -> &str {
+    match name.split('(').next().unwrap_or_default().trim() {
+        TASK => "Agent",
+        name => name,
+    }
+}

@@ -1,0 +1,291 @@
+//! Agents that are sent out: what they see, what they may do, and what comes back.
+
+use std::sync::{Arc, Mutex};
+
+use engine::Event;
+use engine::agents::{Children, Registry, Source, Sources};
+use engine::permission::{Answer, Approver, Question};
+use futures_util::future::{BoxFuture, ready};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
+use transcript::Block;
+
+use crate::stage::{Stage, say};
+
+/// Agents from an object by name, and the built-in ones.
+fn agents(more: Value) -> Option<Arc<Children>> {
+    let Value::Object(more) = more else { panic!("an object") };
+    let registry = Registry::load(&Sources { flag: Some(more), ..Sources::default() });
+    assert_eq!(registry.troubles(), []);
+    Some(Children::new(Arc::new(registry)))
+}
+
+/// A parent that sends one agent out, which does what `child` says.
+fn script(kind: &str, child: &str) -> String {
+    format!(
+        r#"
+        [[rule]]
+        name = "the parent answers"
+        when = {{ tool = "Agent", result = "(?s)(?P<what>.+)" }}
+        say = "It said: {{{{ what }}}}"
+        [[rule]]
+        name = "the parent sends it out"
+        when = {{ user = "^go" }}
+        call = [{{ tool = "Agent", input = {{ description = "look", prompt = "Find the colour.", subagent_type = "{kind}" }} }}]
+        {child}
+        "#
+    )
+}
+
+const LOOKS: &str = r#"
+    [[rule]]
+    when = { user = "Find the colour", missing = "tool_result|green" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/colour.txt" } }]
+    [[rule]]
+    when = { user = "Find the colour" }
+    say = "The colour is green."
+"#;
+
+/// AGENT-2: an agent begins with its own words and the order, works with tools, and its last words return as data; what it
+/// said lies beside its parent's session, and what it used is accounted to it.
+#[tokio::test]
+async fn an_agent_is_sent_out_and_reports() {
+    let mut stage = Stage::new(&script("Explore", LOOKS)).await;
+    stage.agents = agents(json!({}));
+    std::fs::write(stage.project().join("colour.txt"), "green").unwrap();
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "go, nobody else need know of the secret plan").await;
+    assert_eq!(turn.text, "It said: <agent-report from=\"Explore\">\nThe colour is green.\n</agent-report>");
+    let requests = stage.simulator.requests();
+    let child = requests.iter().find(|request| {
+        request["messages"].to_string().contains("Find the colour.") && !request.to_string().contains("secret plan")
+    });
+    let child = child.expect("the child knows nothing of what its parent was told");
+    assert!(child["system"].to_string().contains("You change nothing"), "{}", child["system"]);
+    let offered: Vec<&str> =
+        child["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(
+        offered.contains(&"Read") && !["Agent", "Edit", "Write"].iter().any(|tool| offered.contains(tool)),
+        "{offered:?}"
+    );
+    let folder = agent.session().path().with_extension("").join("subagents");
+    let mut names: Vec<String> =
+        std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let [transcript, meta] = &names[..] else { panic!("{names:?}") };
+    assert!(transcript.starts_with("agent-") && meta.ends_with(".meta.json"), "{names:?}");
+    let meta: Value = serde_json::from_slice(&std::fs::read(folder.join(meta)).unwrap()).unwrap();
+    assert_eq!(meta["agentType"], "Explore");
+    let text = std::fs::read_to_string(folder.join(transcript)).unwrap();
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["isSidechain"], &first["sessionId"]), (&json!(true), &json!(agent.session().id())));
+    let record = engine::record::read(&folder.join(transcript)).unwrap();
+    assert!(
+        record.log.lines().iter().filter(|line| !line.sidechain && line.in_chain()).count() >= 4,
+        "it can be shown and gone on with"
+    );
+    let log = std::fs::read_to_string(agent.session().path()).unwrap();
+    assert!(log.contains(r#""kind":"side","agent":"Explore""#), "{log}");
+    let acts =
+        |event: &Event| matches!(event, Event::AgentActs { agent, tool, .. } if agent == "Explore" && tool == "Read");
+    assert!(stage.events.lock().unwrap().iter().any(acts));
+}
+
+/// AGENT-2: the agents there are stand in an attachment: neither a definition nor a new one changes the parent's prefix.
+#[tokio::test]
+async fn the_list_of_agents_is_no_part_of_the_prefix() {
+    let mut prefixes = Vec::new();
+    for more in [json!({}), json!({"painter": {"description": "Paints.", "prompt": "You paint."}})] {
+        let mut stage = Stage::new("[[rule]]\nsay = \"Yes.\"").await;
+        stage.agents = agents(more.clone());
+        let mut agent = stage.agent(None);
+        say(&mut agent, "hello").await;
+        say(&mut agent, "and again").await;
+        let requests = stage.simulator.requests();
+        let text = requests[1]["messages"].to_string();
+        assert_eq!(text.matches("Agents for the Agent tool").count(), 1, "it is listed once");
+        assert_eq!(text.contains("painter: Paints. (Tools: all)"), more != json!({}));
+        prefixes.push(requests[0]["tools"].clone());
+    }
+    assert_eq!(prefixes[0], prefixes[1]);
+}
+
+/// Says yes, and remembers what it was asked.
+struct Yes(Mutex<Vec<Question>>);
+
+impl Approver for Yes {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        self.0.lock().unwrap().push(question);
+        Box::pin(ready(Answer::Allow))
+    }
+}
+
+/// AGENT-2: what a child has to ask about reaches whoever is asked for its parent, under its name, whatever its
+/// definition says of its mode.
+#[tokio::test]
+async fn a_child_asks_as_its_parent_would_have_to() {
+    let writes = r#"
+        [[rule]]
+        when = { user = "Find the colour", missing = "new.txt" }
+        call = [{ tool = "Write", input = { file_path = "{{ project }}/new.txt", content = "y" } }]
+        [[rule]]
+        when = { user = "Find the colour" }
+        say = "Written."
+    "#;
+    let mut stage = Stage::new(&script("bold", writes)).await;
+    let bold = json!({"description": "d", "prompt": "p", "permissionMode": "bypassPermissions"});
+    stage.agents = agents(json!({"bold": bold}));
+    stage.mode = Mode::Default.into();
+    let yes = Arc::new(Yes(Mutex::default()));
+    stage.approver = yes.clone();
+    let turn = say(&mut stage.agent(None), "go").await;
+    let asked = yes.0.lock().unwrap();
+    assert_eq!(asked.len(), 1, "sending it out is not asked about, its edit is: {}", turn.text);
+    assert!(asked[0].tool == "Write" && asked[0].why.starts_with("the agent bold asks: "), "{}", asked[0].why);
+    assert!(stage.project().join("new.txt").exists());
+}
+
+/// AGENT-1: `Bash(read-only)` and patterns leave of a tool what they say, though nobody else would ask.
+#[tokio::test]
+async fn a_definition_takes_away_what_its_parent_may() {
+    let tries = |command: &str| {
+        format!(
+            r#"
+            [[rule]]
+            when = {{ user = "Find the colour", result = "(?s)(?P<what>.+)" }}
+            say = "Then: {{{{ what }}}}"
+            [[rule]]
+            when = {{ user = "Find the colour" }}
+            call = [{{ tool = "Bash", input = {{ command = "{command}" }} }}]
+        "#
+        )
+    };
+    for (tools, command, may) in [
+        ("Bash(read-only)", "touch made", false),
+        ("Bash(read-only)", "ls", true),
+        ("Bash(touch made), Read", "touch made", true),
+        ("Bash(touch made), Read", "touch made other", false),
+        ("Bash", "touch made other", true),
+    ] {
+        let mut stage = Stage::new(&script("narrow", &tries(command))).await;
+        stage.agents = agents(json!({"narrow": {"description": "d", "prompt": "p", "tools": tools}}));
+        let turn = say(&mut stage.agent(None), "go").await;
+        let refused = turn.text.contains("This agent may use Bash only for");
+        assert_eq!(refused, !may, "{tools}: {command}: {}", turn.text);
+        assert_eq!(stage.project().join("made").exists(), may && command.contains("made"), "{tools}: {command}");
+    }
+}
+
+/// AGENT-2: agents send out agents three deep and no deeper; an unknown one is answered with those there are; one that
+/// never ends is stopped by its cap.
+#[tokio::test]
+async fn depth_names_and_rounds_have_limits() {
+    let deeper = r#"
+        [[rule]]
+        when = { user = "Find the colour", offered = "Agent" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Find the colour.", subagent_type = "general-purpose" } }]
+        [[rule]]
+        when = { user = "Find the colour" }
+        say = "No deeper."
+    "#;
+    let mut stage = Stage::new(&script("general-purpose", deeper)).await;
+    stage.agents = agents(json!({}));
+    let turn = say(&mut stage.agent(None), "go").await;
+    assert_eq!(turn.text.matches("agent-report from").count(), 3, "{}", turn.text);
+    assert!(turn.text.contains("No deeper."), "{}", turn.text);
+
+    let mut stage = Stage::new(&script("painter", "")).await;
+    stage.agents = agents(json!({}));
+    let turn = say(&mut stage.agent(None), "go").await;
+    assert!(turn.text.contains("There are: Explore, Plan, general-purpose."), "{}", turn.text);
+
+    let endless = r#"
+        [[rule]]
+        when = { user = "Find the colour" }
+        call = [{ tool = "Glob", input = { pattern = "{{ messages|length }}" } }]
+    "#;
+    let mut stage = Stage::new(&script("endless", endless)).await;
+    stage.agents = agents(json!({"endless": {"description": "d", "prompt": "p", "maxTurns": 4}}));
+    let turn = say(&mut stage.agent(None), "go").await;
+    assert!(turn.text.contains("The agent endless did not finish"), "{}", turn.text);
+    assert_eq!(stage.simulator.requests().len(), 2 + 4);
+}
+
+/// AGENT-2: the parent's cancel reaches its children.
+#[tokio::test]
+async fn who_stops_the_parent_stops_its_children() {
+    let waits = r#"
+        [[rule]]
+        when = { user = "Find the colour" }
+        call = [{ tool = "Bash", input = { command = "sleep 600" } }]
+    "#;
+    let mut stage = Stage::new(&script("general-purpose", waits)).await;
+    stage.agents = agents(json!({}));
+    let cancel = CancellationToken::new();
+    let stops = cancel.clone();
+    stage.heard = Arc::new(move |event| {
+        if matches!(event, Event::AgentActs { .. }) {
+            stops.cancel();
+        }
+    });
+    let turn = stage.agent(None).turn(vec![Block::text("go")], &cancel).await;
+    assert!(matches!(turn.end, engine::agent::End::Cancelled), "{:?}", turn.end);
+}
+
+/// A folder of definitions.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// AGENT-1: of one name the strongest source wins; a bad file is named with its line and left out, the rest counts.
+#[test]
+fn the_strongest_definition_wins_and_a_bad_one_is_named() {
+    let mine = "---\nname: painter\ndescription: mine\n---\nYou paint.";
+    let user = folder(&[
+        ("painter.md", mine),
+        ("plain.md", "You paint."),
+        ("turns.md", "---\nname: a\ndescription: b\nmaxTurns: many\n---\nx"),
+        ("odd.md", "---\nname: odd\ndescription: b\ncolour: red\n---\nx"),
+    ]);
+    let theirs = "---\nname: painter\ndescription: theirs\npermissionMode: bypassPermissions\nhooks:\n  Stop: []\nmemory:\n  scope: local\ntools: Read, Bash(git log:*, git diff:*)\n---\nYou paint badly.";
+    let project = folder(&[("painter.md", theirs)]);
+    let folders = vec![(Source::User, user.path().into()), (Source::Project, project.path().into())];
+    let sources = Sources { folders, ..Sources::default() };
+    let registry = Registry::load(&sources);
+    let painter = registry.find("painter").unwrap();
+    assert_eq!((painter.description.as_str(), painter.source), ("theirs", Source::Project));
+    assert_eq!((painter.mode, &painter.hooks), (None, &None), "a project that is not trusted adds nothing");
+    assert_eq!(painter.listing(), "painter: theirs (Tools: Read, Bash(git log:*, git diff:*))");
+    assert_eq!(painter.memory, Some(engine::agents::Memory::Local));
+    let replaced = registry.all().iter().find(|one| one.agent.description == "mine").unwrap();
+    assert_eq!(replaced.replaced_by, Some(Source::Project));
+    let troubles: Vec<String> =
+        registry.troubles().iter().map(|one| one.to_string().rsplit_once('/').unwrap().1.to_owned()).collect();
+    assert_eq!(
+        troubles,
+        [
+            "odd.md:4: colour is no key of an agent",
+            "plain.md:1: it does not begin with `---` and the keys name and description; this agent is left out",
+            "turns.md:4: maxTurns is to be a number from 1, not \"many\"; this agent is left out",
+        ]
+    );
+    assert!(registry.find("odd").is_some());
+    let trusted = Registry::load(&Sources { trusted: true, ..sources });
+    assert_eq!(trusted.find("painter").unwrap().mode, Some(Mode::BypassPermissions));
+}
+
+/// AGENT-2: what agents add to every request is small.
+#[test]
+fn what_agents_add_to_a_request_is_small() {
+    use tools::Tool;
+    let children = agents(json!({})).unwrap();
+    let tool = engine::agents::SendOut::of(children.clone()).definition();
+    let text = format!("{}{}", serde_json::to_string(&tool).unwrap(), children.listing());
+    let tokens = text.len() / 4;
+    assert!(tokens <= 800, "{tokens}");
+}
