@@ -13,7 +13,6 @@
 //! Only results of tools that look or write (below) are cleared; never thinking, text, what the user said, or what other
 //! servers' tools returned.
 
-use jiff::SignedDuration;
 use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::view::{Answered, Stands, View};
@@ -28,8 +27,8 @@ use crate::worth::{Cache, Sum};
 /// Tools whose results are cleared.
 pub const CLEARABLE: [&str; 9] =
     ["Read", "Bash", "PowerShell", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"];
-/// After so long without a reply the provider's cache is gone, whatever was asked for.
-const IDLE: SignedDuration = SignedDuration::from_mins(60);
+/// After so many minutes without a reply the provider's cache is gone, whatever was asked for.
+pub const IDLE_MINUTES: u64 = 60;
 /// So many results stay when a session wakes up, unless the settings say otherwise; one always does.
 pub const KEPT_WHEN_IDLE: usize = 5;
 /// Results of so many replies stay when room is made: the model is working with them.
@@ -100,7 +99,9 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     if *now.occasion != Occasion::Request {
         return None;
     }
-    if now.layers.clear_when_idle && now.idle().is_some_and(|idle| idle >= IDLE) {
+    if now.layers.clear_when_idle
+        && now.idle().is_some_and(|idle| idle.as_mins() >= now.layers.idle_minutes.max(1) as i64)
+    {
         return idle(view, now);
     }
     let (count, layers) = (view.tally().count(), now.layers);

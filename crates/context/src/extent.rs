@@ -12,12 +12,23 @@ use transcript::view::{Cover, Entry, Stands, View};
 use crate::clear::YOUNG_ROUNDS;
 use crate::layers::Layers;
 
-/// So many tokens of the newest messages stay beside notes, at least.
-const TAIL_TOKENS: u64 = 10_000;
-/// And so many messages with text.
-const TAIL_TEXTS: usize = 5;
-/// Going back for them stops at so many tokens.
-const TAIL_MOST: u64 = 40_000;
+/// How much of the newest messages stays beside notes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// So many tokens, at least.
+    pub tokens: u64,
+    /// And so many messages with text.
+    pub texts: usize,
+    /// Going back for them stops at so many tokens.
+    pub most: u64,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self { tokens: 10_000, texts: 5, most: 40_000 }
+    }
+}
+
 /// In a small window neither is more than this share of the threshold.
 const TAIL_SHARE: u64 = 4;
 
@@ -84,12 +95,12 @@ pub fn unanswered_from(view: &View, layers: &Layers) -> Option<usize> {
 /// The first item that stays beside notes which cover everything up to an item: what came after it, and going back from
 /// there until there is enough, but never across an earlier boundary.
 pub fn kept_beside_notes(view: &View, covered: usize, layers: &Layers) -> usize {
-    let (least, most) = (layers.part(TAIL_TOKENS, TAIL_SHARE), layers.part(TAIL_MOST, TAIL_SHARE));
+    let (least, most) = (layers.part(layers.tail.tokens, TAIL_SHARE), layers.part(layers.tail.most, TAIL_SHARE));
     let (mut size, mut texts, mut first) = (Size::default(), 0, view.len());
     let is_boundary = |entry: &Entry<'_>| matches!(entry.stands(), Stands::Covered(Cover::Compact | Cover::Collapse));
     for entry in view.visible().rev().take_while(|entry| !is_boundary(entry)) {
         if entry.index() <= covered {
-            let enough = view.tally().estimate(size) >= least && texts >= TAIL_TEXTS;
+            let enough = view.tally().estimate(size) >= least && texts >= layers.tail.texts;
             let mut longer = size;
             longer += entry.size();
             if enough || view.tally().estimate(longer) > most {

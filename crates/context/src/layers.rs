@@ -8,10 +8,12 @@ use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::cache_edit::MOST_RESULTS;
-use crate::clear::KEPT_WHEN_IDLE;
+use crate::clear::{IDLE_MINUTES, KEPT_WHEN_IDLE};
+use crate::extent::Tail;
 use crate::missed::Rule;
 use crate::provided::LEAST_TOKENS;
-use crate::restore;
+use crate::spill::MESSAGE_CHARACTERS;
+use crate::{notes, restore};
 
 /// Notes may have this share of what a session costs.
 const NOTES_SHARE: f64 = 0.1;
@@ -40,6 +42,8 @@ pub struct Layers {
     pub spill: bool,
     /// How many characters of a tool's result stay in view, by the tool's name, where that is not the usual number.
     pub spill_limits: BTreeMap<String, usize>,
+    /// How many characters the results of one message may have together.
+    pub message_limit: usize,
     /// Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them.
     pub snip: bool,
     /// Whether old results are cleared to make room.
@@ -48,6 +52,8 @@ pub struct Layers {
     pub clear_rule: Rule,
     /// Whether old results are cleared when a session wakes up after an hour.
     pub clear_when_idle: bool,
+    /// After how many minutes without a reply.
+    pub idle_minutes: u64,
     /// How many results then stay.
     pub kept_when_idle: usize,
     /// Whether what is about to be cleared is written down first.
@@ -66,12 +72,20 @@ pub struct Layers {
     pub notes: bool,
     /// Whether notes take the place of a summary.
     pub notes_compact: bool,
+    /// How many tokens a conversation has when notes begin.
+    pub notes_first: u64,
+    /// After how many more tokens they are brought up to date.
+    pub notes_more: u64,
+    /// And after how many calls, unless a reply makes none.
+    pub notes_calls: u64,
     /// The share of the session's cost that notes may have; none is no limit.
     pub notes_share: Option<f64>,
     /// In place of our own notes file.
     pub notes_template: Option<String>,
     /// In place of our own words to who writes the notes.
     pub notes_prompt: Option<String>,
+    /// How much of the newest messages stays beside notes.
+    pub tail: Tail,
     /// Whether a request that the provider finds too long is made shorter and sent again.
     pub reactive: bool,
     /// Whether nothing is compacted before the provider itself says no.
@@ -97,10 +111,12 @@ impl Default for Layers {
             price: None,
             spill: true,
             spill_limits: BTreeMap::new(),
+            message_limit: MESSAGE_CHARACTERS,
             snip: false,
             clear: true,
             clear_rule: Rule::Use,
             clear_when_idle: true,
+            idle_minutes: IDLE_MINUTES,
             kept_when_idle: KEPT_WHEN_IDLE,
             digest: true,
             collapse: false,
@@ -110,9 +126,13 @@ impl Default for Layers {
             when: When::Window,
             notes: true,
             notes_compact: true,
+            notes_first: notes::FIRST_TOKENS,
+            notes_more: notes::MORE_TOKENS,
+            notes_calls: notes::MORE_CALLS,
             notes_share: Some(NOTES_SHARE),
             notes_template: None,
             notes_prompt: None,
+            tail: Tail::default(),
             reactive: true,
             reactive_only: false,
             restored_files: restore::FILES,

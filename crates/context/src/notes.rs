@@ -14,11 +14,11 @@ use crate::layers::{Layers, When};
 use crate::state::Progress;
 
 /// Notes begin when the conversation has so many tokens.
-const FIRST_TOKENS: u64 = 10_000;
+pub const FIRST_TOKENS: u64 = 10_000;
 /// They are brought up to date when so many tokens have come.
-const MORE_TOKENS: u64 = 5_000;
+pub const MORE_TOKENS: u64 = 5_000;
 /// And so many calls were made.
-const MORE_CALLS: u32 = 3;
+pub const MORE_CALLS: u64 = 3;
 /// What an update is expected to write, in tokens.
 const USUAL_OUTPUT: f64 = 700.0;
 /// What a summary has at least, in tokens.
@@ -47,7 +47,7 @@ impl Layer for Notes {
             return Decision::Nothing;
         }
         let full = Fullness::of(view, now);
-        if !is_due(&full, &now.state.progress, &Purse::of(view, now)) {
+        if !is_due(&full, &now.state.progress, &Purse::of(view, now), now.layers) {
             return Decision::Nothing;
         }
         // What the model has not answered yet is not in the cache: it is left for the next time.
@@ -145,11 +145,14 @@ impl Fullness {
 
 /// Whether the notes should be brought up to date: enough has happened, and it is worth its price. Once only a compaction
 /// can make room it is always worth it, since that will need them.
-fn is_due(now: &Fullness, progress: &Progress, purse: &Purse) -> bool {
+fn is_due(now: &Fullness, progress: &Progress, purse: &Purse, layers: &Layers) -> bool {
     let count = now.count;
     let enough = match progress.tokens {
-        None => count >= FIRST_TOKENS,
-        Some(then) => count >= then + MORE_TOKENS && (progress.calls >= MORE_CALLS || !progress.calling),
+        None => count >= layers.notes_first,
+        Some(then) => {
+            let calls = u64::from(progress.calls) >= layers.notes_calls || !progress.calling;
+            count >= then.saturating_add(layers.notes_more) && calls
+        }
     };
     let last_chance = now.needs_compaction() && !progress.ready;
     enough && (last_chance || purse.allows())
@@ -165,7 +168,7 @@ mod tests {
         let free = Purse { session: 0.0, spent: 0.0, saved: 0.0, next: 1.0, share: None };
         let due = |count, tokens, calls, calling| {
             let now = Fullness { count, clearable: 0, tight: u64::MAX };
-            is_due(&now, &Progress { tokens, calls, calling, ready: false }, &free)
+            is_due(&now, &Progress { tokens, calls, calling, ready: false }, &free, &Layers::default())
         };
         assert!(!due(9_999, None, 9, false) && due(10_000, None, 0, true));
         assert!(!due(14_999, Some(10_000), 9, false), "the tokens are always required");
@@ -180,7 +183,7 @@ mod tests {
         let purse = Purse { session: 100_000.0, spent: 3_000.0, saved: 9_000.0, next: 4_000.0, share: Some(0.1) };
         let due = |count, ready, purse: &Purse| {
             let now = Fullness { count, clearable: 0, tight: 47_000 };
-            is_due(&now, &Progress { tokens: Some(20_000), calls: 5, calling: true, ready }, purse)
+            is_due(&now, &Progress { tokens: Some(20_000), calls: 5, calling: true, ready }, purse, &Layers::default())
         };
         assert!(due(30_000, false, &purse), "7,000 of 9,000 and of 10,000");
         assert!(!due(30_000, false, &Purse { saved: 6_000.0, ..purse }), "nothing was saved that could pay for it");

@@ -20,7 +20,7 @@ const MOST_CHARACTERS: usize = 50_000;
 /// No result counts above this many bytes, whatever its limit says.
 const MOST_BYTES: usize = 400_000;
 /// All results of one message together, in characters.
-const MESSAGE_CHARACTERS: usize = 200_000;
+pub const MESSAGE_CHARACTERS: usize = 200_000;
 /// How much of a spilled result stays in view, in bytes.
 const PREVIEW_BYTES: usize = 2_000;
 /// How much of a failed command's output stays in view, in characters, half of it from the end.
@@ -74,12 +74,14 @@ fn spilled(view: &View, now: &Situation<'_>) -> Vec<Spilled> {
         return Vec::new();
     }
     let fresh = view.fresh_results();
+    // What bounds itself has no limit that a setting could move.
     let limit = |tool: &str| {
-        now.layers.spill_limits.get(tool).copied().or_else(|| Some((now.limit)(tool)?.min(MOST_CHARACTERS)))
+        let own = (now.limit)(tool)?.min(MOST_CHARACTERS);
+        Some(now.layers.spill_limits.get(tool).copied().unwrap_or(own))
     };
     let fresh: Vec<Fresh<'_>> =
         fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(tool) }).collect();
-    choose(&fresh)
+    choose(&fresh, now.layers.message_limit)
 }
 
 /// A result the model has not seen yet.
@@ -121,7 +123,7 @@ enum Stays {
 }
 
 /// Chooses what is spilled. Results that stay as they are are not named.
-pub fn choose(results: &[Fresh<'_>]) -> Vec<Spilled> {
+pub fn choose(results: &[Fresh<'_>], message_limit: usize) -> Vec<Spilled> {
     let mut spills = Vec::new();
     let mut kept: Vec<(&Fresh<'_>, String, usize)> = Vec::new();
     for fresh in results {
@@ -147,7 +149,7 @@ pub fn choose(results: &[Fresh<'_>]) -> Vec<Spilled> {
     let mut together: usize = kept.iter().map(|(_, _, characters)| characters).sum();
     kept.sort_by_key(|(_, _, characters)| std::cmp::Reverse(*characters));
     for (fresh, text, characters) in kept {
-        if together <= MESSAGE_CHARACTERS {
+        if together <= message_limit {
             break;
         }
         together -= characters;
@@ -271,10 +273,10 @@ mod tests {
     fn a_result_over_its_limit_leaves_a_preview() {
         let long = format!("{}\n", "line of text").repeat(5_000);
         let block = result("t1", &long, Outcome::Done);
-        assert_eq!(choose(&[fresh("t1", &block, None)]), []);
-        assert_eq!(choose(&[fresh("t1", &result("t1", "short", Outcome::Done), Some(30_000))]), []);
+        assert_eq!(choose(&[fresh("t1", &block, None)], MESSAGE_CHARACTERS), []);
+        assert_eq!(choose(&[fresh("t1", &result("t1", "short", Outcome::Done), Some(30_000))], MESSAGE_CHARACTERS), []);
         for limit in [30_000, 50_000] {
-            let spills = choose(&[fresh("t1", &block, Some(limit))]);
+            let spills = choose(&[fresh("t1", &block, Some(limit))], MESSAGE_CHARACTERS);
             assert_eq!(spills.len(), 1);
             assert_eq!(spills[0].content(), long);
             let preview = spills[0].replacement("/s/t1.txt");
@@ -290,8 +292,12 @@ mod tests {
     #[test]
     fn a_preview_of_one_long_line_is_cut_at_a_character() {
         let block = result("t", &"日本".repeat(20_000), Outcome::Done);
-        assert_eq!(choose(&[fresh("t", &block, Some(40_000))]), [], "40,000 characters are 120,000 bytes");
-        let spills = choose(&[fresh("t", &block, Some(39_999))]);
+        assert_eq!(
+            choose(&[fresh("t", &block, Some(40_000))], MESSAGE_CHARACTERS),
+            [],
+            "40,000 characters are 120,000 bytes"
+        );
+        let spills = choose(&[fresh("t", &block, Some(39_999))], MESSAGE_CHARACTERS);
         assert!(spills[0].replacement("/x").contains("日本"));
     }
 
@@ -302,7 +308,7 @@ mod tests {
             (0..10).map(|n| result(&format!("t{n}"), &"x".repeat(20_000 + n * 1_000), Outcome::Done)).collect();
         let ids: Vec<String> = (0..10).map(|n| format!("t{n}")).collect();
         let all: Vec<Fresh<'_>> = blocks.iter().zip(&ids).map(|(block, id)| fresh(id, block, Some(50_000))).collect();
-        let spilled: Vec<String> = choose(&all).into_iter().map(|spill| spill.id).collect();
+        let spilled: Vec<String> = choose(&all, MESSAGE_CHARACTERS).into_iter().map(|spill| spill.id).collect();
         assert_eq!(spilled, ["t9", "t8"], "245,000 characters less 29,000 and 28,000");
     }
 
@@ -310,11 +316,14 @@ mod tests {
     #[test]
     fn empty_pictures_and_failures_have_their_own_ways() {
         let empty = result("t", " \n", Outcome::Done);
-        assert_eq!(choose(&[fresh("t", &empty, Some(10))])[0].replacement(""), "(Bash finished without output)");
+        assert_eq!(
+            choose(&[fresh("t", &empty, Some(10))], MESSAGE_CHARACTERS)[0].replacement(""),
+            "(Bash finished without output)"
+        );
         let picture = Block::tool_result("t", &[Block::image("image/png", &"A".repeat(900_000))], Outcome::Done);
-        assert_eq!(choose(&[fresh("t", &picture, Some(10))]), []);
+        assert_eq!(choose(&[fresh("t", &picture, Some(10))], MESSAGE_CHARACTERS), []);
         let failed = result("t", &format!("first{}last", "x".repeat(60_000)), Outcome::Failed);
-        let stays = choose(&[fresh("t", &failed, Some(30_000))])[0].replacement("/x.txt");
+        let stays = choose(&[fresh("t", &failed, Some(30_000))], MESSAGE_CHARACTERS)[0].replacement("/x.txt");
         assert!(stays.starts_with("first") && stays.contains("last\n") && stays.contains("/x.txt"));
         assert!(stays.chars().count() < 10_200);
     }
@@ -323,7 +332,7 @@ mod tests {
         #[test]
         fn previews_are_bounded_and_never_break_a_character(text in "\\PC{0,50}", times in 1..2_000usize) {
             let block = result("t", &text.repeat(times), Outcome::Done);
-            for spill in choose(&[fresh("t", &block, Some(1_000))]) {
+            for spill in choose(&[fresh("t", &block, Some(1_000))], MESSAGE_CHARACTERS) {
                 prop_assert!(spill.replacement("/p").len() <= PREVIEW_BYTES + 400);
                 prop_assert!(spill.truncated("full").chars().count() <= FAILURE_CHARACTERS + 200);
             }

@@ -189,7 +189,7 @@ impl Driver {
         let result = Block::tool_result(id, &[Block::text(text)], Outcome::Done);
         let limit = self.parts.layers.spill.then_some(SHELL_CHARACTERS);
         let fresh = Fresh { id, tool: "Bash", result: &result, limit };
-        match context::spill::choose(&[fresh]).into_iter().find(|spilled| spilled.file.is_some()) {
+        match context::spill::choose(&[fresh], usize::MAX).into_iter().find(|spilled| spilled.file.is_some()) {
             None => text.to_owned(),
             Some(spilled) => match self.session.keep_result(id, "txt", text) {
                 Ok(path) => spilled.replacement(&path.display().to_string()),

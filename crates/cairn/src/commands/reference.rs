@@ -167,6 +167,7 @@ fn value(kind: &Kind) -> String {
         Kind::Entries(_) => "an object of entries by name".to_owned(),
         Kind::List(_) => "a list of entries".to_owned(),
         Kind::Variables => "an object of strings by name".to_owned(),
+        Kind::Counts => "an object of whole numbers by name".to_owned(),
         Kind::OneOf(values) => values.iter().map(|value| format!("`\"{value}\"`")).collect::<Vec<_>>().join(", "),
         kind => kind.words(),
     }

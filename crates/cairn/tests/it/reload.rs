@@ -102,7 +102,9 @@ fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
             json!({"sandbox": {"enabled": true, "network": {"allowedDomains": ["*"]}}})
         }
         name if name.starts_with("sandbox.") && !is(&keys::SANDBOX) => json!({"sandbox": {"enabled": true}}),
-        "notesCompact" | "notesShare" => json!({"notes": true}),
+        "notesCompact" | "notesShare" | "notesAfterTokens" | "notesEveryTokens" | "notesEveryCalls" => {
+            json!({"notes": true})
+        }
         "disableAllHooks" | "allowManagedHooksOnly" => json!({"hooks": {"Notification": hook("true")}}),
         "apiThinkingTurns" => json!({"apiContextManagement": true}),
         _ => json!({}),
@@ -125,6 +127,7 @@ fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
         Kind::List(_) if is(&keys::SANDBOX_NO_FILES) => [json!([{"path": "/one"}]), json!([{"path": "/two"}])],
         Kind::List(_) => [json!([{"name": "ONE"}]), json!([{"name": "TWO"}])],
         Kind::Hooks(_) => [hook("true"), hook("true; true")],
+        Kind::Counts => [json!({"Bash": 1_000}), json!({"Bash": 2_000})],
         Kind::Variables => [json!({"GREETING": "one"}), json!({"GREETING": "two"})],
         Kind::Entries(_) if is(&keys::PROVIDERS) => [provider(100_000), provider(200_000)],
         Kind::Entries(_) => {

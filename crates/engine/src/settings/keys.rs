@@ -59,6 +59,8 @@ pub enum Kind {
     Texts,
     /// An object that has a string under each name.
     Variables,
+    /// An object that has a number under each name.
+    Counts,
     /// An object with these keys.
     Entry(Entry),
     /// A list of such objects.
@@ -219,17 +221,26 @@ keys! {
     COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), Trusted, "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
     SNIP = "snip", Kind::Switch, Trusted, "Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them: the model has to look them up.";
     COLLAPSE = "collapse", Kind::Switch, Trusted, "Whether spans of old messages give way to summaries of them when the window is nearly full, in the place of compaction.";
+    RESULT_LIMITS = "resultLimits", Kind::Counts, Trusted, "How many characters of a tool's result stay in view, by the tool's name, before the rest goes to a file; 30,000 for Bash, 20,000 for Grep, else 50,000. What Read returns it bounds by itself.";
+    MESSAGE_LIMIT = "messageResultLimit", Kind::Count, Trusted, "How many characters the results of one message may have together; 200,000 where nothing is said.";
     MICROCOMPACT = "microcompact", Kind::Switch, Trusted, "Whether old tool results are cleared to make room.";
     DIGEST = "digest", Kind::Switch, Trusted, "Whether what is about to be cleared is written down first, where the model has not done so.";
     TIME_MICROCOMPACT = "timeMicrocompact", Kind::Switch, Trusted, "Whether old tool results are cleared when a session wakes up after an hour.";
+    MICROCOMPACT_MINUTES = "microcompactMinutes", Kind::Count, Trusted, "After how many minutes without a reply; 60 where nothing is said, which is when the provider's cache is gone.";
     MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, Trusted, "How many of the newest results then stay; at least one does.";
     NOTES = "notes", Kind::Switch, Trusted, "Whether notes of the session are kept, for compaction.";
     BUDGET_USD = "budget.usdPerDay", Kind::Amount, Own, "What work in the background (notes, selectors, extraction, dreams) may cost a day, in dollars; 2 where nothing is said. Spent, it pauses until tomorrow; the conversation goes on.";
     BUDGET_TOKENS = "budget.tokensPerDay", Kind::Count, Own, "What it may read and write a day, in tokens: a bound for models without a price.";
     BUDGET_PROJECT_USD = "budget.projectUsdPerDay", Kind::Amount, Own, "The same for each project, in dollars.";
     BUDGET_PROJECT_TOKENS = "budget.projectTokensPerDay", Kind::Count, Own, "The same for each project, in tokens.";
+    NOTES_FIRST = "notesAfterTokens", Kind::Count, Trusted, "How many tokens a conversation has when notes begin; 10,000 where nothing is said.";
+    NOTES_MORE = "notesEveryTokens", Kind::Count, Trusted, "After how many more tokens they are brought up to date; 5,000 where nothing is said.";
+    NOTES_CALLS = "notesEveryCalls", Kind::Count, Trusted, "And after how many calls, unless a reply makes none; 3 where nothing is said.";
     NOTES_COMPACT = "notesCompact", Kind::Switch, Trusted, "Whether notes take the place of a summary.";
     NOTES_SHARE = "notesShare", Kind::Count, Trusted, "The share of a session's cost that notes may have, in percent; 0 is no limit.";
+    KEEP_TOKENS = "keepTokens", Kind::Count, Trusted, "How many tokens of the newest messages stay beside notes that take the place of a summary, at least; 10,000 where nothing is said.";
+    KEEP_MESSAGES = "keepMessages", Kind::Count, Trusted, "And how many messages with text; 5 where nothing is said.";
+    KEEP_MOST = "keepMostTokens", Kind::Count, Trusted, "Going back for them stops at so many tokens; 40,000 where nothing is said.";
     REACTIVE = "reactive", Kind::Switch, Trusted, "Whether a request that the provider finds too long is made shorter and sent again.";
     REACTIVE_ONLY = "reactiveOnly", Kind::Switch, Trusted, "Whether nothing is compacted before the provider itself says that a request is too long.";
     RESTORE_FILES = "restoreFiles", Kind::Count, Trusted, "How many files that were read last are shown again after a compaction.";
@@ -351,6 +362,7 @@ impl Kind {
             Self::Texts => of_elements(&Value::is_string),
             Self::List(entry) => of_elements(&|value| Self::Entry(*entry).fits(value)),
             Self::Variables => of_entries(&|value| value.is_string() || value.is_number() || value.is_boolean()),
+            Self::Counts => of_entries(&|value| Self::Count.fits(value)),
             Self::Entries(entry) => of_entries(&|value| Self::Entry(*entry).fits(value)),
             Self::Hooks(entry) => {
                 let mut parts = Vec::new();
@@ -386,7 +398,7 @@ impl Kind {
                 let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
                 required.iter().all(|name| entry.contains_key(*name)) && !keys.iter().any(wrong)
             }),
-            Self::Texts | Self::List(_) | Self::Variables | Self::Entries(_) | Self::Hooks(_) => {
+            Self::Texts | Self::List(_) | Self::Variables | Self::Counts | Self::Entries(_) | Self::Hooks(_) => {
                 self.parts(value).is_some_and(|parts| parts.iter().all(|(_, fits)| *fits))
             }
         }
@@ -405,6 +417,7 @@ impl Kind {
             }
             Self::Texts => "a list of strings".into(),
             Self::Variables => "an object that has a string under each name".into(),
+            Self::Counts => "an object that has a whole number under each name".into(),
             Self::Entry(_) => self.part_words(),
             Self::List(_) => format!("a list of {}", self.part_words()),
             Self::Entries(_) => format!("an object that has, by name, {}", self.part_words()),
@@ -421,6 +434,7 @@ impl Kind {
                 format!("{{{}}}, with at least {required}", names.join(", "))
             }
             Self::Texts | Self::Variables => Self::Text.words(),
+            Self::Counts => Self::Count.words(),
             Self::Hooks(_) => "{matcher, hooks: [{type, …}]}, each hook with at least its type".into(),
             _ => self.words(),
         }
@@ -437,6 +451,7 @@ impl Kind {
             Self::Variables => {
                 json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
             }
+            Self::Counts => json!({"type": "object", "additionalProperties": Self::Count.schema()}),
             Self::Entry(entry) => {
                 let fields = entry.keys.iter().map(|field| (field.name, field.kind, field.about.to_owned()));
                 object(fields, entry.required)

@@ -65,6 +65,7 @@ fn example(kind: &Kind) -> Value {
         Kind::Amount => json!(1.5),
         Kind::OneOf(values) => json!(values[0]),
         Kind::Texts => json!(["Read(/a)"]),
+        Kind::Counts => json!({"A": 1}),
         Kind::Variables => json!({"A": "b", "C": 1, "D": true}),
         Kind::Entry(entry) => entry.keys.iter().map(|key| (key.name, example(&key.kind))).collect(),
         Kind::List(entry) => json!([example(&Kind::Entry(*entry))]),
@@ -447,6 +448,27 @@ fn every_switch_of_the_layers_turns_one() {
         assert!(!seen.contains(&turned), "{switch} turns what another switch turns");
         seen.push(turned);
     }
+    let counts = [
+        "messageResultLimit",
+        "microcompactMinutes",
+        "microcompactKeep",
+        "notesAfterTokens",
+        "notesEveryTokens",
+        "notesEveryCalls",
+        "keepTokens",
+        "keepMessages",
+        "keepMostTokens",
+        "notesShare",
+        "restoreFiles",
+    ];
+    for count in counts {
+        let turned = layers(&json!({count: 7}));
+        assert_ne!(turned, usual, "{count}");
+        assert!(!seen.contains(&turned), "{count} turns what another turns");
+        seen.push(turned);
+    }
+    let limits = layers(&json!({"resultLimits": {"Bash": 1_000, "Grep": "many"}})).spill_limits;
+    assert_eq!(limits.into_iter().collect::<Vec<_>>(), [("Bash".to_owned(), 1_000)], "what is no number is left out");
     assert_eq!(layers(&json!({"apiThinkingTurns": 1})).api_thinking, Some(1));
     assert_eq!(layers(&json!({"cacheEditsAfter": 7})).cache_edits_after, 7);
     assert_eq!(layers(&json!({"tokenEstimate": "rough"})).estimator, Estimator::Rough);

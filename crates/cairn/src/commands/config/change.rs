@@ -65,7 +65,7 @@ impl Target {
         if let Some(key) = Key::named(name) {
             return Ok(Self { key, entry: None });
         }
-        let holds = |key: &&Key| matches!(key.kind, Kind::Variables | Kind::Entries(_));
+        let holds = |key: &&Key| matches!(key.kind, Kind::Variables | Kind::Counts | Kind::Entries(_));
         let entry = keys::KEYS.iter().filter(holds).find_map(|key| {
             let entry = name.strip_prefix(key.name)?.strip_prefix('.').filter(|entry| !entry.is_empty())?;
             Some(Self { key, entry: Some(entry.to_owned()) })
@@ -87,6 +87,7 @@ impl Target {
     fn kind(&self) -> Kind {
         match (self.key.kind, &self.entry) {
             (Kind::Variables, Some(_)) => Kind::Text,
+            (Kind::Counts, Some(_)) => Kind::Count,
             (Kind::Entries(entry), Some(_)) => Kind::Entry(entry),
             (kind, _) => kind,
         }
