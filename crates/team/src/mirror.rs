@@ -14,7 +14,7 @@ use crate::client::{Client, Read, Trouble};
 use crate::error::Error;
 use crate::folder::{Folder, Found};
 use crate::key::Key;
-use crate::protocol::{Author, ENTRY_BYTES, Snapshot, Write};
+use crate::protocol::{Author, Content, ENTRY_BYTES, Snapshot, Write};
 use crate::sync::{self, Checksums, Deletions, Plan, Remote};
 
 /// Somebody was first: so often it is read and decided again. After that the next run tries.
@@ -69,6 +69,8 @@ pub struct Done {
     pub conflicts: BTreeSet<Key>,
     /// Files that are not shared, and why.
     pub left: BTreeMap<String, String>,
+    /// What the server sent and was not taken, and why.
+    pub refused: BTreeMap<String, String>,
     /// What was changed here by others.
     pub changes: Vec<Change>,
 }
@@ -188,7 +190,9 @@ impl Mirror {
 
     /// Reads what the server has, and the texts that came with it are put into the folder.
     async fn take_in(&mut self, done: &mut Done) -> Result<(), Stopped> {
-        let mut texts = self.read().await?;
+        let content = self.read().await?;
+        let mut texts = content.entries;
+        done.refused = content.refused;
         let found = self.look()?;
         done.left.clone_from(&found.left);
         let plan = self.compare(&found);
@@ -325,15 +329,15 @@ impl Mirror {
         }
     }
 
-    /// Reads what changed on the server since the last time; gives the texts that came with it.
-    async fn read(&mut self) -> Result<BTreeMap<Key, String>, Stopped> {
+    /// Reads what changed on the server since the last time; gives what came with it.
+    async fn read(&mut self) -> Result<Content, Stopped> {
         let since = if self.agreed.checksum.is_some() { self.agreed.version } else { 0 };
-        let snapshot = match self.client.read(self.agreed.checksum.as_deref(), since).await? {
-            Read::Unchanged => return Ok(BTreeMap::new()),
+        let mut snapshot = match self.client.read(self.agreed.checksum.as_deref(), since).await? {
+            Read::Unchanged => return Ok(Content::default()),
             Read::Empty => {
                 let (entries, most) = (self.agreed.entries.clone(), self.agreed.most);
                 self.agreed = Agreed { entries, most, checksum: Some(String::new()), ..Agreed::default() };
-                return Ok(BTreeMap::new());
+                return Ok(Content::default());
             }
             Read::Changed(snapshot) => checked(*snapshot),
         };
@@ -353,9 +357,9 @@ impl Mirror {
             self.agreed.server.insert(key.clone(), checksum.clone());
             self.agreed.deleted.remove(key);
         }
-        self.agreed.authors.extend(snapshot.content.authors);
+        self.agreed.authors.append(&mut snapshot.content.authors);
         (self.agreed.version, self.agreed.checksum) = (snapshot.version, Some(snapshot.checksum));
-        Ok(snapshot.content.entries)
+        Ok(snapshot.content)
     }
 
     fn compare(&self, found: &Found) -> Plan {
@@ -404,13 +408,18 @@ fn checked(mut snapshot: Snapshot) -> Snapshot {
     let entries = std::mem::take(&mut content.entries);
     for (key, text) in entries {
         let is = checksum::of(&text);
-        let is_whole = content.entry_checksums.get(&key).is_none_or(|told| *told == is);
-        if is_whole && text.len() <= ENTRY_BYTES && names.insert(key.folded()) {
-            content.entry_checksums.insert(key.clone(), is);
-            content.entries.insert(key, text);
-        } else {
-            content.entry_checksums.remove(&key);
-        }
+        let why = match content.entry_checksums.get(&key) {
+            Some(told) if *told != is => "its text is not what its checksum says",
+            _ if text.len() > ENTRY_BYTES => "it is longer than an entry may be",
+            _ if !names.insert(key.folded()) => "another entry has this name in other letters",
+            _ => {
+                content.entry_checksums.insert(key.clone(), is);
+                content.entries.insert(key, text);
+                continue;
+            }
+        };
+        content.entry_checksums.remove(&key);
+        content.refuse(key.as_str(), why);
     }
     snapshot
 }

@@ -17,6 +17,8 @@ pub const PATH: &str = "/api/claude_code/team_memory";
 pub const ENTRY_BYTES: usize = 250_000;
 /// What a client puts into one request, in bytes; a larger entry travels alone.
 pub const BATCH_BYTES: usize = 200_000;
+/// How much of a name that is no key is shown, in characters.
+const NAME_SHOWN: usize = 80;
 /// The error code of a repository that has too many entries.
 pub const TOO_MANY_ENTRIES: &str = "team_memory_too_many_entries";
 
@@ -42,20 +44,55 @@ pub struct Snapshot {
 
 /// Entries with their checksums.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Received")]
 pub struct Content {
     /// Texts by key.
-    #[serde(deserialize_with = "usable")]
     pub entries: BTreeMap<Key, String>,
     /// Checksums by key.
-    #[serde(default, deserialize_with = "usable")]
     pub entry_checksums: BTreeMap<Key, String>,
     /// Keys that were deleted on purpose.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty", deserialize_with = "usable_names")]
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub deleted: BTreeSet<Key>,
     /// Who wrote which, and when.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "usable")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub authors: BTreeMap<Key, Author>,
+    /// What came with it and cannot be used, with why.
+    #[serde(skip)]
+    pub refused: BTreeMap<String, String>,
+}
+
+/// Content as it comes, under whatever names. One bad name must not keep a member from all others.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Received {
+    entries: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "usable")]
+    entry_checksums: BTreeMap<Key, String>,
+    #[serde(default, deserialize_with = "usable_names")]
+    deleted: BTreeSet<Key>,
+    #[serde(default, deserialize_with = "usable")]
+    authors: BTreeMap<Key, Author>,
+}
+
+impl From<Received> for Content {
+    fn from(received: Received) -> Self {
+        let Received { entries, entry_checksums, deleted, authors } = received;
+        let mut content = Self { entry_checksums, deleted, authors, ..Self::default() };
+        for (name, text) in entries {
+            match name.parse::<Key>() {
+                Ok(key) => drop(content.entries.insert(key, text)),
+                Err(bad) => content.refuse(&name, bad.why),
+            }
+        }
+        content
+    }
+}
+
+impl Content {
+    /// Notes what cannot be used. A name is as long as a sender likes, so only its beginning is kept.
+    pub(crate) fn refuse(&mut self, name: &str, why: &str) {
+        self.refused.insert(name.chars().take(NAME_SHOWN).collect(), why.to_owned());
+    }
 }
 
 /// Who wrote an entry, and when.
@@ -83,7 +120,7 @@ pub struct Hashes {
     pub deleted: BTreeSet<Key>,
 }
 
-/// What a server says under names that are keys. One bad name must not keep a member from all others.
+/// What a server says under names that are keys.
 fn usable<'de, D: Deserializer<'de>, V: Deserialize<'de>>(deserializer: D) -> Result<BTreeMap<Key, V>, D::Error> {
     let all: BTreeMap<String, V> = Deserialize::deserialize(deserializer)?;
     Ok(all.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value))).collect())

@@ -202,8 +202,10 @@ impl Work {
         let (now, is_silent) = ((self.clock)(), self.rhythm.is_silent());
         let mut standing = self.stand();
         standing.is_silent = is_silent;
+        let mut refused = BTreeMap::new();
         let news = match outcome {
-            Ok(done) => {
+            Ok(mut done) => {
+                refused = std::mem::take(&mut done.refused);
                 (standing.met, standing.trouble) = (Some(now), None);
                 standing.waiting.retain(|key| !done.sent.contains(key) && !done.deleted.contains(key));
                 standing.conflicts.extend(done.conflicts.iter().cloned());
@@ -219,7 +221,8 @@ impl Work {
             }
         };
         drop(standing);
-        if let Some(news) = news {
+        let refused = (!refused.is_empty()).then_some(News::Left(refused));
+        for news in news.into_iter().chain(refused) {
             (self.tell)(news);
         }
     }

@@ -54,9 +54,9 @@ async fn pulled(address: &str) -> (Result<Done, Stopped>, Vec<String>) {
     (done, found)
 }
 
-/// TEAM-7: of a server's keys those that could name another place are left out; the others are taken.
+/// TEAM-7: of a server's keys those that could name another place are refused, each with why; the others are taken.
 #[tokio::test]
-async fn bad_keys_of_a_server_are_left_out() {
+async fn bad_keys_of_a_server_are_refused_by_name() {
     let bad =
         ["../up.md", "/etc/x.md", "a/../../b.md", "%2e%2e/c.md", "．．/d.md", ".git/hooks/e", "f\\g.md", "h\u{0}.md"];
     let mut entries = vec![("good.md", "fine")];
@@ -64,7 +64,8 @@ async fn bad_keys_of_a_server_are_left_out() {
     let body = snapshot(&entries);
     let address = server(move || json_answer(&body)).await;
     let (done, found) = pulled(&address).await;
-    assert_eq!(done.unwrap().taken.len(), 1);
+    let done = done.unwrap();
+    assert_eq!((done.taken.len(), done.refused.len()), (1, bad.len()), "each is named: {:?}", done.refused);
     assert_eq!(found, ["state.json", "team/good.md"]);
 }
 
@@ -75,7 +76,8 @@ async fn a_text_with_a_wrong_checksum_is_not_taken() {
     body["content"]["entries"]["a.md"] = json!("changed on the way");
     let address = server(move || json_answer(&body)).await;
     let (done, found) = pulled(&address).await;
-    assert_eq!(done.unwrap().taken.len(), 1);
+    let done = done.unwrap();
+    assert!(done.taken.len() == 1 && done.refused["a.md"].contains("checksum"), "{:?}", done.refused);
     assert_eq!(found, ["state.json", "team/b.md"]);
 }
 

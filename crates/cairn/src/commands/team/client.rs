@@ -22,6 +22,8 @@ use crate::span::{cyan, dim};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the issuer is asked whether somebody has signed in, where it does not say.
 const ASK: u64 = 5;
+/// How many refused names are printed.
+const REFUSED_SHOWN: usize = 20;
 
 pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
@@ -204,8 +206,14 @@ fn told(done: Result<Done, Stopped>) -> anyhow::Result<Code> {
     for (name, why) in &done.left {
         talk!("not shared: {name}: {why}");
     }
+    for (name, why) in done.refused.iter().take(REFUSED_SHOWN) {
+        talk!("refused from the server: {name:?}: {why}");
+    }
+    if let more @ 1.. = done.refused.len().saturating_sub(REFUSED_SHOWN) {
+        talk!("and {more} more");
+    }
     if done.taken.is_empty() && done.removed.is_empty() && done.sent.is_empty() && done.deleted.is_empty() {
-        data!("Both sides are alike.")?;
+        data!("{}", if done.refused.is_empty() { "Both sides are alike." } else { "Nothing was taken or sent." })?;
     }
     Ok(Code::Success)
 }
