@@ -155,6 +155,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) dangerously_skip_permissions: bool,
 
+    /// With stream-json: `stdio` asks the program on stdin and stdout what would be asked of a person.
+    #[arg(long, value_name = "TOOL", value_parser = ["stdio"], help_heading = PERMISSIONS)]
+    pub(crate) permission_prompt_tool: Option<String>,
+
     /// Only the loop, its tools and what is said: no instruction files, memory, hooks, servers, notes or background work,
     /// and a system prompt of a few lines.
     #[arg(long, help_heading = SETTINGS)]

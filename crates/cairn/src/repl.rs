@@ -13,6 +13,7 @@ mod dreams;
 mod editor;
 mod expand;
 mod history;
+mod inquiring;
 mod jobs;
 mod keys;
 mod learnt;

@@ -12,7 +12,7 @@ use engine::extract::Learning;
 use engine::hooks::{Hooks, Start};
 use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
-use engine::permission::{Approver, Choice};
+use engine::permission::{Approver, Choice, Who};
 use engine::prompt::BARE;
 use engine::session::Fork;
 use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, keys};
@@ -229,7 +229,7 @@ pub(crate) async fn agent(
         None => parts.policy.mode.follow(mode),
     }
     add_flags(&mut parts.policy.rules, args, place)?;
-    if approver.is_person() && !bare {
+    if approver.who() != Who::Nobody && !bare {
         parts.tools.extend(engine::plan::offered(&parts.policy.mode));
     }
     let agents = agents::registry(place, args.agents.as_deref())?;

@@ -20,10 +20,10 @@ use transcript::Block;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::Event;
-use crate::hooks::{Answers, Common, Ground, Happening, LONGEST, Said, Word};
+use crate::hooks::{Answers, Common, Ground, Happening, Hooks, LONGEST, Said, Word};
 use crate::session::Beside;
 
-pub(crate) use call::Ruling;
+pub(crate) use call::{Ruling, told_input};
 
 /// What hooks have left behind in a session.
 #[derive(Default)]
@@ -45,19 +45,24 @@ pub(crate) struct State {
 impl Driver {
     /// Runs the hooks that a happening concerns, and tells what they have to say to the user.
     pub(crate) async fn hooked(&mut self, happening: &Happening, cancel: &CancellationToken) -> Result<Answers, Error> {
-        if !self.parts.hooks.any(happening.moment) {
-            return Ok(Answers::default());
-        }
-        let concerned = self.parts.hooks.concerned(happening);
-        if concerned.is_empty() {
-            return Ok(Answers::default());
-        }
-        let status = concerned.iter().find_map(|hook| hook.status.clone());
-        self.tell(Event::HooksStarted { moment: happening.moment, status });
-        let (hooks, ground) = (self.parts.hooks.clone(), self.ground());
+        let Some((hooks, ground)) = self.begin_hooks(happening) else { return Ok(Answers::default()) };
         let answers = hooks.run(happening, &ground, cancel).await;
         self.take_in(&answers)?;
         Ok(answers)
+    }
+
+    /// Tells that hooks begin, and gives what they run with; none where no hook is concerned.
+    fn begin_hooks(&self, happening: &Happening) -> Option<(Hooks, Ground)> {
+        if !self.parts.hooks.any(happening.moment) {
+            return None;
+        }
+        let concerned = self.parts.hooks.concerned(happening);
+        let status = concerned.iter().find_map(|hook| hook.status.clone());
+        if concerned.is_empty() {
+            return None;
+        }
+        self.tell(Event::HooksStarted { moment: happening.moment, status });
+        Some((self.parts.hooks.clone(), self.ground()))
     }
 
     /// Where hooks run now.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tools::permission::{Decision, Mode, Places, Rule, Rules, Situation, always, decide};
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
@@ -70,6 +70,8 @@ impl From<Mode> for LiveMode {
 /// A call that is neither allowed nor denied.
 #[derive(Debug, Clone)]
 pub struct Question {
+    /// The call's id; empty where it is about no call.
+    pub id: String,
     /// The tool.
     pub tool: String,
     /// What it was called with.
@@ -86,6 +88,24 @@ pub struct Question {
     pub always: Vec<(String, Rule)>,
 }
 
+impl Question {
+    /// What could be answered for always, as Claude Code writes it.
+    pub fn suggestions(&self) -> Vec<Value> {
+        let mode = self.spared_by.map(|mode| json!({"type": "setMode", "mode": mode, "destination": "session"}));
+        let rules: Vec<Value> = self
+            .always
+            .iter()
+            .map(|(text, _)| match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+                Some((tool, content)) => json!({"toolName": tool, "ruleContent": content}),
+                None => json!({"toolName": text}),
+            })
+            .collect();
+        let rules = (!rules.is_empty())
+            .then(|| json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}));
+        mode.into_iter().chain(rules).collect()
+    }
+}
+
 /// What the one who was asked says.
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -93,6 +113,13 @@ pub enum Answer {
     Allow,
     /// It may run, and so may whatever these rules cover from now on.
     Always(Vec<Rule>),
+    /// It may run with this input, if no rule denies that; `None` is the input as it was.
+    With {
+        /// In place of what it was called with.
+        input: Option<Value>,
+        /// Changes of rules and modes, as Claude Code writes them.
+        permissions: Vec<Value>,
+    },
     /// It may not, and the model is told why.
     Deny {
         /// In words for the model.
@@ -110,10 +137,21 @@ pub trait Approver: Send + Sync {
     /// Decides on a call.
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
 
-    /// Whether a person is there, who may be a while.
-    fn is_person(&self) -> bool {
-        true
+    /// Who it is.
+    fn who(&self) -> Who {
+        Who::Person
     }
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Nobody is there.
+    Nobody,
+    /// A program, which may ask a person.
+    Program,
+    /// A person, who may be a while.
+    Person,
 }
 
 /// Nobody is there: whatever needs asking is denied.
@@ -129,8 +167,8 @@ impl Approver for Nobody {
         Box::pin(std::future::ready(Answer::Unanswered { why }))
     }
 
-    fn is_person(&self) -> bool {
-        false
+    fn who(&self) -> Who {
+        Who::Nobody
     }
 }
 
@@ -207,8 +245,8 @@ impl Policy {
         let always = always(&situation, access, tool.name(), &subject);
         let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
         let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
-        let (tool, input) = (tool.name().to_owned(), input.clone());
-        Weighed::Ask(Box::new(Question { tool, input, subject, directory, why, spared_by, always }))
+        let (id, tool, input) = (String::new(), tool.name().to_owned(), input.clone());
+        Weighed::Ask(Box::new(Question { id, tool, input, subject, directory, why, spared_by, always }))
     }
 
     /// The rules with one that allows every call of a tool. It is as strong as any other: what is denied stays denied.

@@ -233,6 +233,9 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// What is said where a command printed nothing.
+pub const PRINTED_NOTHING: &str = "The command succeeded and printed nothing.";
+
 fn output(
     ended: Ended,
     printed: &str,
@@ -260,7 +263,7 @@ fn output(
     let text = match &failure {
         Some(failure) if printed.is_empty() => failure.clone(),
         Some(failure) => format!("{failure}\n{printed}"),
-        None if printed.trim().is_empty() => "The command succeeded and printed nothing.".to_owned(),
+        None if printed.trim().is_empty() => PRINTED_NOTHING.to_owned(),
         None => printed.to_owned(),
     };
     let text = with_notes(text, &notes);

@@ -40,7 +40,7 @@ mod write;
 
 use std::sync::Arc;
 
-pub use bash::{Bash, BashInput};
+pub use bash::{Bash, BashInput, PRINTED_NOTHING};
 pub use edit::{Edit, EditInput, edited};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};

@@ -2,6 +2,7 @@
 //!
 //! Whatever ends the program before its work is done ends the turn first: see [`crate::closing`].
 
+mod driving;
 mod input;
 
 use std::collections::VecDeque;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::agent::Listener;
-use engine::permission::{LiveMode, Nobody};
+use engine::permission::{Approver, LiveMode, Nobody};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
@@ -24,6 +25,7 @@ use crate::output::{Facts, Output};
 use crate::said;
 use crate::setup::{self, Place, Ready};
 use crate::sharing::Sharing;
+use driving::{Driving, Follows};
 use input::{Line, Request};
 
 /// Runs the turns and prints what they say.
@@ -52,15 +54,19 @@ struct Headless {
 
 impl Headless {
     /// The code instead, where the program is to end before it has begun.
-    async fn open(args: &RunArgs, place: &Place) -> anyhow::Result<Result<Self, Code>> {
+    async fn open(
+        args: &RunArgs,
+        place: &Place,
+        output: Arc<Output>,
+        approver: Arc<dyn Approver>,
+    ) -> anyhow::Result<Result<Self, Code>> {
         let mut closing = Closing::watch_all()?;
-        let output = Arc::new(Output::new(args, &place.directory));
         let listener: Listener = {
             let output = output.clone();
             Arc::new(move |event| output.event(&event))
         };
         let ready = tokio::select! {
-            ready = setup::agent(args, place, Arc::new(Nobody), listener.clone()) => ready?,
+            ready = setup::agent(args, place, approver, listener.clone()) => ready?,
             closed = closing.wanted() => return Ok(Err(closed.code())),
         };
         for warning in &ready.warnings {
@@ -75,7 +81,8 @@ impl Headless {
 async fn once(args: &RunArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
     let said = prompt(args, &place).await?;
-    let mut session = match Headless::open(args, &place).await? {
+    let output = Arc::new(Output::new(args, &place.directory));
+    let mut session = match Headless::open(args, &place, output, Arc::new(Nobody)).await? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
@@ -149,20 +156,28 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         "--input-format stream-json needs --output-format stream-json"
     );
     let place = Place::from_env()?;
-    let Headless { ready, sharing, output, mut closing } = match Headless::open(args, &place).await? {
+    let output = Arc::new(Output::new(args, &place.directory));
+    let driving = args.permission_prompt_tool.as_ref().map(|_| Arc::new(Driving::new(output.clone())));
+    let approver: Arc<dyn Approver> = match &driving {
+        Some(driving) => driving.clone(),
+        None => Arc::new(Nobody),
+    };
+    let opened = Headless::open(args, &place, output, approver).await?;
+    let Headless { ready, sharing, output, mut closing } = match opened {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
     let mut agent = ready.agent;
     let mode = agent.mode().clone();
     let mut lines = input::lines();
+    let hears = Hears { mode: &mode, output: &output, driving: driving.as_deref() };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone) = (0, Code::Success, None);
     loop {
         let Some(said) = queue.pop_front() else {
             tokio::select! {
                 line = lines.recv() => match line {
-                    Some(line) => take(line?, &mut queue, None, &mode, &output),
+                    Some(line) => hears.take(line?, &mut queue, None),
                     None => break,
                 },
                 closed = closing.wanted() => {
@@ -181,10 +196,17 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         let turn = {
             let work = agent.turn(said, &cancel);
             tokio::pin!(work);
+            let mut listening = true;
             loop {
                 tokio::select! {
                     turn = &mut work => break turn,
-                    Some(line) = lines.recv() => take(line?, &mut queue, Some(&cancel), &mode, &output),
+                    line = lines.recv(), if listening => match line {
+                        Some(line) => hears.take(line?, &mut queue, Some(&cancel)),
+                        None => {
+                            listening = false;
+                            hears.nobody_answers();
+                        }
+                    },
                     why = closing.wanted() => match closed.replace(why) {
                         None => cancel.cancel(),
                         Some(_) => return Ok(why.code()),
@@ -203,52 +225,69 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     Ok(code)
 }
 
-/// Does what a line of the input asks for; `turn` stops the turn under way.
-fn take(
-    line: Line,
-    queue: &mut VecDeque<Vec<Block>>,
-    turn: Option<&CancellationToken>,
-    mode: &LiveMode,
-    output: &Output,
-) {
-    let (id, answer) = match line {
-        Line::Said(blocks) => return queue.push_back(blocks),
-        Line::Other => return,
-        Line::Asked { id, request: Request::Initialize { lacking } } if lacking.is_empty() => {
-            let known = json!({
-                "commands": [], "agents": [], "models": [], "account": {}, "output_style": "default",
-                "available_output_styles": ["default"],
-            });
-            (id, Ok(known))
+/// What lines of the input are for.
+struct Hears<'a> {
+    mode: &'a LiveMode,
+    output: &'a Output,
+    driving: Option<&'a Driving>,
+}
+
+impl Hears<'_> {
+    /// The input has ended.
+    fn nobody_answers(&self) {
+        if let Some(driving) = self.driving {
+            driving.end();
         }
-        Line::Asked { id, request: Request::Initialize { lacking } } => {
-            (id, Err(format!("of \"initialize\" cairn cannot do this yet: {}", lacking.join(", "))))
-        }
-        Line::Asked { id, request: Request::Interrupt } => {
-            if let Some(turn) = turn {
-                turn.cancel();
+    }
+
+    /// Does what a line asks for; `turn` stops the turn under way.
+    fn take(&self, line: Line, queue: &mut VecDeque<Vec<Block>>, turn: Option<&CancellationToken>) {
+        let (id, answer) = match line {
+            Line::Said(blocks) => return queue.push_back(blocks),
+            Line::Other => return,
+            Line::Answered { id, response } => {
+                let follows = self.driving.map(|driving| driving.answered(&id, response));
+                if let (Some(Follows::Stop), Some(turn)) = (follows, turn) {
+                    turn.cancel();
+                }
+                return;
             }
-            (id, Ok(json!({"still_queued": []})))
-        }
-        // Who did not begin by skipping all questions does not end there.
-        Line::Asked { id, request: Request::SetMode(Mode::BypassPermissions) }
-            if mode.get() != Mode::BypassPermissions =>
-        {
-            (id, Err("the session was not started with --dangerously-skip-permissions".to_owned()))
-        }
-        Line::Asked { id, request: Request::SetMode(wanted) } => {
-            mode.set(wanted);
-            (id, Ok(json!({"mode": wanted})))
-        }
-        Line::Asked { id, request: Request::Unknown(what) } => {
-            (id, Err(format!("cairn does not know the control request {what:?}")))
-        }
-    };
-    let response = match answer {
-        Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
-        Err(error) => {
-            json!({"subtype": "error", "request_id": id, "error": error, "error_code": "unsupported_request"})
-        }
-    };
-    output.line(&json!({"type": "control_response", "response": response}));
+            Line::Asked { id, request: Request::Initialize { lacking } } if lacking.is_empty() => {
+                let known = json!({
+                    "commands": [], "agents": [], "models": [], "account": {}, "output_style": "default",
+                    "available_output_styles": ["default"],
+                });
+                (id, Ok(known))
+            }
+            Line::Asked { id, request: Request::Initialize { lacking } } => {
+                (id, Err(format!("of \"initialize\" cairn cannot do this yet: {}", lacking.join(", "))))
+            }
+            Line::Asked { id, request: Request::Interrupt } => {
+                if let Some(turn) = turn {
+                    turn.cancel();
+                }
+                (id, Ok(json!({"still_queued": []})))
+            }
+            // Who did not begin by skipping all questions does not end there.
+            Line::Asked { id, request: Request::SetMode(Mode::BypassPermissions) }
+                if self.mode.get() != Mode::BypassPermissions =>
+            {
+                (id, Err("the session was not started with --dangerously-skip-permissions".to_owned()))
+            }
+            Line::Asked { id, request: Request::SetMode(wanted) } => {
+                self.mode.set(wanted);
+                (id, Ok(json!({"mode": wanted})))
+            }
+            Line::Asked { id, request: Request::Unknown(what) } => {
+                (id, Err(format!("cairn does not know the control request {what:?}")))
+            }
+        };
+        let response = match answer {
+            Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
+            Err(error) => {
+                json!({"subtype": "error", "request_id": id, "error": error, "error_code": "unsupported_request"})
+            }
+        };
+        self.output.line(&json!({"type": "control_response", "response": response}));
+    }
 }

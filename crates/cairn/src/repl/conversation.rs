@@ -232,7 +232,8 @@ impl Conversation {
     pub(super) fn about(&self, input: &serde_json::Value) -> String {
         let keys = ["command", "file_path", "pattern", "path", "description"];
         let Some((key, text)) = keys.iter().find_map(|key| Some((*key, input[*key].as_str()?))) else {
-            return String::new();
+            let asked = engine::plan::ask::inquiries(input).unwrap_or_default();
+            return first_line(&asked.iter().map(|one| one.question.as_str()).collect::<Vec<_>>().join(" "), 200);
         };
         let text = if key.ends_with("path") { self.short(Path::new(text)) } else { text.to_owned() };
         first_line(&text, 200)

@@ -3,11 +3,14 @@
 //! The commands are those of the screen. What opens a list there is a numbered list here, and the next line is the
 //! choice.
 
+use std::collections::BTreeMap;
+
 use engine::Event;
 use engine::agent::{End, Turn};
 use engine::context::Reach as Covered;
 use engine::hooks::Leaving;
 use engine::permission::{Answer, Question};
+use engine::plan::ask::Inquiry;
 use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -15,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
 use super::conversation::{Conversation, Face, Wires};
+use super::inquiring::{self, Inquiring};
 use crate::args::RunArgs;
 use crate::asking;
 use crate::closing::{Closed, Closing};
@@ -229,6 +233,9 @@ impl Plain {
 
     /// Asks on the same input that the prompts come from.
     async fn ask(&mut self, question: &Question, reply: oneshot::Sender<Answer>, cancel: &CancellationToken) {
+        if let Some(inquiring) = Inquiring::of(question) {
+            return self.inquire(question, inquiring.questions(), reply, cancel).await;
+        }
         // Each on rows of its own, indented: no name or value can look like the question below.
         show!([question.tool.as_str(), " wants to run, in ", question.directory.display().to_string(), ":"]);
         for (key, value) in question.input.as_object().into_iter().flatten() {
@@ -239,17 +246,7 @@ impl Plain {
         }
         let edits = question.spared_by.map_or("", |_| " (e: and accept edits in this session)");
         show_part!("Allow it once{edits}? y or n, or say why not: ");
-        let line = tokio::select! {
-            line = self.input.recv() => line.unwrap_or_default(),
-            _ = self.interrupt.recv() => {
-                show!();
-                return cancel.cancel();
-            }
-            why = self.closing.wanted() => {
-                self.close(why);
-                return cancel.cancel();
-            }
-        };
+        let Some(line) = self.answer_line(cancel).await else { return };
         let answer = match (line.trim(), question.spared_by) {
             ("e", Some(mode)) => {
                 self.talk.status.mode.set(mode);
@@ -258,6 +255,51 @@ impl Plain {
             ("y" | "yes", _) => Answer::Allow,
             ("" | "n" | "no", _) => Answer::Deny { why: super::question::NO.to_owned() },
             (why, _) => Answer::Deny { why: format!("{}{why}", super::question::NO_BECAUSE) },
+        };
+        let _ = reply.send(answer); // a turn that is over needs none
+    }
+
+    /// The line that answers; none where the turn is to stop.
+    async fn answer_line(&mut self, cancel: &CancellationToken) -> Option<String> {
+        tokio::select! {
+            line = self.input.recv() => Some(line.unwrap_or_default()),
+            _ = self.interrupt.recv() => {
+                show!();
+                cancel.cancel();
+                None
+            }
+            why = self.closing.wanted() => {
+                self.close(why);
+                cancel.cancel();
+                None
+            }
+        }
+    }
+
+    /// Asks what the model wants to know, each in a line.
+    async fn inquire(
+        &mut self,
+        question: &Question,
+        asked: &[Inquiry],
+        reply: oneshot::Sender<Answer>,
+        cancel: &CancellationToken,
+    ) {
+        let mut answers = BTreeMap::new();
+        for one in asked {
+            show!(["The model asks: ", one.question.as_str()]);
+            for (at, option) in one.options.iter().enumerate() {
+                let about = option.description.as_deref().filter(|about| !about.is_empty());
+                let about = about.map(|about| format!(" — {about}")).unwrap_or_default();
+                show!([format!("  {}. {}{about}", at + 1, option.label)]);
+            }
+            let several = if one.takes_several() { ", several with commas" } else { "" };
+            show_part!("A number{several}, or your own words; an empty line answers nothing: ");
+            let Some(line) = self.answer_line(cancel).await else { return };
+            answers.extend(inquiring::said(one, &line).map(|said| (one.question.clone(), said)));
+        }
+        let answer = match answers.is_empty() {
+            true => Answer::Deny { why: "The user answered none of it.".to_owned() },
+            false => inquiring::answer(question, &answers),
         };
         let _ = reply.send(answer); // a turn that is over needs none
     }

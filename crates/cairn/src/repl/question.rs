@@ -1,5 +1,5 @@
 //! Asking for permission: what will happen is printed whole, so that it can be read however long it is; the three answers
-//! stand below it.
+//! stand below it. Where the model itself asks, what it offers stands there instead.
 
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use tools::Subject;
 use tools::permission::Mode;
 
 use super::editor::{Done, Editor};
+use super::inquiring::{self, Inquiring, Step};
 use super::page::{Page, Part};
 use super::width::wrap;
 use crate::span::{Colour, Look, Span};
@@ -31,6 +32,8 @@ pub(crate) struct Asking {
     reply: Option<oneshot::Sender<Answer>>,
     chosen: usize,
     reason: Option<Editor>,
+    /// What the model asks, where that is the question.
+    inquiring: Option<Inquiring>,
     focus: Focus,
 }
 
@@ -75,11 +78,15 @@ pub(crate) enum Answered {
 impl Asking {
     /// Prepares a question for the screen.
     pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>) -> Self {
-        Self { question, reply: Some(reply), chosen: 0, reason: None, focus: Focus::Answers }
+        let inquiring = Inquiring::of(&question);
+        Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: Focus::Answers }
     }
 
     /// What will happen, printed once and whole: the call, the change, the place.
     pub(crate) fn show(&self, page: &mut Page, short: impl Fn(&Path) -> String) {
+        if self.inquiring.is_some() {
+            return; // its questions stand with their answers, and stay with what was said
+        }
         page.begin(Part::Note);
         let tool = Span::new(&self.question.tool, Look { bold: true, ..Look::of(Colour::Yellow) });
         match &self.question.subject {
@@ -138,10 +145,12 @@ impl Asking {
             }
             return Answered::Not;
         }
+        let writing = self.inquiring.as_ref().is_some_and(Inquiring::is_writing);
         match (key.code, self.focus) {
-            (KeyCode::Esc, _) => return self.stop(),
+            (KeyCode::Esc, _) if !writing => return self.stop(),
             (KeyCode::Up | KeyCode::Down | KeyCode::Tab, Focus::Message) => self.focus = Focus::Answers,
             (_, Focus::Message) => return Answered::NotMeant,
+            _ if self.inquiring.is_some() => return self.inquire(key),
             (KeyCode::Up, _) => self.chosen = self.chosen.saturating_sub(1),
             (KeyCode::Down | KeyCode::Tab, _) => self.chosen = (self.chosen + 1).min(self.choices().len() - 1),
             (KeyCode::Enter, _) => return self.choose_at(self.chosen),
@@ -159,6 +168,23 @@ impl Asking {
             _ => {}
         }
         Answered::Not
+    }
+
+    /// A key for what the model asks.
+    fn inquire(&mut self, key: KeyEvent) -> Answered {
+        match self.inquiring.as_mut().map(|inquiring| inquiring.key(key)) {
+            Some(Step::Done(answers)) => {
+                self.answer(inquiring::answer(&self.question, &answers));
+                Answered::Once
+            }
+            Some(Step::NotMeant) => {
+                if !key.modifiers.contains(KeyModifiers::CONTROL) {
+                    self.leave();
+                }
+                Answered::NotMeant
+            }
+            Some(Step::Not) | None => Answered::Not,
+        }
     }
 
     /// The user is typing: keys are for the message, until an arrow key comes back.
@@ -227,6 +253,15 @@ impl Asking {
             rows.push(vec![Span::new("Enter tells the model, Esc goes back", Look::DIM)]);
             return (rows, cursor);
         }
+        let (keys, look) = match (self.focus, &self.inquiring) {
+            (Focus::Message, _) => ("you are typing: an arrow key, then answer".to_owned(), Look::of(Colour::Yellow)),
+            (Focus::Answers, Some(inquiring)) => (inquiring.keys(), Look::DIM),
+            (Focus::Answers, None) => ("Enter answers, Esc stops the turn".to_owned(), Look::DIM),
+        };
+        let keys = Span::new(&keys, look);
+        if let Some(inquiring) = &self.inquiring {
+            return inquiring.rows(columns, keys, self.focus == Focus::Answers);
+        }
         let mut rows = Vec::new();
         let mut cursor = (0, 0);
         for (at, choice) in self.choices().iter().enumerate() {
@@ -246,11 +281,7 @@ impl Asking {
             }
             rows.extend(wrap(&[Span::new(mark, look), Span::new(&format!("{} {option}", at + 1), look)], columns, 4));
         }
-        let (keys, look) = match self.focus {
-            Focus::Answers => ("Enter answers, Esc stops the turn", Look::DIM),
-            Focus::Message => ("you are typing: an arrow key, then answer", Look::of(Colour::Yellow)),
-        };
-        rows.push(vec![Span::new(keys, look)]);
+        rows.push(vec![keys]);
         (rows, cursor)
     }
 }

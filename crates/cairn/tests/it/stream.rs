@@ -21,6 +21,31 @@ const SCRIPT: &str = r#"
     say = "Done."
 "#;
 
+const ASKING: &str = r#"
+    [[rule]]
+    when = { user = "ask", tool = "AskUserQuestion", result = "Which\\?\n→ (?P<said>\\w+)" }
+    say = "I heard {{ said }}."
+    [[rule]]
+    when = { user = "ask", offered = "AskUserQuestion" }
+    call = [{ tool = "AskUserQuestion", input = { questions = [{ question = "Which?", header = "W", multiSelect = false,
+        options = [{ label = "one", description = "" }, { label = "two", description = "" }] }] } }]
+    [[rule]]
+    when = { user = "twice|again" }
+    times = 4
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/new.txt", content = "x" } }]
+    [[rule]]
+    when = { user = "write", tool = "Write", result = "(?P<why>not there)" }
+    say = "Refused: {{ why }}"
+    [[rule]]
+    when = { user = "write", tool = "Write" }
+    say = "Well."
+    [[rule]]
+    when = { user = "write" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/new.txt", content = "x" } }]
+    [[rule]]
+    say = "Well."
+"#;
+
 const FLAGS: [&str; 6] = ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--tools"];
 
 struct Talk {
@@ -59,6 +84,12 @@ impl Talk {
     fn until(&mut self, kind: &str) -> Value {
         let lines = self.lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
         lines.into_iter().find(|line| line["type"] == kind).unwrap()
+    }
+
+    /// Answers what was asked.
+    fn answer(&mut self, asked: &Value, response: &Value) {
+        let response = json!({"subtype": "success", "request_id": asked["request_id"], "response": response});
+        self.send(&json!({"type": "control_response", "response": response}));
     }
 
     fn end(mut self) -> (Vec<Value>, Option<i32>) {
@@ -173,6 +204,93 @@ fn the_mode_can_be_changed_on_stdin() {
     talk.say("write");
     assert_eq!(talk.until("result")["result"], "Done.");
     assert!(stage.project().join("new.txt").exists());
+    assert_eq!(talk.end().1, Some(0));
+}
+
+/// PLAN-1: a program that drives the session is asked, and answers with the input as it is to be; without the flag it is
+/// not, and the model is offered nothing that would need it.
+#[test]
+fn a_program_can_be_asked() {
+    let stage = Stage::new(ASKING);
+    crate::hooks::settings(&stage, &json!({"permissions": {"deny": ["Edit(**/secret.txt)", "Write(**/secret.txt)"]}}));
+    let mut command = stage.cairn();
+    let mut talk = Talk::of(command.args(FLAGS).args(["default", "--permission-prompt-tool", "stdio"]));
+    talk.say("ask");
+    let asked = talk.until("control_request");
+    let request = &asked["request"];
+    assert_eq!((&request["subtype"], &request["tool_name"]), (&json!("can_use_tool"), &json!("AskUserQuestion")));
+    assert!(request["tool_use_id"].as_str().is_some_and(|id| !id.is_empty()), "{asked}");
+    let mut input = request["input"].clone();
+    input["answers"] = json!({"Which?": "two"});
+    talk.answer(&asked, &json!({"behavior": "allow", "updatedInput": input}));
+    assert_eq!(talk.until("result")["result"], "I heard two.");
+
+    talk.say("write");
+    let asked = talk.until("control_request");
+    assert_eq!(asked["request"]["blocked_path"], json!(stage.project().join("new.txt")));
+    talk.answer(&asked, &json!({"behavior": "deny", "message": "not there"}));
+    assert_eq!(talk.until("result")["result"], "Refused: not there");
+    assert!(!stage.project().join("new.txt").exists());
+
+    // What the program makes of a call is judged by the rules once more.
+    talk.say("write");
+    let asked = talk.until("control_request");
+    let mut input = asked["request"]["input"].clone();
+    input["file_path"] = json!(stage.project().join("secret.txt"));
+    talk.answer(&asked, &json!({"behavior": "allow", "updatedInput": input}));
+    talk.until("result");
+    assert!(!stage.project().join("secret.txt").exists());
+
+    // A turn that stops withdraws its question; an answer that comes too late counts for nothing.
+    talk.say("again");
+    let asked = talk.until("control_request");
+    talk.send(&json!({"type": "control_request", "request_id": "r", "request": {"subtype": "interrupt"}}));
+    assert_eq!(talk.until("control_cancel_request")["request_id"], asked["request_id"]);
+    talk.answer(&asked, &json!({"behavior": "allow"}));
+    talk.until("result");
+    talk.say("again");
+    let asked = talk.until("control_request");
+    talk.answer(&asked, &json!({"behavior": "deny", "message": "enough", "interrupt": true}));
+    assert_eq!(talk.until("result")["subtype"], "error_during_execution");
+    assert!(!stage.project().join("new.txt").exists());
+
+    // Nobody answers who is gone, however often.
+    talk.say("twice");
+    talk.until("control_request");
+    assert_eq!(talk.end().1, Some(0));
+    assert!(!stage.project().join("new.txt").exists());
+
+    let ran = run(stage.cairn().args(["-p", "ask"]));
+    assert_eq!(ran.stdout, "Well.\n", "{ran:?}");
+}
+
+/// HOOK-2: hooks that see the results of calls at the same time run at the same time; a result waits for its own hook and
+/// for no other.
+#[test]
+fn results_do_not_wait_for_the_hooks_of_others() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { tool = "Read" }
+        say = "Well."
+        [[rule]]
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/a.txt" } },
+                { tool = "Read", input = { file_path = "{{ project }}/b.txt" } }]
+    "#,
+    );
+    ["a.txt", "b.txt"].iter().for_each(|name| drop(stage.write(name, "x\n")));
+    let go = stage.project().join("go");
+    // The first call's hook waits for a file that is only made when the second call's result has come.
+    let waits = format!("grep -q a.txt && until [ -e {} ]; do read -rt 0.05 <> <(:); done; true", go.display());
+    crate::hooks::settings(&stage, &json!({"hooks": {"PostToolUse": [crate::hooks::command(&waits)]}}));
+    let mut talk = Talk::start(&stage);
+    talk.say("read");
+    let named = |line: &Value| line["message"]["content"][0]["tool_use_id"].clone();
+    let asked = talk.until("assistant")["message"]["content"].clone();
+    assert_eq!(named(&talk.until("user")), asked[1]["id"]);
+    std::fs::write(go, "").unwrap();
+    assert_eq!(named(&talk.until("user")), asked[0]["id"]);
+    assert_eq!(talk.until("result")["result"], "Well.");
     assert_eq!(talk.end().1, Some(0));
 }
 

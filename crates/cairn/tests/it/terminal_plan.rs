@@ -1,7 +1,9 @@
 //! Plans and tasks in the terminal.
 
-use crate::stage::{Stage, run};
-use crate::terminal::Terminal;
+use insta::assert_snapshot;
+
+use crate::stage::{Stage, piped, run};
+use crate::terminal::{DOWN, ENTER, ESC, Terminal};
 
 const PLANNER: &str = r##"
     [[rule]]
@@ -28,6 +30,20 @@ const PLANNER: &str = r##"
         { tool = "TaskCreate", input = { subject = "mend the roof", description = "tiles", activeForm = "mending the roof" } },
         { tool = "TaskCreate", input = { subject = "paint the door", description = "blue" } },
     ]
+    [[rule]]
+    when = { user = "ask", tool = "AskUserQuestion", result = "(?s)The user answers:(?P<said>.*)" }
+    say = "I heard: {{ said }}"
+    [[rule]]
+    when = { user = "ask", tool = "AskUserQuestion" }
+    say = "Nobody answered."
+    [[rule]]
+    when = { user = "ask", offered = "AskUserQuestion" }
+    call = [{ tool = "AskUserQuestion", input = { answers = { "Which colour?" = "black" }, questions = [
+        { question = "Which colour?", header = "Colour", multiSelect = false, options = [
+            { label = "red", description = "like the old one" }, { label = "blue", description = "colder" } ] },
+        { question = "Which rooms?", header = "Rooms", multiSelect = true, options = [
+            { label = "hall", description = "" }, { label = "kitchen", description = "" } ] },
+    ] } }]
     [[rule]]
     say = "Well."
 "##;
@@ -62,6 +78,60 @@ fn tasks_stand_above_the_prompt() {
     terminal.leave();
 }
 
+/// PLAN-1: the model asks, with answers to choose from: by an arrow, several ticked, with words of one's own. What the
+/// model wrote as an answer itself is none. In no mode is it spared.
+#[test]
+fn the_model_asks_and_is_answered() {
+    let stage = Stage::new(PLANNER);
+    let args = ["--dangerously-skip-permissions"];
+    let mut terminal = Terminal::open(stage.cairn().args(args).env("TERM", "xterm-256color"), 80, 24);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("ask");
+    terminal.shows("1 of 2 · Which colour?");
+    assert_snapshot!(terminal.everything());
+    terminal.keys(DOWN);
+    terminal.keys(ENTER);
+    terminal.shows("2 of 2 · Which rooms?");
+    terminal.keys("1");
+    terminal.shows("[x] hall");
+    terminal.keys("3");
+    terminal.shows("your words:");
+    terminal.keys("attic");
+    terminal.keys(ENTER);
+    terminal.rests("I heard:");
+    let said = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(said.contains("Which colour?\\n→ blue\\nWhich rooms?\\n→ hall, attic"), "{said}");
+    assert_snapshot!(terminal.everything());
+    terminal.leave();
+}
+
+/// PLAN-1: Esc answers nothing and stops the turn; the session goes on.
+#[test]
+fn a_question_can_be_left_unanswered() {
+    let stage = Stage::new(PLANNER);
+    let mut terminal = Terminal::start(&stage);
+    terminal.say("ask");
+    terminal.shows("Which colour?");
+    terminal.keys(ESC);
+    terminal.rests("stopped");
+    terminal.say("hello");
+    terminal.rests("Well.");
+    terminal.leave();
+}
+
+/// PLAN-1: in plain lines a number or words answer, and an empty line answers nothing.
+#[test]
+fn in_plain_lines_questions_are_numbered() {
+    let stage = Stage::new(PLANNER);
+    let shown = piped(&stage, &[], "ask\n2\nhall and attic\nask\n\n\n");
+    assert!(
+        shown.contains("The model asks: Which colour?\n  1. red — like the old one\n  2. blue — colder\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("→ blue") && shown.contains("→ hall and attic"), "{shown}");
+    assert!(shown.contains("Nobody answered."), "{shown}");
+}
+
 /// PLAN-1: none of it is offered where nobody can be asked.
 #[test]
 fn headless_there_are_no_plans() {
@@ -69,4 +139,5 @@ fn headless_there_are_no_plans() {
     assert_eq!(run(stage.cairn().args(["-p", "begin"])).stdout, "Well.\n");
     let offered = stage.simulator.requests().pop().unwrap()["tools"].to_string();
     assert!(!offered.contains("PlanMode") && !offered.contains("TaskCreate"), "{offered}");
+    assert!(!offered.contains("AskUserQuestion"), "{offered}");
 }

@@ -24,7 +24,7 @@ impl Agent {
                 answer = self.driver.parts.approver.ask(question) => answer,
             };
             let agreed = match answer {
-                Answer::Allow | Answer::Always(_) => Agreed::Yes,
+                Answer::Allow | Answer::Always(_) | Answer::With { .. } => Agreed::Yes,
                 Answer::Deny { .. } => Agreed::No,
                 Answer::Unanswered { .. } => continue,
             };
@@ -39,6 +39,7 @@ impl Agent {
     fn about(&self, outside: &Outside) -> Question {
         let real = outside.real.clone();
         Question {
+            id: String::new(),
             tool: outside.claim.place.clone(),
             input: json!({"file_path": real}),
             subject: Subject::Path { named: real.clone(), real },

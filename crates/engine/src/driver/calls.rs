@@ -1,5 +1,9 @@
 //! Running the calls of a reply: each goes through the [gate](crate::gate), runs, and is answered in the log.
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{Call, Output, Runs, Scope, Subject, run_all};
 use transcript::Block;
@@ -12,7 +16,8 @@ use super::Driver;
 use crate::agents::{Seat, Spent};
 use crate::error::Error;
 use crate::event::Event;
-use crate::gate::Ruling;
+use crate::gate::{Ruling, told_input};
+use crate::hooks::Moment;
 use crate::hooks::response::Before;
 use crate::run::REPEATS_TOLD;
 use crate::session::{Beside, SeenFile};
@@ -21,7 +26,7 @@ use crate::session::{Beside, SeenFile};
 pub(crate) struct Asked {
     pub(crate) id: String,
     pub(crate) tool: String,
-    pub(crate) input: serde_json::Value,
+    pub(crate) input: Value,
     /// Whether it can run at the same time as others.
     runs: Runs,
     /// The input as it was written, where it is not JSON.
@@ -58,37 +63,10 @@ impl Driver {
                     allowed.push((&*call, subject, before));
                 }
             }
-            let running = allowed.iter().map(|(call, subject, _)| Call {
-                name: call.tool.clone(),
-                input: call.input.clone(),
-                subject: Some(subject.clone()),
-            });
-            let tools = self.parts.tools.clone();
-            let mut written = Ok(());
-            let mut unsettled = Vec::new();
-            let seen_by_hooks = self.has_hooks_on_results();
-            let started = tokio::time::Instant::now();
-            run_all(running.collect(), &tools, &scope, |index, output| {
-                let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
-                let made = Output { made: [output.made.clone(), scope.jobs().take_made()].concat(), ..output };
-                if !made.made.is_empty() || seen_by_hooks {
-                    unsettled.push((index, made, started.elapsed()));
-                } else if written.is_ok() {
-                    let (call, subject, _) = &allowed[index];
-                    results.push(told(call, &made));
-                    written = self.write_result(call, made, &scope.clone().for_call(subject));
-                }
-            })
-            .await;
-            written?;
-            for (index, output, took) in unsettled {
-                let mut output = self.settle_made(output, &scope, cancel).await;
-                let (call, subject, before) = &allowed[index];
-                if seen_by_hooks {
-                    output = self.gate_result(call, subject, before, output, took, cancel).await?;
-                }
-                results.push(told(call, &output));
-                self.write_result(call, output, &scope.clone().for_call(subject))?;
+            if self.has_hooks_on_results() {
+                self.run_seen_by_hooks(&allowed, repeats, &scope, &mut results, cancel).await?;
+            } else {
+                self.run_unseen(&allowed, repeats, &scope, &mut results, cancel).await?;
             }
             self.moved(&directory, cancel).await?;
         }
@@ -100,9 +78,94 @@ impl Driver {
         Ok(calls)
     }
 
+    /// Runs calls that may, and writes down what each gave as soon as it has ended.
+    async fn run_unseen(
+        &mut self,
+        allowed: &[Allowed<'_>],
+        repeats: u32,
+        scope: &Scope,
+        results: &mut Vec<Told>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let tools = self.parts.tools.clone();
+        let (mut written, mut unsettled) = (Ok(()), Vec::new());
+        run_all(to_run(allowed), &tools, scope, |index, output| {
+            let output = made(output, repeats, scope);
+            if !output.made.is_empty() {
+                unsettled.push((index, output));
+            } else if written.is_ok() {
+                written = self.end(&allowed[index], output, scope, results);
+            }
+        })
+        .await;
+        written?;
+        for (index, output) in unsettled {
+            let output = self.settle_made(output, scope, cancel).await;
+            self.end(&allowed[index], output, scope, results)?;
+        }
+        Ok(())
+    }
+
+    /// The same where hooks see results first: those of one call while others still run, so that nobody waits for them
+    /// but that call's result.
+    async fn run_seen_by_hooks(
+        &mut self,
+        allowed: &[Allowed<'_>],
+        repeats: u32,
+        scope: &Scope,
+        results: &mut Vec<Told>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let tools = self.parts.tools.clone();
+        let (ending, mut ended) = mpsc::unbounded_channel();
+        let started = tokio::time::Instant::now();
+        let running = run_all(to_run(allowed), &tools, scope, move |index, output| {
+            let _ = ending.send((index, output.clone(), started.elapsed())); // it is heard to the end
+        });
+        tokio::pin!(running);
+        let (mut runs, mut seen) = (true, FuturesUnordered::new());
+        loop {
+            tokio::select! {
+                biased;
+                Some((index, output, took)) = ended.recv() => {
+                    let output = self.settle_made(made(&output, repeats, scope), scope, cancel).await;
+                    let (call, subject, before) = &allowed[index];
+                    let hooks = self.hooks_on_result(call, subject, before, &output, took, cancel);
+                    seen.push(async move { (index, output, hooks.await) });
+                }
+                Some((index, output, answers)) = seen.next() => {
+                    let output = self.after_hooks(output, &answers)?;
+                    self.end(&allowed[index], output, scope, results)?;
+                }
+                _ = &mut running, if runs => runs = false,
+                else => return Ok(()),
+            }
+        }
+    }
+
+    /// A call has ended: what it gave is written down.
+    fn end(
+        &mut self,
+        (call, subject, _): &Allowed<'_>,
+        output: Output,
+        scope: &Scope,
+        results: &mut Vec<Told>,
+    ) -> Result<(), Error> {
+        self.tell_batch(results, call, &output);
+        self.write_result(call, output, &scope.clone().for_call(subject))
+    }
+
+    /// Keeps what hooks are told of when all calls have ended.
+    fn tell_batch(&self, results: &mut Vec<Told>, call: &Asked, output: &Output) {
+        if self.parts.hooks.any(Moment::PostToolBatch) {
+            results.push(told(call, output));
+        }
+    }
+
     fn asked(&self, block: &Block) -> Option<Asked> {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
-        let input = block.input().unwrap_or_default();
+        let mut input = block.input().unwrap_or_default();
+        crate::plan::ask::unanswered(name, &mut input);
         let known = self.parts.tools.iter().find(|known| known.name() == &**name);
         let runs = known.map_or(Runs::Beside, |known| known.runs(&input));
         let (id, tool) = (id.to_string(), name.to_string());
@@ -129,7 +192,7 @@ impl Driver {
             let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
             driver.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
             let output = Output::failed(why);
-            results.push(told(call, &output));
+            driver.tell_batch(results, call, &output);
             driver.write_result(call, output, scope)
         };
         let subject = match ruling {
@@ -178,11 +241,33 @@ impl Driver {
     }
 }
 
-/// A call and what the model sees of its result: tool, input, id and text.
-type Told = (String, serde_json::Value, String, String);
+/// A call that may run, what it is about, and the file it changes as it was.
+type Allowed<'a> = (&'a Asked, Subject, Before);
+
+fn to_run(allowed: &[Allowed<'_>]) -> Vec<Call> {
+    let call = |(call, subject, _): &Allowed<'_>| Call {
+        name: call.tool.clone(),
+        input: call.input.clone(),
+        subject: Some(subject.clone()),
+    };
+    allowed.iter().map(call).collect()
+}
+
+/// What a call gave, with what its command made.
+fn made(output: &Output, repeats: u32, scope: &Scope) -> Output {
+    let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
+    Output { made: [output.made.clone(), scope.jobs().take_made()].concat(), ..output }
+}
+
+/// A call and what the model sees of its result: tool, input, id, and the text, or the blocks where there are others.
+type Told = (String, Value, String, Value);
 
 fn told(call: &Asked, output: &Output) -> Told {
-    (call.tool.clone(), call.input.clone(), call.id.clone(), output.text())
+    let seen = match output.content.iter().all(|block| *block.kind() == Kind::Text) {
+        true => Value::from(output.text()),
+        false => output.content.iter().map(Block::value).collect(),
+    };
+    (call.tool.clone(), told_input(call), call.id.clone(), seen)
 }
 
 /// The same call again gives the same again; the model is told so where it looks.

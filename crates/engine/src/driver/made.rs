@@ -39,7 +39,9 @@ impl Driver {
                 self.always(rules);
             }
             let note = match answer {
-                Answer::Allow | Answer::Always(_) => format!("[it made {}, which may stay]", path.display()),
+                Answer::Allow | Answer::Always(_) | Answer::With { .. } => {
+                    format!("[it made {}, which may stay]", path.display())
+                }
                 Answer::Deny { why } | Answer::Unanswered { why } => {
                     format!("[it made {}, {}: {why}]", path.display(), removed(&path, scope))
                 }

@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::hooks::response::{Before, response};
 use crate::hooks::{Answers, Called, Happening, Moment, Verdict, Voice};
-use crate::permission::{Answer, Leave, Question, Weighed};
+use crate::permission::{Answer, Leave, Question, Weighed, Who};
+use crate::plan;
 
 /// What becomes of a call.
 pub(crate) enum Ruling {
@@ -60,9 +61,18 @@ impl Driver {
             Some(Weighed::Ask(other)) => question = *other,
             None => {}
         }
-        match self.ask_person(question, cancel).await? {
+        question.id.clone_from(&call.id);
+        match self.ask_somebody(question, cancel).await? {
             Answer::Allow => {}
             Answer::Always(rules) => self.always(&rules),
+            Answer::With { input, permissions } => {
+                call.input = input.unwrap_or(std::mem::take(&mut call.input));
+                self.change_permissions(&permissions, scope);
+                // Who was asked has the last word on what is asked about, and on what is denied the rules have.
+                if let Weighed::Deny { why } = self.weigh(&tool, call, scope, Leave::None) {
+                    return self.denied(&tool, call, scope, why, cancel).await;
+                }
+            }
             Answer::Deny { why } => return Ok(refused(&why)),
             Answer::Unanswered { why } => return self.denied(&tool, call, scope, why, cancel).await,
         }
@@ -118,7 +128,7 @@ impl Driver {
             return Ok(None);
         }
         let told = told_input(call);
-        let happening = Happening::permission_request(called(call, &told, &question.subject), &suggestions(question));
+        let happening = Happening::permission_request(called(call, &told, &question.subject), &question.suggestions());
         let answers = self.hooked(&happening, cancel).await?;
         if let Some(why) = answers.stop() {
             self.gate.stopped = Some(why);
@@ -127,7 +137,10 @@ impl Driver {
             Some((Verdict::Deny, word)) => Some(Weighed::Deny { why: self.said_no(&word) }),
             Some((Verdict::Allow, _)) => {
                 self.change_input(call, &answers);
-                self.change_permissions(&answers, scope);
+                // A project's hook sets none.
+                let own = answers.0.iter().filter(|(hook, _)| hook.voice() == Voice::User);
+                let changes: Vec<Value> = own.flat_map(|(_, said)| said.permissions.clone()).collect();
+                self.change_permissions(&changes, scope);
                 Some(self.weigh(tool, call, scope, Leave::AsByRule))
             }
             Some((Verdict::Ask, _)) | None => None,
@@ -135,17 +148,19 @@ impl Driver {
     }
 
     fn change_input(&mut self, call: &mut Asked, answers: &Answers) {
-        let Some((input, note)) = answers.input() else { return };
+        let Some((mut input, voice, note)) = answers.input() else { return };
+        if voice == Voice::Project {
+            plan::ask::unanswered(&call.tool, &mut input); // a project's files do not answer in the user's name
+        }
         call.input = input;
         if let Some(note) = note {
             self.tell(Event::Warning(note));
         }
     }
 
-    /// Rules and modes that a hook of the user's sets for this session. A project's sets none.
-    fn change_permissions(&mut self, answers: &Answers, scope: &Scope) {
-        let own = answers.0.iter().filter(|(hook, _)| hook.voice() == Voice::User);
-        for change in own.flat_map(|(_, said)| &said.permissions) {
+    /// Rules and modes that a hook of the user's, or the program that was asked, sets for this session.
+    fn change_permissions(&mut self, changes: &[Value], scope: &Scope) {
+        for change in changes {
             let mode = serde_json::from_value(change["mode"].clone()).ok();
             match (change["type"].as_str(), change["behavior"].as_str(), mode) {
                 (Some("setMode"), _, Some(mode)) if mode != Mode::BypassPermissions => self.parts.policy.mode.set(mode),
@@ -169,16 +184,16 @@ impl Driver {
                 }
                 _ => {
                     let what = change["type"].as_str().unwrap_or("a change without a type");
-                    self.tell(Event::Warning(format!("a hook asked for {what}, which it cannot have")));
+                    self.tell(Event::Warning(format!("{what} was asked for along with a yes, and cannot be had")));
                 }
             }
         }
     }
 
     /// Asks the person or the program, and lets hooks know that somebody is waited for.
-    async fn ask_person(&mut self, question: Question, cancel: &CancellationToken) -> Result<Answer, Error> {
+    async fn ask_somebody(&mut self, question: Question, cancel: &CancellationToken) -> Result<Answer, Error> {
         let approver = self.parts.approver.clone();
-        if approver.is_person() {
+        if approver.who() == Who::Person {
             let message = format!("Cairn needs your permission to use {}", question.tool);
             self.notify(&message, "permission_prompt");
         }
@@ -218,26 +233,39 @@ impl Driver {
         }
     }
 
-    /// Lets hooks see what a call gave, and change it.
-    pub(crate) async fn gate_result(
+    /// Lets hooks see what a call gave. Nobody else waits for them.
+    pub(crate) fn hooks_on_result(
         &mut self,
         call: &Asked,
         subject: &Subject,
         before: &Before,
-        mut output: Output,
+        output: &Output,
         took: Duration,
         cancel: &CancellationToken,
-    ) -> Result<Output, Error> {
-        let (told, took) = (told_input(call), took.as_millis() as u64);
-        let called = called(call, &told, subject);
+    ) -> impl Future<Output = Answers> + use<> {
+        let told = told_input(call);
+        let (called, milliseconds) = (called(call, &told, subject), took.as_millis() as u64);
         let happening = match output.outcome {
             Outcome::Done => {
-                let response = response(&call.tool, &call.input, subject, &output, before);
-                Happening::post_tool_use(called, &response, took)
+                let response = response(&call.tool, &call.input, subject, output, before, took);
+                Happening::post_tool_use(called, &response, milliseconds)
             }
-            Outcome::Failed => Happening::post_tool_use_failure(called, &output.text(), cancel.is_cancelled(), took),
+            Outcome::Failed => {
+                Happening::post_tool_use_failure(called, &output.text(), cancel.is_cancelled(), milliseconds)
+            }
         };
-        let answers = self.hooked(&happening, cancel).await?;
+        let running = self.begin_hooks(&happening).map(|(hooks, ground)| (hooks, ground, happening, cancel.clone()));
+        async move {
+            match running {
+                Some((hooks, ground, happening, cancel)) => hooks.run(&happening, &ground, &cancel).await,
+                None => Answers::default(),
+            }
+        }
+    }
+
+    /// What a call gave once hooks have seen it.
+    pub(crate) fn after_hooks(&mut self, mut output: Output, answers: &Answers) -> Result<Output, Error> {
+        self.take_in(answers)?;
         if let Some(changed) = answers.output() {
             let text = changed.as_str().map_or_else(|| changed.to_string(), str::to_owned);
             output.content = vec![Block::text(text)];
@@ -251,7 +279,7 @@ impl Driver {
     /// All calls of a reply have ended: hooks see them together, and what hooks had to say is put beside the results.
     pub(crate) async fn gate_results(
         &mut self,
-        results: &[(String, Value, String, String)],
+        results: &[(String, Value, String, Value)],
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         if self.parts.hooks.any(Moment::PostToolBatch) {
@@ -274,26 +302,10 @@ fn called<'a>(call: &'a Asked, input: &'a Value, subject: &'a Subject) -> Called
 }
 
 /// A call's input with what stands where nothing is said, as Claude Code tells it.
-fn told_input(call: &Asked) -> Value {
+pub(crate) fn told_input(call: &Asked) -> Value {
     let mut input = call.input.clone();
     if call.tool == "Edit" && input.is_object() && input["replace_all"].is_null() {
         input["replace_all"] = json!(false);
     }
     input
-}
-
-/// What could be answered for always, as Claude Code writes it.
-fn suggestions(question: &Question) -> Vec<Value> {
-    let mode = question.spared_by.map(|mode| json!({"type": "setMode", "mode": mode, "destination": "session"}));
-    let rules: Vec<Value> = question
-        .always
-        .iter()
-        .map(|(text, _)| match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-            Some((tool, content)) => json!({"toolName": tool, "ruleContent": content}),
-            None => json!({"toolName": text}),
-        })
-        .collect();
-    let rules = (!rules.is_empty())
-        .then(|| json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}));
-    mode.into_iter().chain(rules).collect()
 }

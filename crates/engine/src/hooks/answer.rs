@@ -254,15 +254,15 @@ impl Answers {
         self.0.iter().flat_map(of).collect()
     }
 
-    /// The changed input, and what is to be said where several changed it.
-    pub fn input(&self) -> Option<(Value, Option<String>)> {
+    /// The changed input, whose word it is, and what is to be said where several changed it.
+    pub fn input(&self) -> Option<(Value, Voice, Option<String>)> {
         let mut changing = self.0.iter().filter(|(_, said)| said.input.is_some());
         let (last, said) = changing.next_back()?;
         let others: Vec<String> = changing.map(|(hook, _)| hook.shown()).collect();
         let note = (!others.is_empty()).then(|| {
             format!("several hooks changed this call; {} counts, and not {}", last.shown(), others.join(", "))
         });
-        Some((said.input.clone()?, note))
+        Some((said.input.clone()?, last.voice(), note))
     }
 
     /// What the model is to see of a call.

@@ -135,7 +135,7 @@ impl Happening {
     }
 
     /// After all calls of a reply: tool, input, id and what the model sees of the result.
-    pub fn post_tool_batch(calls: &[(String, Value, String, String)]) -> Self {
+    pub fn post_tool_batch(calls: &[(String, Value, String, Value)]) -> Self {
         let calls: Vec<Value> = calls
             .iter()
             .map(|(tool, input, id, response)| {
@@ -307,7 +307,7 @@ impl Happening {
             }
             Moment::PostToolUseFailure => Self::post_tool_use_failure(call, "Exit code 1", false, 5),
             Moment::PostToolBatch => {
-                Self::post_tool_batch(&[(call.tool.to_owned(), input.clone(), call.id.to_owned(), "hello".to_owned())])
+                Self::post_tool_batch(&[(call.tool.to_owned(), input.clone(), call.id.to_owned(), json!("hello"))])
             }
             Moment::PermissionRequest => Self::permission_request(call, &[]),
             Moment::PermissionDenied => Self::permission_denied(call, "Bash is denied here."),

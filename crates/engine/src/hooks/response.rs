@@ -3,6 +3,7 @@
 //! It is put together from the call, its result and the file as it is: the tools themselves know nothing of it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
@@ -33,7 +34,14 @@ fn text(path: &Path) -> Option<String> {
 }
 
 /// What the tool gave.
-pub(crate) fn response(tool: &str, input: &Value, subject: &Subject, output: &Output, before: &Before) -> Value {
+pub(crate) fn response(
+    tool: &str,
+    input: &Value,
+    subject: &Subject,
+    output: &Output,
+    before: &Before,
+    took: Duration,
+) -> Value {
     let path = match subject {
         Subject::Path { named, real } => Some((named, real)),
         _ => None,
@@ -43,18 +51,25 @@ pub(crate) fn response(tool: &str, input: &Value, subject: &Subject, output: &Ou
         ("Write", Some((named, _))) => write(named, input, before),
         ("Edit", Some((named, real))) => edit(named, real, input, before),
         ("Bash", _) => bash(input, output),
-        ("Glob", _) => glob(output),
+        ("Glob", _) => glob(output, took),
         ("Grep", _) => grep(input, output),
+        (crate::plan::ask::NAME, _) => json!({"questions": input["questions"], "answers": input["answers"]}),
         _ => json!(output.text()),
     }
 }
 
 fn read(named: &Path, real: &Path, input: &Value, output: &Output) -> Value {
-    if let Some(kind) =
-        output.content.iter().map(|block| block.kind()).find(|kind| matches!(kind, Kind::Image | Kind::Document))
-    {
-        let kind = if *kind == Kind::Image { "image" } else { "pdf" };
-        return json!({"type": kind, "file": {"filePath": named}});
+    if let Some(block) = output.content.iter().find(|block| matches!(block.kind(), Kind::Image | Kind::Document)) {
+        let (source, size) = (&block.value()["source"], files::stamp(real).map_or(0, |stamp| stamp.len));
+        return match block.kind() {
+            Kind::Image => {
+                let file = json!({"base64": source["data"], "type": source["media_type"], "originalSize": size});
+                json!({"type": "image", "file": file})
+            }
+            _ => json!({
+                "type": "pdf", "file": {"filePath": named, "base64": source["data"], "originalSize": size},
+            }),
+        };
     }
     let whole = text(real).unwrap_or_default();
     // As Claude Code counts: a last newline begins a line.
@@ -98,7 +113,8 @@ fn edit(named: &Path, real: &Path, input: &Value, before: &Before) -> Value {
 
 fn bash(input: &Value, output: &Output) -> Value {
     let mut told = json!({
-        "stdout": output.text(), "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false,
+        "stdout": printed(&output.text()), "stderr": "", "interrupted": false, "isImage": false,
+        "noOutputExpected": false,
     });
     if input["run_in_background"] == true {
         let id = output.summary.rsplit(' ').next().unwrap_or_default();
@@ -107,31 +123,68 @@ fn bash(input: &Value, output: &Output) -> Value {
     told
 }
 
-fn glob(output: &Output) -> Value {
-    let files = lines(output);
-    json!({"filenames": files, "numFiles": files.len(), "truncated": output.text().ends_with(']')})
+/// What a command printed, without the blank lines before it and what is said in place of nothing.
+fn printed(text: &str) -> &str {
+    let blank = text.split_inclusive('\n').take_while(|line| line.trim().is_empty()).map(str::len).sum::<usize>();
+    if text == tools::PRINTED_NOTHING { "" } else { &text[blank..] }
+}
+
+fn glob(output: &Output, took: Duration) -> Value {
+    let found = Listed::of(output);
+    json!({
+        "filenames": found.lines, "durationMs": took.as_millis() as u64, "numFiles": found.lines.len(),
+        "truncated": found.lines.len() < found.total, "totalMatches": found.total, "countIsComplete": true,
+    })
 }
 
 fn grep(input: &Value, output: &Output) -> Value {
-    let found = lines(output);
-    match input["output_mode"].as_str() {
-        Some("content") => {
-            json!({"mode": "content", "numFiles": 0, "filenames": [], "content": output.text(), "numLines": found.len()})
-        }
-        Some("count") => {
-            json!({"mode": "count", "numFiles": found.len(), "filenames": [], "content": output.text()})
-        }
-        _ => json!({
-            "mode": "files_with_matches", "filenames": found, "numFiles": found.len(), "totalFiles": found.len(),
+    let found = Listed::of(output);
+    let (shown, total) = (found.lines.len(), found.total);
+    let mut told = match input["output_mode"].as_str() {
+        Some("content") => json!({
+            "mode": "content", "numFiles": 0, "filenames": [], "content": found.lines.join("\n"), "numLines": shown,
+            "totalLines": total,
         }),
+        Some("count") => json!({
+            "mode": "count", "numFiles": shown, "filenames": [], "content": found.lines.join("\n"),
+            "numMatches": total,
+        }),
+        _ => json!({
+            "mode": "files_with_matches", "filenames": found.lines, "numFiles": shown, "totalFiles": total,
+        }),
+    };
+    if found.is_cut {
+        told["appliedLimit"] = json!(shown);
     }
+    if let Some(offset @ 1..) = input["offset"].as_u64() {
+        told["appliedOffset"] = json!(offset);
+    }
+    told
 }
 
-/// The lines of a result that are no remark of the tool's.
-fn lines(output: &Output) -> Vec<String> {
-    let text = output.text();
-    let told = |line: &&str| !line.is_empty() && !line.starts_with('[') && !line.starts_with("No ");
-    text.lines().filter(told).map(str::to_owned).collect()
+/// What a search listed, without the remarks of the tool that did.
+struct Listed {
+    lines: Vec<String>,
+    /// Of how many, as the tool counted.
+    total: usize,
+    is_cut: bool,
+}
+
+impl Listed {
+    fn of(output: &Output) -> Self {
+        let text = output.text();
+        let (mut rest, mut is_cut) = (text.as_str(), false);
+        while let Some((before, remark)) = rest.rsplit_once("\n\n[").filter(|(_, remark)| remark.ends_with(']')) {
+            is_cut |= remark.starts_with("cut after");
+            rest = before;
+        }
+        // Where it begins with a remark nothing was found.
+        let found = !(rest.starts_with("No files found.") || rest.starts_with("No matches found."));
+        let found = found && !rest.starts_with("Offset ");
+        let lines: Vec<String> = if found { rest.lines().map(str::to_owned).collect() } else { Vec::new() };
+        let number = output.summary.split(|c: char| !c.is_ascii_digit()).find_map(|number| number.parse().ok());
+        Self { total: number.unwrap_or_default(), lines, is_cut }
+    }
 }
 
 /// The hunks of a change.
@@ -172,7 +225,8 @@ mod tests {
         files::replace(&path, b"beta\n").unwrap();
         let subject = Subject::Path { named: path.clone(), real: path.clone() };
         let input = json!({"file_path": path, "old_string": "alpha", "new_string": "beta"});
-        let told = response("Edit", &input, &subject, &Output::done("", ""), &Before::Text("alpha\n".into()));
+        let took = Duration::from_millis(5);
+        let told = response("Edit", &input, &subject, &Output::done("", ""), &Before::Text("alpha\n".into()), took);
         let expected = json!({
             "filePath": path, "oldString": "alpha", "newString": "beta", "originalFile": "alpha\n",
             "structuredPatch": [{
@@ -181,11 +235,44 @@ mod tests {
             "userModified": false, "replaceAll": false,
         });
         assert_eq!(told, expected);
-        let told = response("Read", &json!({"file_path": path}), &subject, &Output::done("", ""), &Before::None);
+        let told = response("Read", &json!({"file_path": path}), &subject, &Output::done("", ""), &Before::None, took);
         let expected = json!({
             "type": "text",
             "file": {"filePath": path, "content": "beta\n", "numLines": 2, "startLine": 1, "totalLines": 2},
         });
         assert_eq!(told, expected);
+    }
+
+    /// HOOK-1: what searches found, without our remarks, as it was recorded of Claude Code.
+    #[test]
+    fn searches_are_told_as_claude_code_tells_them() {
+        let took = Duration::from_millis(5);
+        let told = |tool: &str, input: Value, text: &str, summary: &str| {
+            response(tool, &input, &Subject::Whole, &Output::done(text, summary), &Before::None, took)
+        };
+        let cut = "a:1:x\na:2:x\n\n[cut after 2 lines; more follow: go on with offset 3, or narrow the search]";
+        assert_eq!(
+            told("Grep", json!({"output_mode": "content", "offset": 1}), cut, "Found 4 lines"),
+            json!({"mode": "content", "numFiles": 0, "filenames": [], "content": "a:1:x\na:2:x", "numLines": 2,
+                   "totalLines": 4, "appliedLimit": 2, "appliedOffset": 1})
+        );
+        let counted = "a:40\nb:1\n\n[Found 41 matching lines in 2 files]";
+        assert_eq!(
+            told("Grep", json!({"output_mode": "count"}), counted, "Found 41 matching lines in 2 files"),
+            json!({"mode": "count", "numFiles": 2, "filenames": [], "content": "a:40\nb:1", "numMatches": 41})
+        );
+        assert_eq!(
+            told("Grep", json!({}), "No matches found.", "Found no files"),
+            json!({"mode": "files_with_matches", "filenames": [], "numFiles": 0, "totalFiles": 0})
+        );
+        let many = "a\nb\n\n[the newest 2 of 150 files; use a narrower pattern or path to see others]";
+        assert_eq!(
+            told("Glob", json!({}), many, "Found 150 files"),
+            json!({"filenames": ["a", "b"], "durationMs": 5, "numFiles": 2, "truncated": true, "totalMatches": 150,
+                   "countIsComplete": true})
+        );
+        for (text, stdout) in [("The command succeeded and printed nothing.", ""), ("\n \na\n\nb", "a\n\nb")] {
+            assert_eq!(told("Bash", json!({}), text, "")["stdout"], stdout);
+        }
     }
 }

@@ -9,7 +9,7 @@ use tools::{Access, Output, Scope, Subject, Typed};
 use super::file;
 use crate::permission::LiveMode;
 
-/// Asks the user to let you plan before you change anything. For work with several ways to do it.
+/// Asks the user to let you plan before you change anything.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct EnterPlanModeInput {}
 
@@ -36,10 +36,10 @@ impl Typed for EnterPlanMode {
     }
 }
 
-/// In plan mode: hands in the plan, in Markdown. The user approves of it, and you begin, or says what to change.
+/// In plan mode: hands in the plan, in Markdown. Once the user approves of it, you begin.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ExitPlanModeInput {
-    /// The plan: what will be changed, where, in which order, and how it is checked.
+    /// What will be changed, in which order, and how it is checked.
     pub plan: String,
 }
 

@@ -45,17 +45,14 @@ pub enum Status {
     Completed,
 }
 
-/// What a task becomes.
+// What a task becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
 pub enum Becomes {
-    /// To be done.
     Pending,
-    /// Being done.
     InProgress,
-    /// Done.
     Completed,
-    /// Gone.
     Deleted,
 }
 
@@ -92,15 +89,13 @@ impl Task {
     }
 }
 
-/// Puts a task on the list, for work of three steps or more.
+/// Puts a task on the list, for work of three steps or more. activeForm: as it goes on ("Running tests").
 #[derive(Debug, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
 pub struct TaskCreateInput {
-    /// What, in a few words.
     pub subject: String,
-    /// What is to be done.
     pub description: String,
-    /// The same as it goes on: "Running tests".
-    #[serde(default, rename = "activeForm")]
+    #[serde(rename = "activeForm")]
     pub active_form: Option<String>,
 }
 
@@ -133,8 +128,8 @@ impl Typed for TaskCreate {
 
 /// Shows all of one task.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
 pub struct TaskGetInput {
-    /// Its number.
     #[serde(rename = "taskId")]
     pub task_id: String,
 }
@@ -198,25 +193,17 @@ impl Typed for TaskList {
 
 /// Changes a task: in_progress when you begin it, completed when it is done and checked.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
 pub struct TaskUpdateInput {
-    /// Its number.
     #[serde(rename = "taskId")]
     pub task_id: String,
-    /// What it becomes.
-    #[serde(default)]
     pub status: Option<Becomes>,
-    /// Its new name.
-    #[serde(default)]
     pub subject: Option<String>,
-    /// What is to be done.
-    #[serde(default)]
     pub description: Option<String>,
-    /// As it goes on.
-    #[serde(default, rename = "activeForm")]
+    #[serde(rename = "activeForm")]
     pub active_form: Option<String>,
-    /// Tasks that have to be done before.
-    #[serde(default, rename = "addBlockedBy")]
-    pub add_blocked_by: Vec<String>,
+    #[serde(rename = "addBlockedBy")]
+    pub add_blocked_by: Option<Vec<String>>,
 }
 
 /// Changes a task.
@@ -250,7 +237,7 @@ impl Typed for TaskUpdate {
         task.subject = input.subject.unwrap_or(std::mem::take(&mut task.subject));
         task.description = input.description.unwrap_or(std::mem::take(&mut task.description));
         task.active_form = input.active_form.or(task.active_form.take());
-        task.blocked_by.extend(input.add_blocked_by);
+        task.blocked_by.extend(input.add_blocked_by.unwrap_or_default());
         let said = match input.status {
             Some(Becomes::Deleted) => format!("Task #{} is gone.", tasks.remove(at).id),
             _ => tasks[at].line(),

@@ -34,6 +34,13 @@ pub(super) enum Line {
         /// What is asked.
         request: Request,
     },
+    /// Something that was asked of the program at the other end is answered.
+    Answered {
+        /// The question.
+        id: String,
+        /// What it says.
+        response: Value,
+    },
     /// Anything else, which means nothing here.
     Other,
 }
@@ -138,6 +145,16 @@ struct Envelope {
     #[serde(default)]
     request_id: String,
     request: Option<Asked>,
+    response: Option<Response>,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    #[serde(default)]
+    request_id: String,
+    /// Not there where it is an error.
+    #[serde(default)]
+    response: Value,
 }
 
 #[derive(Deserialize)]
@@ -180,6 +197,10 @@ impl Line {
             ("user", Some(message), _) => Self::Said(said(message.content)?),
             ("user", None, _) => anyhow::bail!("a user's line without a message"),
             ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, request: request.into() },
+            ("control_response", _, _) => match envelope.response {
+                Some(Response { request_id: id, response }) => Self::Answered { id, response },
+                None => Self::Other,
+            },
             _ => Self::Other,
         })
     }
@@ -229,7 +250,10 @@ mod tests {
         let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"agents":{}}}"#;
         let request = Request::Initialize { lacking: vec!["hooks"] };
         assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r3".into(), request });
-        for other in [r#"{"type":"keep_alive"}"#, r#"{"type":"control_response","response":{}}"#] {
+        let said = r#"{"type":"control_response","response":{"subtype":"success","request_id":"q","response":{"behavior":"allow"}}}"#;
+        let response = serde_json::json!({"behavior": "allow"});
+        assert_eq!(parse(said).unwrap(), Line::Answered { id: "q".into(), response });
+        for other in [r#"{"type":"keep_alive"}"#, r#"{"type":"control_response"}"#] {
             assert_eq!(parse(other).unwrap(), Line::Other);
         }
         for wrong in [

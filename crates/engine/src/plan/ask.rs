@@ -1,0 +1,183 @@
+//! Questions of the model's to the user, each with answers to choose from.
+//!
+//! The tool does not ask by itself: whoever decides on its call answers, by putting the answers into its input. A model
+//! that writes answers of its own has none.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::{BoxFuture, ready};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tools::{Access, Output, Scope, Subject, Typed};
+
+/// The tool's name.
+pub const NAME: &str = "AskUserQuestion";
+/// Where the answers stand in the input.
+pub const ANSWERS: &str = "answers";
+/// So many questions at once.
+const MOST_QUESTIONS: usize = 4;
+/// So many answers to choose from.
+const MOST_OPTIONS: usize = 4;
+
+/// Asks the user what only they can decide: 1-4 questions, 2-4 answers each, the best first. They can also say
+/// something else.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
+pub struct AskUserQuestionInput {
+    pub questions: Vec<Inquiry>,
+    // What the user said, by question.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub answers: BTreeMap<String, String>,
+}
+
+// A question, with what it is about in a word or two.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
+pub struct Inquiry {
+    pub question: String,
+    pub header: Option<String>,
+    pub options: Vec<Choice>,
+    pub multi_select: Option<bool>,
+}
+
+// An answer, with what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
+pub struct Choice {
+    pub label: String,
+    pub description: Option<String>,
+}
+
+impl Inquiry {
+    /// Whether several answers can be chosen.
+    pub fn takes_several(&self) -> bool {
+        self.multi_select == Some(true)
+    }
+}
+
+/// The questions of a call, where they can be asked.
+pub fn inquiries(input: &Value) -> Option<Vec<Inquiry>> {
+    let asked: AskUserQuestionInput = serde_json::from_value(input.clone()).ok()?;
+    wrong(&asked.questions).is_none().then_some(asked.questions)
+}
+
+/// A call's input with what the user said, by question.
+pub fn answered(input: &Value, answers: &BTreeMap<String, String>) -> Value {
+    let mut input = input.clone();
+    input[ANSWERS] = serde_json::json!(answers);
+    input
+}
+
+/// A call's input without answers: nobody but who is asked gives them.
+pub(crate) fn unanswered(tool: &str, input: &mut Value) {
+    if tool == NAME
+        && let Some(fields) = input.as_object_mut()
+    {
+        fields.shift_remove(ANSWERS);
+    }
+}
+
+/// Why these questions cannot be asked.
+fn wrong(questions: &[Inquiry]) -> Option<String> {
+    if !(1..=MOST_QUESTIONS).contains(&questions.len()) {
+        return Some(format!("ask 1 to {MOST_QUESTIONS} questions at once, not {}", questions.len()));
+    }
+    let mut known = std::collections::BTreeSet::new();
+    for asked in questions {
+        if asked.question.trim().is_empty() || !known.insert(&asked.question) {
+            return Some("each question has words of its own".to_owned());
+        }
+        if !(2..=MOST_OPTIONS).contains(&asked.options.len()) {
+            let count = asked.options.len();
+            return Some(format!("{:?} has {count} answers to choose from; give 2 to {MOST_OPTIONS}", asked.question));
+        }
+        let labels: std::collections::BTreeSet<&str> = asked.options.iter().map(|one| one.label.trim()).collect();
+        if labels.len() < asked.options.len() || labels.contains("") {
+            return Some(format!("the answers to {:?} need names, each its own", asked.question));
+        }
+    }
+    None
+}
+
+/// Asks the user.
+#[derive(Debug, Clone, Copy)]
+pub struct AskUserQuestion;
+
+impl Typed for AskUserQuestion {
+    type Input = AskUserQuestionInput;
+    const NAME: &'static str = NAME;
+
+    fn access(&self, input: &AskUserQuestionInput) -> Access {
+        // What cannot be asked fails when it runs, and what is answered needs no asking.
+        if input.answers.is_empty() && wrong(&input.questions).is_none() { Access::Asks } else { Access::Session }
+    }
+
+    fn subject(&self, _: &AskUserQuestionInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: AskUserQuestionInput, _: Scope) -> BoxFuture<'static, Output> {
+        Box::pin(ready(told(&input)))
+    }
+}
+
+/// What the model is told.
+fn told(input: &AskUserQuestionInput) -> Output {
+    if let Some(why) = wrong(&input.questions) {
+        return Output::failed(format!("Nobody was asked: {why}."));
+    }
+    let said = |asked: &Inquiry| input.answers.get(&asked.question).map(|said| (asked.question.clone(), said.clone()));
+    let said: Vec<(String, String)> = input.questions.iter().filter_map(said).collect();
+    if said.is_empty() {
+        return Output::failed("The user answered none of it.");
+    }
+    let lines: Vec<String> = said.iter().map(|(question, said)| format!("{question}\n→ {said}")).collect();
+    let summary = said.iter().map(|(_, said)| said.as_str()).collect::<Vec<_>>().join(" · ");
+    Output::done(format!("The user answers:\n{}", lines.join("\n")), summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tools::Tool;
+
+    fn asking(question: &str, options: &[&str]) -> Value {
+        let options: Vec<Value> = options.iter().map(|label| json!({"label": label, "description": ""})).collect();
+        json!({"question": question, "header": "", "options": options, "multiSelect": false})
+    }
+
+    /// PLAN-1: what can be asked is asked in every mode; what cannot be, and what is answered, is not.
+    #[test]
+    fn questions_are_asked_once_and_only_if_they_can_be() {
+        let access = |input: &Value| Tool::access(&AskUserQuestion, input);
+        let good = json!({"questions": [asking("Which?", &["one", "two"])]});
+        assert_eq!(access(&good), Access::Asks);
+        let said = BTreeMap::from([("Which?".to_owned(), "two".to_owned())]);
+        assert_eq!(access(&answered(&good, &said)), Access::Session);
+        for bad in [
+            json!({"questions": []}),
+            json!({"questions": [asking("Which?", &["one"])]}),
+            json!({"questions": [asking("Which?", &["one", "one"])]}),
+            json!({"questions": [asking("A?", &["1", "2"]), asking("A?", &["1", "2"])]}),
+            json!({"questions": [asking("A?", &["1", "2", "3", "4", "5"])]}),
+        ] {
+            assert_eq!((access(&bad), inquiries(&bad)), (Access::Session, None), "{bad}");
+            let input: AskUserQuestionInput = serde_json::from_value(bad.clone()).unwrap();
+            assert!(told(&input).text().starts_with("Nobody was asked"), "{bad}");
+        }
+    }
+
+    /// PLAN-1: answers that the model writes itself are none.
+    #[test]
+    fn nobody_answers_for_the_user() {
+        let mut input = json!({"questions": [asking("Which?", &["one", "two"])], "answers": {"Which?": "one"}});
+        unanswered(NAME, &mut input);
+        assert_eq!(Tool::access(&AskUserQuestion, &input), Access::Asks);
+        let input: AskUserQuestionInput = serde_json::from_value(input).unwrap();
+        assert_eq!(told(&input).text(), "The user answered none of it.");
+    }
+}
