@@ -303,19 +303,20 @@ fn the_log_is_the_same_interactive_and_headless() {
     let conversation = |interactive: bool| {
         let stage = Stage::new(READER);
         stage.write("note.txt", "alpha\n");
+        // Tools that only a person can answer are offered to one alone.
+        let tools = ["--tools", "Read,Write,Edit,Bash,Grep,Glob"];
         if interactive {
-            // What is learnt at the end would stand in it, too, and so would tools that only a person can answer.
-            let alike =
-                r#"{"extract": false, "permissions": {"deny": ["EnterPlanMode", "ExitPlanMode", "TodoWrite"]}}"#;
-            let mut terminal = Terminal::start_with(&stage, &["--settings", alike]);
+            // What is learnt at the end would stand in it, too.
+            let alike = [&tools[..], &["--settings", r#"{"extract": false}"#]].concat();
+            let mut terminal = Terminal::start_with(&stage, &alike);
             terminal.say("look at the note");
             terminal.rests("fn main");
             terminal.say("again");
             terminal.rests("Here I am.");
             terminal.leave();
         } else {
-            run(stage.cairn().args(["-p", "look at the note"]));
-            run(stage.cairn().args(["-p", "again", "--continue"]));
+            run(stage.cairn().args(["-p", "look at the note"]).args(tools));
+            run(stage.cairn().args(["-p", "again", "--continue"]).args(tools));
         }
         let log = std::fs::read_to_string(&stage.session_files()[0]).unwrap();
         let root = stage.project().parent().unwrap().display().to_string();
