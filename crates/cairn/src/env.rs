@@ -49,6 +49,7 @@ variables! {
     TEAM_OIDC_SECRET = "CAIRN_TEAM_OIDC_SECRET", "The secret by which an issuer knows `team serve`.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
     TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
+    TERM_PROGRAM = "TERM_PROGRAM", "Which terminal it is: some can show that you are waited for.";
     VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt.";
     EDITOR = "EDITOR", "The same, where VISUAL is not set.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";

@@ -120,6 +120,7 @@ impl Follower {
             directories,
             environment: engine::agent::environment(settings),
             hooks: shape.hooks(&settings.hooks),
+            signals: settings.signals.clone(),
             layers: shape.layers(settings, place),
             sandbox: Said { what: settings.sandbox.clone(), managed: settings.is_managed(&keys::SANDBOX) },
             config: place.home.path().to_owned(),

@@ -12,6 +12,7 @@ mod conversation;
 mod dreams;
 mod editor;
 mod expand;
+mod figures;
 mod history;
 mod inquiring;
 mod jobs;
@@ -20,7 +21,9 @@ mod learnt;
 mod markdown;
 mod memories;
 mod modes;
+mod notice;
 mod outside;
+mod own_line;
 mod page;
 mod picker;
 pub(crate) mod plain;
@@ -63,6 +66,7 @@ use editor::Editor;
 use history::History;
 use markdown::Markdown;
 use outside::Outside;
+use own_line::{OwnLine, Step};
 use page::Part;
 use picker::Picker;
 use question::Asking;
@@ -97,6 +101,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let mut continued = outside::continued()?;
     let mut tick = tokio::time::interval(TICK);
     repl.greet(&warnings);
+    repl.line.set(repl.talk.signals.status_line.clone());
     if let Some(first) = first {
         repl.submit(&first).await?;
     }
@@ -145,6 +150,8 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                 raw = terminal::Raw::enter().ok();
                 repl.screen.forget();
             }
+            step = repl.line.next() => repl.own_line(step),
+            () = until(repl.idle_at) => repl.waits(),
             // What runs in the background ends without a word, and is then no longer to be shown.
             _ = tick.tick(), if repl.working.is_some() || repl.running_jobs() > 0 => repl.ticks += 1,
         }
@@ -173,6 +180,14 @@ async fn next(keys: &mut Option<EventStream>) -> Option<std::io::Result<crosster
     match keys {
         Some(keys) => keys.next().await,
         None => None,
+    }
+}
+
+/// Waits until then; for ever where there is no such time.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -205,6 +220,10 @@ struct Repl {
     /// Who is to get the terminal for a while.
     outside: Option<Outside>,
     ticks: usize,
+    /// The user's own line.
+    line: OwnLine,
+    /// When the user is told of being waited for.
+    idle_at: Option<Instant>,
 }
 
 impl Repl {
@@ -229,6 +248,8 @@ impl Repl {
             typed_at: None,
             outside: None,
             ticks: 0,
+            line: OwnLine::default(),
+            idle_at: None,
         }
     }
 
@@ -241,6 +262,31 @@ impl Repl {
             self.talk.page.warning(warning);
         }
         self.talk.replay();
+    }
+
+    /// It is time for the user's own line, or it has run.
+    fn own_line(&mut self, step: Step) {
+        match step {
+            Step::Due => {
+                let (directory, environment) = (self.talk.scope.directory(), self.talk.scope.environment().clone());
+                let ground = own_line::Ground { directory, environment, guard: crate::env::program() };
+                self.line.run(self.talk.figures.json(&self.talk).to_string(), ground);
+            }
+            Step::Ran(ran) => {
+                if let Some(warning) = self.line.ran(ran) {
+                    self.talk.page.warning(&warning);
+                }
+            }
+        }
+    }
+
+    /// Nothing was said for a while after the model has answered.
+    fn waits(&mut self) {
+        self.idle_at = None;
+        if let Some(agent) = &self.talk.agent {
+            agent.waits();
+            notice::tell(self.talk.signals.channel, "Cairn is waiting for your input");
+        }
     }
 
     /// Waits for what is being learnt, for a while; any key leaves at once. Says with what code the program is to end.

@@ -98,6 +98,8 @@ mod terminal_plan;
 mod terminal_resize;
 #[path = "it/terminal_screen.rs"]
 mod terminal_screen;
+#[path = "it/terminal_signals.rs"]
+mod terminal_signals;
 #[path = "it/terminal_turns.rs"]
 mod terminal_turns;
 #[path = "it/terminal_window.rs"]

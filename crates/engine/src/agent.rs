@@ -197,6 +197,21 @@ impl Agent {
         self.driver.scope.set_sandbox(sandbox.map(Arc::new));
     }
 
+    /// How it shows itself.
+    pub fn signals(&self) -> &crate::settings::Signals {
+        &self.driver.parts.signals
+    }
+
+    /// Whether the model thinks before it answers.
+    pub fn thinks(&self) -> bool {
+        self.driver.parts.thinking.is_some_and(|budget| budget > 0)
+    }
+
+    /// The user has said nothing for a while: hooks are told.
+    pub fn waits(&self) {
+        self.driver.notify("Cairn is waiting for your input", "idle_prompt");
+    }
+
     /// The hooks that run.
     pub fn hooks(&self) -> &Hooks {
         &self.driver.parts.hooks

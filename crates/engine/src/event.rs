@@ -199,6 +199,8 @@ pub enum Event {
     Extracted(Box<Outcome>),
     /// A dream goes on beside the session.
     Dream(Box<Progress>),
+    /// The session is to show itself otherwise.
+    SignalsChanged(crate::settings::Signals),
     /// Hooks run.
     HooksStarted {
         /// When.

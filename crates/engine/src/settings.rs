@@ -5,6 +5,7 @@
 //! is a [`Finding`] and is left out; nothing in a file stops a session.
 
 mod edit;
+mod entries;
 mod extract;
 mod finding;
 mod hooks;
@@ -13,6 +14,7 @@ mod layers;
 mod load;
 mod rules;
 mod sandbox;
+mod signals;
 mod source;
 mod span;
 mod tracked;
@@ -39,6 +41,7 @@ pub use layers::LayerSettings;
 pub use load::{File, Loaded, Set, Standing};
 pub use rules::rules;
 pub use sandbox::Sandbox;
+pub use signals::{Channel, Signals, StatusLine};
 pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
 pub use watch::Watch;
@@ -109,6 +112,8 @@ pub struct Settings {
     pub hooks: Hooks,
     /// Whose hooks run.
     pub hooks_of: HooksOf,
+    /// How a session shows itself.
+    pub signals: Signals,
     /// Every value of the files, and whether it counts.
     pub sets: Vec<Set>,
     /// What is to be said of the files.
@@ -272,6 +277,7 @@ impl Settings {
             sandbox: Sandbox::of(&counting, ground),
             hooks,
             hooks_of: whose,
+            signals: Signals::of(&counting, whose),
             sets: Vec::new(),
             findings,
         };

@@ -158,7 +158,7 @@ impl Scope {
     }
 
     /// The variables of commands.
-    pub(crate) fn environment(&self) -> &Environment {
+    pub fn environment(&self) -> &Environment {
         &self.places.environment
     }
 

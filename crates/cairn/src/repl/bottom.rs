@@ -51,6 +51,7 @@ impl Repl {
         let cursor = (rows.len() + cursor.0, cursor.1);
         rows.extend(lines);
         self.add_menu(&mut rows);
+        rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
         let work = Work { background: self.running_jobs(), questions: self.asking.len() };
         rows.push(match &self.talk.hint {
             Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],

@@ -11,14 +11,16 @@ use engine::agent::Listener;
 use engine::context::Reach as Covered;
 use engine::hooks::Leaving;
 use engine::permission::{Answer, Approver, Question};
-use engine::settings::Bypass;
+use engine::settings::{Bypass, Signals};
 use engine::{Agent, Event, Inbox};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
+use tools::Scope;
 use tools::permission::Mode;
 
 use super::back::Choosing;
 use super::expand::Shown;
+use super::figures::Figures;
 use super::learnt::Learnt;
 use super::page::Page;
 use super::picker::Entry;
@@ -96,6 +98,12 @@ pub(super) struct Conversation {
     pub(super) inbox: Inbox,
     pub(super) jobs: Arc<tools::Jobs>,
     pub(super) status: Status,
+    /// What the user's own line is given to show, and how the session makes itself known.
+    pub(super) figures: Figures,
+    pub(super) signals: Signals,
+    pub(super) thinks: bool,
+    /// Where the agent works.
+    pub(super) scope: Scope,
     /// Whether Shift-Tab leads to the mode that asks nothing: for those who started in it.
     pub(super) bypass_offered: bool,
     /// Whether the settings let anybody into that mode.
@@ -131,6 +139,10 @@ impl Conversation {
         };
         Self {
             status: Status::of(&ready),
+            figures: Figures::new(),
+            signals: ready.agent.signals().clone(),
+            thinks: ready.agent.thinks(),
+            scope: ready.agent.scope().clone(),
             bypass: ready.bypass,
             bypass_offered: ready.agent.mode().get() == Mode::BypassPermissions,
             inbox: ready.agent.inbox().clone(),
@@ -185,7 +197,8 @@ impl Conversation {
     }
 
     fn take_over(&mut self, ready: Ready) {
-        self.status = Status::of(&ready);
+        (self.status, self.figures) = (Status::of(&ready), Figures::new());
+        (self.signals, self.scope) = (ready.agent.signals().clone(), ready.agent.scope().clone());
         self.bypass = ready.bypass;
         self.inbox = ready.agent.inbox().clone();
         self.jobs = ready.agent.scope().jobs().clone();

@@ -17,7 +17,15 @@ impl Repl {
     /// Something was typed or pasted, or the window has another size.
     pub(super) async fn input(&mut self, input: Input) -> anyhow::Result<()> {
         match input {
-            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key).await?,
+            Input::Key(key) if key.kind != KeyEventKind::Release => {
+                // Somebody is there; and what was done may be something to show.
+                self.idle_at = None;
+                self.key(key).await?;
+                self.line.set(self.talk.signals.status_line.clone());
+                if matches!(key.code, KeyCode::Enter | KeyCode::BackTab) {
+                    self.line.want();
+                }
+            }
             Input::Paste(text) if self.picker.is_none() => {
                 if let Some(asking) = self.asking.front_mut() {
                     asking.leave();

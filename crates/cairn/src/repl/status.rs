@@ -78,6 +78,11 @@ impl Status {
         }
     }
 
+    /// What the session has cost, where that is known.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.cost
+    }
+
     /// The mode it is in now.
     pub(crate) fn mode(&self) -> Mode {
         self.mode.get()

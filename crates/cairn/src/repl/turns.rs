@@ -6,10 +6,12 @@ use engine::agent::{End, Turn};
 use engine::permission::{Answer, Question};
 use engine::{Agent, Event};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
 use super::conversation::Conversation;
+use super::notice;
 use super::page::{Page, Part};
 use super::question::{Answered, Asking, reason_shown};
 use super::{Repl, Working};
@@ -81,6 +83,7 @@ impl Repl {
             anyhow::bail!("the turn broke down; what was written is safe: cairn --resume {}", self.talk.status.session);
         };
         self.talk.agent = Some(agent);
+        self.idle_at = Some(Instant::now() + self.talk.signals.patience);
         if let Some(trouble) = told::trouble_and_hint(&turn.end) {
             self.talk.page.note(&trouble, Look::of(Colour::Red));
         }
@@ -111,7 +114,14 @@ impl Repl {
     /// Something happened.
     pub(super) fn heard(&mut self, event: Event) {
         self.talk.heard(&event);
+        if self.talk.figures.heard(&event) {
+            self.line.want();
+        }
         match event {
+            Event::SignalsChanged(signals) => {
+                self.line.set(signals.status_line.clone());
+                self.talk.signals = signals;
+            }
             Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
             Event::Text(text) => {
@@ -239,6 +249,9 @@ impl Repl {
 
     /// The agent asks for permission.
     pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<Answer>) {
+        if !self.is_typing() {
+            notice::tell(self.talk.signals.channel, "Cairn needs your permission");
+        }
         self.asking.push_back(Asking::new(question, reply));
         if self.asking.len() == 1 {
             self.show_question();

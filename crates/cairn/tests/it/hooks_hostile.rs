@@ -41,7 +41,7 @@ const EVENTS: [&str; 18] = [
 ];
 
 /// Whether a process with these words runs.
-fn runs(words: &str) -> bool {
+pub fn runs(words: &str) -> bool {
     let is_it = |entry: std::fs::DirEntry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).replace('\0', " ").contains(words)

@@ -137,7 +137,7 @@ fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
             };
             [price(1), price(2)]
         }
-        other => panic!("{}: {other:?}", key.name),
+        Kind::Entry(_) => ["true", "true; true"].map(|command| json!({"type": "command", "command": command})),
     };
     (base, values)
 }

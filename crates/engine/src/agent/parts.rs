@@ -21,7 +21,7 @@ use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, prologue};
 use crate::run::Limits;
 use crate::session::Session;
-use crate::settings::{Ground, Settings, rules};
+use crate::settings::{Ground, Settings, Signals, rules};
 use crate::world::World;
 
 /// The most a reply may be when nobody says.
@@ -71,6 +71,8 @@ pub struct Parts {
     pub policy: Policy,
     /// What else has a say, and what runs at certain moments.
     pub hooks: Hooks,
+    /// How it shows itself.
+    pub signals: Signals,
     /// Reads a variable of this program, for headers of hooks that may hold one.
     pub variable: Option<fn(&str) -> Option<String>>,
     /// Who is asked about the rest.
@@ -119,6 +121,7 @@ impl Parts {
             agents: None,
             policy: Policy::default(),
             hooks: Hooks::default(),
+            signals: Signals::default(),
             variable: None,
             approver: Arc::new(Nobody),
             limits: Limits::default(),
@@ -136,7 +139,7 @@ impl Parts {
         self.policy.mode = settings.mode.unwrap_or_default().into();
         self.policy.rules = settings.rules.clone();
         self.policy.bypass = settings.bypass;
-        self.hooks = settings.hooks.clone();
+        (self.hooks, self.signals) = (settings.hooks.clone(), settings.signals.clone());
         self.directories.clone_from(&settings.directories);
         self.environment = environment(settings);
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);

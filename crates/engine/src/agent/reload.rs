@@ -23,7 +23,7 @@ use crate::hooks::Hooks;
 use crate::knowledge::Recollection;
 use crate::ledger::Budget;
 use crate::permission::Choice;
-use crate::settings::{self, Bypass};
+use crate::settings::{self, Bypass, Signals};
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
 pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Reloaded>>> + Send + Sync>;
@@ -44,6 +44,8 @@ pub struct Reloaded {
     pub environment: Environment,
     /// The hooks.
     pub hooks: Hooks,
+    /// How the session shows itself.
+    pub signals: Signals,
     /// How to keep within the window.
     pub layers: Layers,
     /// What work in the background may spend.
@@ -115,10 +117,14 @@ impl Agent {
         parts.layers.cache_edits &= parts.model.edits_cache();
         parts.ledger.set_budget(new.budget);
         parts.hooks = new.hooks.instead_of(&parts.hooks);
+        if parts.signals != new.signals {
+            parts.signals = new.signals.clone();
+            self.driver.tell(Event::SignalsChanged(new.signals));
+        }
         if let Some(dreaming) = &mut self.dreaming {
             dreaming.set_rhythm(new.dreams);
         }
-        let window = parts.layers.window;
+        let window = self.driver.parts.layers.window;
         self.set_learning(new.learning);
         self.confine(new.sandbox, &new.config).await?;
         if let (Some(knowledge), Some(said)) = (&mut self.knowledge, new.knowledge) {
@@ -176,7 +182,7 @@ impl Agent {
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);
         let learning = self.learning();
-        let hooks = &parts.hooks;
+        let hooks = (&parts.hooks, &parts.signals);
         format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?} {hooks:?}")
     }
 }

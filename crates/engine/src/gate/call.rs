@@ -194,8 +194,7 @@ impl Driver {
     async fn ask_somebody(&mut self, question: Question, cancel: &CancellationToken) -> Result<Answer, Error> {
         let approver = self.parts.approver.clone();
         if approver.who() == Who::Person {
-            let message = format!("Cairn needs your permission to use {}", question.tool);
-            self.notify(&message, "permission_prompt");
+            self.notify("Cairn needs your permission", "permission_prompt");
         }
         Ok(tokio::select! {
             biased;

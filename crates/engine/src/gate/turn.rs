@@ -13,6 +13,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::Event;
 use crate::hooks::{Happening, Left, Moment, Start, Word};
+use crate::permission::Who;
 use crate::session::Beside;
 
 /// So many times in a row a hook may send the model on.
@@ -46,6 +47,10 @@ impl Driver {
         }
         self.prepare_variables();
         let mut happening = Happening::session_start(start);
+        if *start == Start::Startup && self.parts.approver.who() == Who::Person {
+            // Claude Code tells it in a terminal, and not elsewhere.
+            happening = happening.with([("model".to_owned(), self.parts.name.clone().into())].into_iter().collect());
+        }
         if let (Start::Resume, Some(left)) = (start, self.left()) {
             happening = happening.left(&left);
         }

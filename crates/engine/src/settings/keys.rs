@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use super::entries::{HIDDEN_FILE, HIDDEN_VARIABLE, HOOK, PRICE, PROVIDER, STATUS_LINE as LINE};
+
 /// A key that is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
@@ -91,86 +93,12 @@ pub struct Field {
     pub about: &'static str,
 }
 
-const PRICE: Entry = Entry {
-    keys: &[
-        Field { name: "input", kind: Kind::Amount, about: "Input that was not cached." },
-        Field { name: "output", kind: Kind::Amount, about: "Output." },
-        Field { name: "cacheWrite5m", kind: Kind::Amount, about: "Written to the cache for five minutes." },
-        Field { name: "cacheWrite1h", kind: Kind::Amount, about: "Written to the cache for an hour." },
-        Field { name: "cacheRead", kind: Kind::Amount, about: "Read from the cache." },
-    ],
-    required: &["input", "output", "cacheWrite5m", "cacheWrite1h", "cacheRead"],
-};
-
-const PROVIDER: Entry = Entry {
-    keys: &[
-        Field {
-            name: "type",
-            kind: Kind::OneOf(&["openai", "anthropic"]),
-            about: "The protocol: chat completions (`openai`, also when nothing is said) or the Messages API.",
-        },
-        Field { name: "baseUrl", kind: Kind::Text, about: "The server's address." },
-        Field { name: "keyEnv", kind: Kind::Text, about: "The environment variable that holds its key." },
-        Field { name: "model", kind: Kind::Text, about: "The model, when only the entry is named." },
-        Field { name: "window", kind: Kind::Count, about: "Its window, in tokens." },
-        Field { name: "price", kind: Kind::Entry(PRICE), about: "What it costs: dollars for a million tokens." },
-    ],
-    required: &["baseUrl"],
-};
-
-const HIDDEN_FILE: Entry = Entry {
-    keys: &[
-        Field { name: "path", kind: Kind::Text, about: "The file." },
-        Field { name: "mode", kind: Kind::OneOf(&["deny"]), about: "That it may not be read." },
-    ],
-    required: &["path"],
-};
-
-const HIDDEN_VARIABLE: Entry = Entry {
-    keys: &[
-        Field { name: "name", kind: Kind::Text, about: "The variable." },
-        Field { name: "mode", kind: Kind::OneOf(&["deny"]), about: "That it is taken out." },
-    ],
-    required: &["name"],
-};
-
-const HOOK: Entry = Entry {
-    keys: &[
-        Field {
-            name: "type",
-            kind: Kind::OneOf(&["command", "http", "prompt", "agent", "mcp_tool"]),
-            about: "What runs: a command, a POST to a URL, a question to the small model. There are no agents and servers yet.",
-        },
-        Field { name: "command", kind: Kind::Text, about: "The command, a line of shell; with `args` a program." },
-        Field { name: "args", kind: Kind::Texts, about: "The program's arguments: no shell is between." },
-        Field { name: "url", kind: Kind::Text, about: "Where the input is posted to. No other host is contacted." },
-        Field {
-            name: "headers",
-            kind: Kind::Variables,
-            about: "Headers of the request; `$NAME` is a variable of `allowedEnvVars`.",
-        },
-        Field { name: "allowedEnvVars", kind: Kind::Texts, about: "Variables that headers may hold." },
-        Field { name: "prompt", kind: Kind::Text, about: "The question; `$ARGUMENTS` is the hook's input." },
-        Field {
-            name: "model",
-            kind: Kind::Text,
-            about: "The model that is asked; the small one where nothing is said.",
-        },
-        Field { name: "timeout", kind: Kind::Amount, about: "How long it may take, in seconds." },
-        Field { name: "if", kind: Kind::Text, about: "A permission rule: it runs for calls that the rule is about." },
-        Field { name: "once", kind: Kind::Switch, about: "Whether it runs once in a session." },
-        Field {
-            name: "async",
-            kind: Kind::Switch,
-            about: "Whether nobody waits for it. What it says comes with a later request.",
-        },
-        Field { name: "statusMessage", kind: Kind::Text, about: "What is shown while it runs." },
-    ],
-    required: &["type"],
-};
-
 /// The modes a session can start in. `manual` is what Claude Code calls `default` as well.
 const MODES: &[&str] = &["default", "manual", "acceptEdits", "plan", "bypassPermissions"];
+
+/// The ways in which a person is told of being waited for.
+const CHANNELS: &[&str] =
+    &["terminal_bell", "auto", "iterm2", "iterm2_with_bell", "kitty", "ghostty", "notifications_disabled"];
 
 macro_rules! keys {
     ($($constant:ident = $name:literal $(or $older:literal)?, $kind:expr, $reach:ident, $about:literal;)*) => {
@@ -252,6 +180,9 @@ keys! {
     TOKEN_ESTIMATE = "tokenEstimate", Kind::OneOf(&["fitted", "rough"]), Trusted, "How tokens are estimated: fitted to the session, or by four bytes a token.";
     CACHE_DIAGNOSIS = "cacheDiagnosis", Kind::Switch, Trusted, "Whether the provider is asked why its cache did not hold, where it says so (Messages API).";
     NO_HOOKS = "disableAllHooks", Kind::Switch, Trusted, "Whether no hook runs and no command for the status line. An organisation's still do, unless it says so itself.";
+    STATUS_LINE = "statusLine", Kind::Entry(LINE), Trusted, "A line of your own above the status line, by a command.";
+    CHANNEL = "preferredNotifChannel", Kind::OneOf(CHANNELS), Own, "How you are told that you are waited for: by the bell, or as iTerm2, Kitty or Ghostty show it. `auto` finds out which of these it is.";
+    IDLE = "messageIdleNotifThresholdMs", Kind::Count, Own, "After how long without a word of yours you are told so, in milliseconds (60000).";
     MANAGED_HOOKS = "allowManagedHooksOnly", Kind::Switch, Own, "Whether only an organisation's hooks run.";
     HTTP_HOOKS = "allowedHttpHookUrls", Kind::Texts, Own, "Where http hooks may post to, with `*` for anything; anywhere where nothing is said.";
     HTTP_VARIABLES = "httpHookAllowedEnvVars", Kind::Texts, Own, "Variables that headers of http hooks may hold; what each hook allows where nothing is said.";

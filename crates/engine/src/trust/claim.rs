@@ -139,6 +139,9 @@ impl Claim {
             let what = what.map_or_else(|| hook.to_string(), str::to_owned);
             let what = format!("{event}{matcher}: {what}");
             (Kind::Hook, what.clone(), format!("{what}\n{hook}"))
+        } else if is(&keys::STATUS_LINE) {
+            let what = format!("{}: {}", set.key.name, set.value["command"].as_str().unwrap_or_default());
+            (Kind::Helper, what.clone(), format!("{what}\n{}", set.value))
         } else if set.key.name.starts_with("sandbox.") {
             let text = if is_path(set.key) { leads_to(&text, site) } else { text };
             let content = format!("{}: {text}", set.key.name);
@@ -199,7 +202,7 @@ fn programs(file: &File, site: &Site) -> Vec<Claim> {
         claims.push(Claim::new(kind, what.clone(), &format!("{what}\n{value}"), place(&origin, site), site));
     };
     let settings = file.json.value();
-    for name in ["statusLine", "subagentStatusLine", "fileSuggestion"] {
+    for name in ["subagentStatusLine", "fileSuggestion"] {
         if let Some(command) = settings[name]["command"].as_str() {
             claim(Kind::Helper, &[name], format!("{name}: {command}"), &settings[name]);
         }
