@@ -75,8 +75,8 @@ impl Agent {
             parts.tools.push(Arc::new(History::new(session.path())));
             parts.tools.extend(parts.agents.clone().map(|children| Arc::new(SendOut::of(children)) as Arc<dyn Tool>));
         }
-        if let Some(known) = session.known_prologue() {
-            // A session that began without them goes on without: others would cost all of its cache.
+        if let Some(known) = session.known_prologue().filter(|_| session.idle() < parts.ttl.duration()) {
+            // While its cache may hold, a session that began without them goes on without: others would cost all of it.
             let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
             parts.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
             parts.agents = parts.agents.filter(|_| names.contains(&SendOut::NAME));

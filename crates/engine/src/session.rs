@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use context::State;
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::{Body, Context, Kept, Line, Source};
@@ -233,6 +234,12 @@ impl Session {
         let own = self.log.lines().iter().skip(self.elsewhere);
         let any = own.into_iter().any(|line| matches!(line.body, Body::Prologue(_)));
         self.log.view().prologue().filter(|_| any).map(|known| &**known)
+    }
+
+    /// How long nothing was written into it.
+    pub(crate) fn idle(&self) -> SignedDuration {
+        let last = self.log.lines().iter().rev().find_map(|line| line.time);
+        last.map_or(SignedDuration::ZERO, |last| self.world.now().duration_since(last))
     }
 
     /// Chooses how tokens are estimated.

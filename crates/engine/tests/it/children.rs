@@ -289,3 +289,20 @@ fn what_agents_add_to_a_request_is_small() {
     let tokens = text.len() / 4;
     assert!(tokens <= 800, "{tokens}");
 }
+
+/// AGENT-1: a session that began without agents goes on without while its cache holds, and has them once that is gone.
+#[tokio::test]
+async fn a_session_gets_agents_when_it_costs_no_cache() {
+    let mut stage = Stage::new("[[rule]]\nsay = 'Yes.'").await;
+    let mut agent = stage.agent(None);
+    say(&mut agent, "hello").await;
+    let id = agent.session().id().to_owned();
+    drop(agent);
+    stage.agents = agents(json!({}));
+    for (idle, has_them) in [(10, false), (600, true)] {
+        stage.wait(idle);
+        say(&mut stage.agent(Some(&id)), "go on").await;
+        let request = stage.simulator.requests().pop().unwrap();
+        assert_eq!(request["tools"].to_string().contains("\"Agent\""), has_them, "after {idle} s");
+    }
+}
