@@ -195,6 +195,7 @@ fn progress(event: &Event) {
             talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
         Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
+        Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),
         Event::Warning(_) => {}
         Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
         _ => {

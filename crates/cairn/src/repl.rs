@@ -140,6 +140,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                 }
                 repl.turn_ended(ended)?;
             }
+            () = repl.talk.mail_waits(), if repl.is_idle() => repl.start(Vec::new()),
             closed = closing.wanted() => {
                 code = closed.code();
                 repl.leave();
@@ -349,6 +350,11 @@ impl Repl {
             show!();
             show!([dim(&format!("go on with: cairn --resume {id}"))]);
         }
+    }
+
+    /// Whether a turn could begin.
+    fn is_idle(&self) -> bool {
+        self.working.is_none() && self.picker.is_none() && self.talk.agent.is_some()
     }
 
     /// Prints what is finished, and draws the bottom anew.

@@ -2,6 +2,7 @@
 
 mod dreams;
 mod learning;
+mod mail;
 mod outside;
 mod parts;
 mod reload;
@@ -35,6 +36,7 @@ use crate::hooks::{Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
+use crate::mail::Mail;
 use crate::permission::{Choice, LiveMode, Policy};
 use crate::run::Ending;
 use crate::session::{Beside, Session};
@@ -53,6 +55,7 @@ pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 pub struct Agent {
     driver: Driver,
     inbox: Inbox,
+    mail: Mail,
     knowledge: Option<Knowledge>,
     extraction: Option<Extraction>,
     /// What was learnt since the user last said something.
@@ -94,6 +97,7 @@ impl Agent {
         Ok(Self {
             driver,
             inbox: Inbox::default(),
+            mail: Mail::default(),
             knowledge: None,
             extraction: None,
             learnt: Vec::new(),
@@ -267,6 +271,17 @@ impl Agent {
             Err(why) => return Ok(Some(why)),
         };
         let said = self.bounded(said);
+        self.begin()?;
+        self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
+        self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
+        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
+        self.attach(recalled.unwrap_or_default())?;
+        self.driver.attach_words(words)?;
+        Ok(None)
+    }
+
+    /// Puts before what is said what has to stand there.
+    fn begin(&mut self) -> Result<(), Error> {
         self.driver.turn_begins();
         self.take_in_learnt()?;
         if let Some(knowledge) = &mut self.knowledge {
@@ -279,13 +294,7 @@ impl Agent {
         self.attach(learnt.into_iter().collect())?;
         let new_day = self.knowledge.as_mut().and_then(Knowledge::new_day);
         self.attach(new_day.into_iter().collect())?;
-        self.list_agents()?;
-        self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
-        self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
-        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
-        self.attach(recalled.unwrap_or_default())?;
-        self.driver.attach_words(words)?;
-        Ok(None)
+        self.list_agents()
     }
 
     /// What the user said, where it would not fit the window: it goes to a file, and its beginning and end stay.

@@ -38,6 +38,13 @@ pub enum Event {
         /// Its text.
         text: String,
     },
+    /// A message from somebody else is in the log.
+    MessageArrived {
+        /// Who sent it, as they call themselves.
+        from: String,
+        /// What it says, in words.
+        text: String,
+    },
     /// Another model is talked to from now on, or its window is another.
     ModelChanged {
         /// Its name.

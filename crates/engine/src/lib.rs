@@ -49,6 +49,7 @@ pub mod hooks;
 mod inbox;
 pub mod knowledge;
 pub mod ledger;
+pub mod mail;
 pub mod mailbox;
 pub mod permission;
 pub mod plan;

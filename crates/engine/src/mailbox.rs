@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use files::Root;
 use serde_json::{Map, Value};
 
-pub use message::{LEAD, Message, Order};
+pub use message::{LEAD, Message, Order, Word};
 
 /// The largest mailbox that is read.
 const MOST_BYTES: u64 = 16_000_000;
@@ -165,6 +165,21 @@ impl Mailbox {
         })
     }
 
+    /// Its file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(self.file())
+    }
+
+    /// Whose it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All that is in it, each with whether it was delivered, oldest first.
+    pub fn all(&self) -> Result<Vec<(Message, bool)>, MailError> {
+        Ok(self.letters()?.iter().map(|letter| (Message::of(letter), is_read(letter))).collect())
+    }
+
     /// Changes what is there, under the lock. What `by` leaves as it is, is not written.
     fn change(
         &self,
@@ -199,7 +214,7 @@ impl Mailbox {
     }
 
     fn broken(&self, error: &serde_json::Error) -> MailError {
-        MailError::Broken { path: self.folder.path().join(self.file()), why: error.to_string() }
+        MailError::Broken { path: self.path(), why: error.to_string() }
     }
 }
 

@@ -86,12 +86,16 @@ pub struct Beside {
     /// The list of agents that was attached, by its hash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
+    /// The id of a message from somebody else: it was delivered with this line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 impl Beside {
     fn is_empty(&self) -> bool {
-        let Self { seen, directory, instructions, memory, agents } = self;
-        seen.is_none() && directory.is_none() && instructions.is_empty() && memory.is_none() && agents.is_none()
+        let Self { seen, directory, instructions, memory, agents, message } = self;
+        let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
+        seen.is_none() && directory.is_none() && nothing_attached
     }
 }
 
@@ -335,6 +339,20 @@ impl Session {
                 && beside_of(line).is_some_and(|one| carries(&one))
         });
         line.and_then(|line| line.id.clone())
+    }
+
+    /// The messages from others that it has heard, by their ids: also those that were taken back since.
+    pub(crate) fn heard(&self) -> HashSet<String> {
+        let lines = self.log.lines().iter().skip(self.elsewhere);
+        lines.filter_map(|line| beside_of(line)?.message).collect()
+    }
+
+    /// What it was told to remember for other parts of the program, as far as it is of one kind.
+    pub(crate) fn noted<T: serde::de::DeserializeOwned>(&self) -> impl Iterator<Item = T> {
+        self.log.lines().iter().skip(self.elsewhere).filter_map(|line| match &line.body {
+            Body::Meta(meta) => serde_json::from_str(meta.get()).ok(),
+            _ => None,
+        })
     }
 
     fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = Beside> {

@@ -32,6 +32,8 @@ mod embed;
 mod forking;
 #[path = "it/gate.rs"]
 mod gate;
+#[path = "it/hearing.rs"]
+mod hearing;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/learning.rs"]
@@ -44,6 +46,8 @@ mod mailing;
 mod media;
 #[path = "it/plan.rs"]
 mod plan;
+#[path = "it/posting.rs"]
+mod posting;
 #[path = "it/replaying.rs"]
 mod replaying;
 #[path = "it/restricted.rs"]

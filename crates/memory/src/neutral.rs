@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 /// Names of tags that mean something to a model or to us.
-const TAGS: [&str; 15] = [
+const TAGS: [&str; 16] = [
     "agent-report",
     "system-reminder",
     "system_reminder",
@@ -23,6 +23,7 @@ const TAGS: [&str; 15] = [
     "function_results",
     "invoke",
     "antml",
+    "agent-message",
 ];
 
 /// The tag a reminder is made of.

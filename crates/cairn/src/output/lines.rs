@@ -34,6 +34,9 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
         }
         Event::Text(text) if partial => delta(json!({"type": "text_delta", "text": text})),
         Event::Thinking(text) if partial => delta(json!({"type": "thinking_delta", "thinking": text})),
+        Event::MessageArrived { from, text } => json!({
+            "type": "system", "subtype": "message", "from": from, "text": text,
+        }),
         Event::Retrying { attempt, after, why } => json!({
             "type": "system", "subtype": "api_retry",
             "attempt": attempt, "retry_delay_ms": after.as_millis(), "error": why,

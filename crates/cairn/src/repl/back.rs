@@ -226,6 +226,17 @@ impl Conversation {
         self.say_rest(lines.len(), SAID_LINES);
     }
 
+    /// Shows what somebody else wrote, with their name.
+    pub(super) fn show_message(&mut self, from: &str, text: &str) {
+        self.page.begin(Part::Said);
+        self.page.line(&[Span::new("✉ ", Look::of(Colour::Yellow)), Span::new(from, Look::BOLD)], 2);
+        let lines: Vec<&str> = text.lines().collect();
+        for line in lines.iter().take(SAID_LINES) {
+            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
+        }
+        self.say_rest(lines.len(), SAID_LINES);
+    }
+
     /// Shows the last messages, as they looked when they were new.
     pub(super) fn replay(&mut self) {
         let Some(agent) = &self.agent else { return };

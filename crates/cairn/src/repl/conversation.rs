@@ -10,6 +10,7 @@ use std::sync::Arc;
 use engine::agent::Listener;
 use engine::context::Reach as Covered;
 use engine::hooks::Leaving;
+use engine::mail::Mail;
 use engine::permission::{Answer, Approver, Question};
 use engine::settings::{Bypass, Signals};
 use engine::{Agent, Event, Inbox};
@@ -96,6 +97,7 @@ pub(super) struct Conversation {
     /// Not here while it works.
     pub(super) agent: Option<Agent>,
     pub(super) inbox: Inbox,
+    pub(super) mail: Mail,
     pub(super) jobs: Arc<tools::Jobs>,
     pub(super) status: Status,
     /// What the user's own line is given to show, and how the session makes itself known.
@@ -148,6 +150,7 @@ impl Conversation {
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
             memory: memory_of(&ready.agent),
+            mail: ready.agent.mail().clone(),
             tasks: engine::plan::tasks::read(ready.agent.scope().temporary()),
             folder: ready.agent.scope().temporary().to_owned(),
             sharing: Sharing::start(&place, &ready, wires.listener()),
@@ -202,6 +205,7 @@ impl Conversation {
         self.bypass = ready.bypass;
         self.inbox = ready.agent.inbox().clone();
         self.jobs = ready.agent.scope().jobs().clone();
+        self.mail = ready.agent.mail().clone();
         self.memory = memory_of(&ready.agent);
         self.folder = ready.agent.scope().temporary().to_owned();
         self.read_tasks();
@@ -211,6 +215,18 @@ impl Conversation {
         self.agent = Some(ready.agent);
         self.shown.clear();
         self.learnt.clear();
+    }
+
+    /// Waits until others have written something that is not heard yet.
+    pub(super) async fn mail_waits(&self) {
+        loop {
+            self.mail.rings().await;
+            match self.mail.waiting() {
+                Ok(waiting) if waiting.is_empty() => {}
+                // What cannot be read is told of when it is tried in a turn.
+                Ok(_) | Err(_) => return,
+            }
+        }
     }
 
     /// Sends what waits for others, if that takes only a moment.

@@ -51,7 +51,13 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         let line = match next.take() {
             Some(line) => line,
             None => match plain.typed("> ").await {
-                Some(line) => line,
+                Some(Typed::Line(line)) => line,
+                Some(Typed::Mail) => {
+                    show!();
+                    let turn = plain.turn(Work::Mail).await;
+                    plain.tell(turn);
+                    continue;
+                }
                 None => break,
             },
         };
@@ -79,9 +85,19 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
     lines
 }
 
+/// What there is to do next.
+enum Typed {
+    /// What the user says.
+    Line(String),
+    /// To hear what others have written.
+    Mail,
+}
+
 /// What the agent is to do.
 enum Work<'a> {
     Say(&'a str),
+    /// What others have written.
+    Mail,
     Shell(&'a str),
     Compact(Option<String>, Covered),
 }
@@ -99,13 +115,15 @@ struct Plain {
 }
 
 impl Plain {
-    /// The next line; none at the end of the input, and when Ctrl-C is pressed.
-    async fn typed(&mut self, prompt: &str) -> Option<String> {
+    /// The next line, or that others have written; none at the end of the input, and when Ctrl-C is pressed.
+    async fn typed(&mut self, prompt: &str) -> Option<Typed> {
         // One that came too late for what it was to stop does not leave.
         while self.interrupt.recv().now_or_never().is_some() {}
         show_part!("{prompt}");
         tokio::select! {
-            line = self.input.recv() => line,
+            biased;
+            line = self.input.recv() => line.map(Typed::Line),
+            () = self.talk.mail_waits() => Some(Typed::Mail),
             _ = self.interrupt.recv() => {
                 show!();
                 None
@@ -203,6 +221,7 @@ impl Plain {
             let turn = match work {
                 Work::Shell(command) => agent.shell(command, &cancel).await,
                 Work::Say(text) => agent.turn(said(text, &directory), &cancel).await,
+                Work::Mail => agent.turn(Vec::new(), &cancel).await,
                 Work::Compact(wish, part) => agent.compaction(wish, part, &cancel).await,
             };
             (agent, turn)
@@ -312,7 +331,11 @@ impl Plain {
             show!([format!("{}. {}  {}", at + 1, choice.label, choice.about)]);
         }
         let choices = open.list.len();
-        let line = self.typed("A number, or an empty line for none: ").await.unwrap_or_default();
+        show_part!("A number, or an empty line for none: ");
+        let line = tokio::select! {
+            line = self.input.recv() => line.unwrap_or_default(),
+            _ = self.interrupt.recv() => String::new(),
+        };
         match line.trim().parse::<usize>() {
             Ok(number) if (1..=choices).contains(&number) => self.talk.chosen(number - 1).await?,
             _ => {
@@ -369,6 +392,10 @@ impl Plain {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
             Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
+            Event::MessageArrived { from, text } => {
+                show!(["message from ", from.as_str(), ":"]);
+                text.lines().for_each(|line| show!(["  ", line]));
+            }
             Event::Warning(text) => talk!("warning: {text}"),
             Event::TeamMemory { told, changed } => {
                 told.iter().for_each(|text| show!("{text}"));

@@ -123,6 +123,7 @@ impl Repl {
                 self.talk.signals = signals;
             }
             Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
+            Event::MessageArrived { from, text } => self.talk.show_message(&from, &text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
             Event::Text(text) => {
                 self.doing("writing");

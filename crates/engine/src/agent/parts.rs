@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::home::git_branch;
 use crate::hooks::Hooks;
 use crate::ledger::Ledger;
+use crate::mail::Admission;
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, prologue};
 use crate::run::Limits;
@@ -77,6 +78,8 @@ pub struct Parts {
     pub variable: Option<fn(&str) -> Option<String>>,
     /// Who is asked about the rest.
     pub approver: Arc<dyn Approver>,
+    /// Whose messages from elsewhere are heard.
+    pub messages: Admission,
     /// What bounds a turn.
     pub limits: Limits,
     /// How long the provider keeps the cached prefix.
@@ -124,6 +127,7 @@ impl Parts {
             signals: Signals::default(),
             variable: None,
             approver: Arc::new(Nobody),
+            messages: Admission::default(),
             limits: Limits::default(),
             ttl: Ttl::default(),
             layers: Layers::default(),

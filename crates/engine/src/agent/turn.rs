@@ -5,6 +5,7 @@ use memory::remember::Origin;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Usage};
 
+use super::mail::Taking;
 use super::{Agent, NOT_RUN, text_of};
 use crate::driver::Replied;
 use crate::error::Error;
@@ -48,7 +49,8 @@ impl Agent {
         self.turn(vec![Block::text(text)], &CancellationToken::new()).await
     }
 
-    /// One turn: the user's words, and everything until the model answers without calling a tool.
+    /// One turn: the user's words, and everything until the model answers without calling a tool. Without words it is
+    /// for what others have written, and over at once where that is nothing.
     pub async fn turn(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Turn {
         let mut turn = Turn { end: End::Cancelled, text: String::new(), rounds: 0, usage: Usage::default() };
         turn.end = match self.steps(said, cancel, &mut turn).await {
@@ -89,7 +91,12 @@ impl Agent {
             let files = self.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
             self.driver.loaded(&files, None, cancel).await?;
         }
-        if let Some(why) = self.hear(said, cancel).await? {
+        if said.is_empty() {
+            // Nobody said anything: what others wrote is what the turn is for.
+            if !self.take_mail(Taking::Begins, cancel).await? {
+                return Ok(End::Ended(Ending::Answered));
+            }
+        } else if let Some(why) = self.hear(said, cancel).await? {
             return Ok(End::Stopped(why));
         }
         let mut blocks = 0;
@@ -116,6 +123,12 @@ impl Agent {
                     }
                     said = self.inbox.next();
                 }
+            }
+            if matches!(step, Step::CallModel | Step::Done(Ending::Answered))
+                && self.take_mail(Taking::Joins, cancel).await?
+                && matches!(step, Step::Done(_))
+            {
+                (run, step) = (Run::new(self.driver.parts.limits), Step::CallModel);
             }
             if matches!(step, Step::CallModel) {
                 self.reload(cancel).await?;

@@ -32,6 +32,50 @@ pub enum Order {
     Other,
 }
 
+/// What a message is, beside its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// Words.
+    Text,
+    /// The recipient is asked to end.
+    ShutdownRequest {
+        /// By what the answer names it.
+        request: String,
+        /// Why.
+        reason: String,
+    },
+    /// Whether one ends who was asked to.
+    ShutdownResponse {
+        /// Which request it answers.
+        request: String,
+        /// Whether it ends.
+        approve: bool,
+        /// Why not.
+        reason: String,
+    },
+    /// A plan that waits for a word.
+    PlanRequest {
+        /// By what the answer names it.
+        request: String,
+        /// The plan.
+        plan: String,
+    },
+    /// Whether a plan is approved of.
+    PlanResponse {
+        /// Which request it answers.
+        request: String,
+        /// Whether it may be carried out.
+        approve: bool,
+        /// What to change.
+        feedback: String,
+    },
+    /// The sender has nothing to do any more.
+    Idle {
+        /// What it said last.
+        said: String,
+    },
+}
+
 impl Message {
     /// A message that is sent now.
     pub fn new(id: impl Into<String>, from: impl Into<String>, text: impl Into<String>, now: Timestamp) -> Self {
@@ -41,18 +85,18 @@ impl Message {
 
     /// When it is heard, among those that wait.
     pub fn order(&self) -> Order {
-        match self.kind().as_deref() {
-            Some("shutdown_request") => Order::Shutdown,
+        match self.word() {
+            Word::ShutdownRequest { .. } => Order::Shutdown,
             _ if self.from == LEAD => Order::Lead,
             _ => Order::Other,
         }
     }
 
-    /// What an object in it is, if it is one: `shutdown_request`, `plan_approval_response` and their like.
-    pub fn kind(&self) -> Option<String> {
+    /// What it is. An object of a kind that is not known is words like any other.
+    pub fn word(&self) -> Word {
         let text = self.text.trim_start();
-        let object: Value = text.starts_with('{').then(|| serde_json::from_str(text).ok())??;
-        Some(object.get("type")?.as_str()?.to_owned())
+        let object: Option<Value> = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
+        object.and_then(|object| Word::of(&object)).unwrap_or(Word::Text)
     }
 
     /// As it stands in the file.
@@ -82,5 +126,56 @@ impl Message {
         };
         let summary = letter.get("summary").and_then(Value::as_str).map(str::to_owned);
         Self { id, from, text: said, summary, timestamp }
+    }
+}
+
+impl Word {
+    /// What an object says. The names of its fields are Claude Code's, which has two ways to write some.
+    fn of(object: &Value) -> Option<Self> {
+        let text = |keys: &[&str]| {
+            let found = keys.iter().find_map(|key| object.get(*key)?.as_str());
+            found.unwrap_or_default().to_owned()
+        };
+        let request = || text(&["requestId", "request_id"]);
+        let approve = || ["approve", "approved"].iter().any(|key| object.get(*key) == Some(&Value::Bool(true)));
+        Some(match object.get("type")?.as_str()? {
+            "shutdown_request" => Self::ShutdownRequest { request: request(), reason: text(&["reason"]) },
+            "shutdown_response" => {
+                Self::ShutdownResponse { request: request(), approve: approve(), reason: text(&["reason"]) }
+            }
+            "shutdown_approved" => Self::ShutdownResponse { request: request(), approve: true, reason: String::new() },
+            "shutdown_rejected" => {
+                Self::ShutdownResponse { request: request(), approve: false, reason: text(&["reason"]) }
+            }
+            "plan_approval_request" => Self::PlanRequest { request: request(), plan: text(&["plan", "planContent"]) },
+            "plan_approval_response" => {
+                Self::PlanResponse { request: request(), approve: approve(), feedback: text(&["feedback"]) }
+            }
+            "idle_notification" => Self::Idle { said: text(&["said", "summary"]) },
+            _ => return None,
+        })
+    }
+
+    /// As it is sent.
+    pub fn to_text(&self) -> Option<String> {
+        Some(
+            match self {
+                Self::Text => return None,
+                Self::ShutdownRequest { request, reason } => {
+                    json!({"type": "shutdown_request", "requestId": request, "reason": reason})
+                }
+                Self::ShutdownResponse { request, approve, reason } => {
+                    json!({"type": "shutdown_response", "requestId": request, "approve": approve, "reason": reason})
+                }
+                Self::PlanRequest { request, plan } => {
+                    json!({"type": "plan_approval_request", "requestId": request, "plan": plan})
+                }
+                Self::PlanResponse { request, approve, feedback } => {
+                    json!({"type": "plan_approval_response", "requestId": request, "approve": approve, "feedback": feedback})
+                }
+                Self::Idle { said } => json!({"type": "idle_notification", "idleReason": "available", "said": said}),
+            }
+            .to_string(),
+        )
     }
 }

@@ -1,0 +1,133 @@
+//! Messages from others: they enter the log between two rounds, and begin a turn where nobody says anything.
+//!
+//! What comes from outside of the team needs the user's consent, once for each sender; without anybody to ask it waits.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tools::Subject;
+use tools::permission::Mode;
+
+use super::Agent;
+use crate::error::Error;
+use crate::event::Event;
+use crate::mail::{Arrived, Mail, Origin, in_words, name_of};
+use crate::mailbox::{LEAD, Message, Word};
+use crate::permission::{Answer, Question};
+
+/// How messages are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taking {
+    /// They begin a turn.
+    Begins,
+    /// They join the one under way.
+    Joins,
+}
+
+/// What the user said of a sender, as the log has it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "consent")]
+struct Consent {
+    from: String,
+    given: bool,
+}
+
+impl Agent {
+    /// Lets others write to it.
+    #[must_use]
+    pub fn with_mail(mut self, mail: Mail) -> Self {
+        mail.remember(self.session());
+        self.mail = mail;
+        self
+    }
+
+    /// What others write to it.
+    pub fn mail(&self) -> &Mail {
+        &self.mail
+    }
+
+    /// Enters what waits into the log. Says whether anything came.
+    pub(super) async fn take_mail(&mut self, taking: Taking, cancel: &CancellationToken) -> Result<bool, Error> {
+        let mail = self.mail.clone();
+        if !mail.is_open() {
+            return Ok(false);
+        }
+        let waiting = match mail.waiting() {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                self.driver.tell(Event::Warning(format!("messages could not be read: {error}")));
+                return Ok(false);
+            }
+        };
+        let mut came = false;
+        for arrived in waiting {
+            let message = &arrived.message;
+            match self.consent(&arrived, cancel).await? {
+                None => continue,
+                Some(false) => mail.forget(&message.id),
+                Some(true) => {
+                    if !came && taking == Taking::Begins {
+                        self.begin()?;
+                    }
+                    came = true;
+                    mail.enter(&mut self.driver.session, &arrived)?;
+                    if arrived.origin == Origin::Team {
+                        mail.obey(message);
+                        self.obey(message);
+                    }
+                    let (from, text) = (name_of(&message.from), in_words(message));
+                    self.driver.tell(Event::MessageArrived { from, text });
+                }
+            }
+        }
+        // The log has them: a mark that could not be set is set the next time.
+        if let Err(error) = mail.mark() {
+            self.driver.tell(Event::Warning(format!("a mailbox could not be written: {error}")));
+        }
+        Ok(came)
+    }
+
+    /// The lead's word on a plan.
+    fn obey(&mut self, message: &Message) {
+        if let Word::PlanResponse { approve: true, .. } = message.word()
+            && message.from == LEAD
+            && self.mode().get() == Mode::Plan
+        {
+            self.mode().set(Mode::Default);
+        }
+    }
+
+    /// Whether the user lets somebody write to this session; none where nobody could be asked.
+    async fn consent(&mut self, arrived: &Arrived, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
+        let Arrived { message, origin: Origin::Elsewhere } = arrived else { return Ok(Some(true)) };
+        let from = name_of(&message.from);
+        if self.driver.parts.messages == crate::mail::Admission::All {
+            return Ok(Some(true));
+        }
+        let known = self.session().noted::<Consent>().filter(|consent| consent.from == from).last();
+        if let Some(consent) = known {
+            return Ok(Some(consent.given));
+        }
+        let question = Question {
+            tool: format!("{from} (another session)"),
+            input: json!({"message": in_words(message)}),
+            subject: Subject::Whole,
+            directory: self.driver.scope.directory(),
+            why: "it would write to this session, now and later; the answer is kept".to_owned(),
+            spared_by: None,
+            always: Vec::new(),
+        };
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(None),
+            answer = self.driver.parts.approver.ask(question) => answer,
+        };
+        let given = match answer {
+            Answer::Allow | Answer::Always(_) => true,
+            Answer::Deny { .. } => false,
+            Answer::Unanswered { .. } => return Ok(None),
+        };
+        self.driver.session.note(&serde_json::to_value(Consent { from, given }).unwrap_or_default())?;
+        Ok(Some(given))
+    }
+}

@@ -1,0 +1,211 @@
+//! What reaches a session from others: agents of this process, its team, other sessions.
+//!
+//! A message waits in a queue in memory or in a [mailbox](crate::mailbox) on the disk, and enters the log of the session
+//! at its next round. The log alone says what was delivered: an id that stands there is not entered again, and only then
+//! is its letter marked. Whoever is killed when, each message so enters once.
+//!
+//! What it refuses to do: say who may write (the agent asks the user), take another's words for the user's, show more of
+//! a message than fits beside the work.
+
+mod words;
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use files::Glance;
+use tokio::sync::Notify;
+use transcript::Block;
+use transcript::line::{Body, Source};
+
+use crate::error::Error;
+use crate::mailbox::{MailError, Mailbox, Message, Word};
+use crate::session::{Beside, Session};
+
+pub use words::{in_words, name_of};
+
+/// How often a mailbox is looked at while nothing else happens: a stat each.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The mail of one session. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Mail {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    queue: Mutex<VecDeque<Message>>,
+    doors: Mutex<Vec<Door>>,
+    heard: Mutex<HashSet<String>>,
+    life: Mutex<Life>,
+    news: Notify,
+}
+
+/// A mailbox that is the session's own.
+#[derive(Debug)]
+struct Door {
+    mailbox: Mailbox,
+    origin: Origin,
+    /// Its file, when it was last read.
+    seen: Option<Glance>,
+}
+
+/// Where a message comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An agent in this process.
+    Process,
+    /// The team that the session belongs to.
+    Team,
+    /// Anybody else on this machine: the user is asked before the first is heard.
+    Elsewhere,
+}
+
+/// Whose messages from elsewhere are heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Admission {
+    /// Those of senders the user agrees to.
+    #[default]
+    Asked,
+    /// All, as the user's settings say.
+    All,
+}
+
+/// A message that waits.
+#[derive(Debug, Clone)]
+pub struct Arrived {
+    /// The message.
+    pub message: Message,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Whether a session is to go on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Life {
+    /// It is.
+    #[default]
+    GoesOn,
+    /// The lead has asked it to end, and it has not answered.
+    Asked {
+        /// Who asked.
+        by: String,
+        /// By what the answer names the request.
+        request: String,
+    },
+    /// It has agreed to end.
+    Ends,
+}
+
+impl Mail {
+    /// Opens a mailbox that is the session's own from now on.
+    pub fn open(&self, mailbox: Mailbox, origin: Origin) {
+        lock(&self.inner.doors).push(Door { mailbox, origin, seen: None });
+        self.ring();
+    }
+
+    /// Puts a message into the queue.
+    pub fn push(&self, message: Message) {
+        lock(&self.inner.queue).push_back(message);
+        self.ring();
+    }
+
+    /// Somebody has put something into a mailbox: there is no need to wait until it is looked at.
+    pub fn ring(&self) {
+        self.inner.news.notify_one();
+    }
+
+    /// Takes from the log what was delivered before.
+    pub fn remember(&self, session: &Session) {
+        lock(&self.inner.heard).extend(session.heard());
+    }
+
+    /// Whether somebody can write to the session at all.
+    pub fn is_open(&self) -> bool {
+        !lock(&self.inner.doors).is_empty() || !lock(&self.inner.queue).is_empty()
+    }
+
+    /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came.
+    pub fn waiting(&self) -> Result<Vec<Arrived>, MailError> {
+        let queued = lock(&self.inner.queue).iter().cloned().collect::<Vec<_>>();
+        let mut waiting: Vec<Arrived> =
+            queued.into_iter().map(|message| Arrived { message, origin: Origin::Process }).collect();
+        let mut broken = None;
+        for door in lock(&self.inner.doors).iter_mut() {
+            // Looked at before it is read: what comes in between is seen the next time.
+            door.seen = files::glance(door.mailbox.path());
+            let origin = door.origin;
+            match door.mailbox.waiting() {
+                Ok(messages) => waiting.extend(messages.into_iter().map(|message| Arrived { message, origin })),
+                Err(error) => broken = Some(error),
+            }
+        }
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        let (heard, mut here) = (lock(&self.inner.heard), HashSet::new());
+        waiting.retain(|Arrived { message, .. }| !heard.contains(&message.id) && here.insert(message.id.clone()));
+        waiting.sort_by_key(|arrived| arrived.message.order());
+        Ok(waiting)
+    }
+
+    /// Enters a message into the log: now it is delivered.
+    pub fn enter(&self, session: &mut Session, arrived: &Arrived) -> Result<(), Error> {
+        let Arrived { message, .. } = arrived;
+        let text =
+            words::framed(message, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
+        let beside = Beside { message: Some(message.id.clone()), ..Beside::default() };
+        session.append_with(Body::User { blocks: vec![Block::text(text)], source: Source::Injected }, &beside)?;
+        self.forget(&message.id);
+        Ok(())
+    }
+
+    /// Nobody is to hear of it any more.
+    pub fn forget(&self, id: &str) {
+        lock(&self.inner.heard).insert(id.to_owned());
+        lock(&self.inner.queue).retain(|message| message.id != id);
+    }
+
+    /// Marks in the mailboxes what was delivered.
+    pub fn mark(&self) -> Result<(), MailError> {
+        let heard = lock(&self.inner.heard);
+        lock(&self.inner.doors).iter().try_for_each(|door| door.mailbox.delivered(&heard))
+    }
+
+    /// Waits until there may be something new.
+    pub async fn rings(&self) {
+        while !self.has_news() {
+            tokio::select! {
+                () = self.inner.news.notified() => {}
+                () = tokio::time::sleep(LOOK), if self.is_open() => {}
+            }
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        let changed = |door: &Door| files::glance(door.mailbox.path()) != door.seen;
+        !lock(&self.inner.queue).is_empty() || lock(&self.inner.doors).iter().any(changed)
+    }
+
+    /// Whether the session is to go on.
+    pub fn life(&self) -> Life {
+        lock(&self.inner.life).clone()
+    }
+
+    /// It was asked to end, has agreed to, or goes on after all.
+    pub fn set_life(&self, life: Life) {
+        *lock(&self.inner.life) = life;
+    }
+
+    /// Takes in what a message of the team does beside being read.
+    pub(crate) fn obey(&self, message: &Message) {
+        if let Word::ShutdownRequest { request, .. } = message.word() {
+            self.set_life(Life::Asked { by: message.from.clone(), request });
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
