@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::commands::{
-    agents, completions, config, demo, dream, hooks, instructions, man, memory, policy, recall, reference, secrets,
-    session, simulate, stats, team, trust,
+    agents, completions, config, demo, dream, hooks, inbox, instructions, man, memory, policy, recall, reference,
+    secrets, send, session, simulate, stats, team, trust,
 };
 use crate::setup::OneRun;
 use crate::{env, exit};
@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Dream(dream::DreamArgs),
     Team(team::TeamArgs),
     Recall(recall::RecallArgs),
+    Send(send::SendArgs),
+    Inbox(inbox::InboxArgs),
     Hooks(hooks::HooksArgs),
     Instructions(instructions::InstructionsArgs),
     Secrets(secrets::SecretsArgs),
@@ -79,6 +81,14 @@ pub(crate) struct RunArgs {
     /// Whether the session takes the place of one that was left by `/clear`.
     #[arg(skip)]
     pub(crate) cleared: bool,
+
+    /// The team this session is a teammate in.
+    #[arg(long, hide = true, requires = "agent_name")]
+    pub(crate) team_name: Option<String>,
+
+    /// Its name there.
+    #[arg(long, hide = true, requires = "team_name")]
+    pub(crate) agent_name: Option<String>,
 
     /// Without a terminal: write down what was learnt, as sessions in a terminal do.
     #[arg(long, help_heading = SESSION)]

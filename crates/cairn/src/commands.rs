@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod dream;
 pub(crate) mod hooks;
+pub(crate) mod inbox;
 pub(crate) mod instructions;
 pub(crate) mod man;
 pub(crate) mod memory;
@@ -14,6 +15,7 @@ pub(crate) mod print;
 pub(crate) mod recall;
 pub(crate) mod reference;
 pub(crate) mod secrets;
+pub(crate) mod send;
 pub(crate) mod session;
 pub(crate) mod simulate;
 pub(crate) mod stats;
@@ -32,6 +34,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Memory(args)) => memory::run(&args),
         Some(Command::Dream(args)) => dream::run(&args).await,
         Some(Command::Recall(args)) => recall::run(&args),
+        Some(Command::Send(args)) => send::run(&args).await,
+        Some(Command::Inbox(args)) => inbox::run(&args),
         Some(Command::Secrets(args)) => secrets::run(&args),
         Some(Command::Policy(args)) => policy::run(&args),
         Some(Command::Hooks(args)) => hooks::run(&args).await,
@@ -40,7 +44,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Stats(args)) => stats::run(&args),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
-        Some(Command::Agents(args)) => agents::run(&args),
+        Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),

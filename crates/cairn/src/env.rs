@@ -47,6 +47,8 @@ variables! {
     TEAM_TOKEN = "CAIRN_TEAM_TOKEN", "The token for team memory, in place of the one `team join` kept.";
     TEAM_DATABASE = "CAIRN_TEAM_DATABASE", "Where `team serve` keeps everything: `postgres://…` or the path of a file.";
     TEAM_OIDC_SECRET = "CAIRN_TEAM_OIDC_SECRET", "The secret by which an issuer knows `team serve`.";
+    AGENT_TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1 lets the model start teammates, as the setting `teammates` does.";
+    RUNTIME_DIR = "XDG_RUNTIME_DIR", "Where the sockets of sessions lie, in `cairn`; below the config home where it is not set.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
     TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
     TERM_PROGRAM = "TERM_PROGRAM", "Which terminal it is: some can show that you are waited for.";
@@ -71,6 +73,10 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         "What the agent remembers of the project: Markdown files, and MEMORY.md as their index.",
     ),
     ("~/.claude/cairn/team.json", "Which repositories share their team memory, with which server, and your tokens."),
+    (
+        "~/.claude/teams/TEAM/",
+        "A lead and its teammates: who belongs to it, their mailboxes, and the tasks they share.",
+    ),
     ("~/.claude/history.jsonl", "What was typed, for the history."),
     ("~/.claude/settings.json", "Your settings."),
     (

@@ -10,6 +10,8 @@ mod env;
 mod error;
 mod exit;
 mod knowledge;
+mod listening;
+mod mailing;
 mod membership;
 mod model;
 mod out;

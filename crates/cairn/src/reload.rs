@@ -119,6 +119,7 @@ impl Follower {
             bypass: settings.bypass,
             directories,
             environment: engine::agent::environment(settings),
+            messages: settings.messages.unwrap_or_default(),
             hooks: shape.hooks(&settings.hooks),
             signals: settings.signals.clone(),
             layers: shape.layers(settings, place),

@@ -25,6 +25,7 @@ use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
 use crate::knowledge::{self, Plan};
+use crate::mailing::Mailing;
 use crate::model::{self, Chosen};
 use crate::reload::{self, Follower};
 use crate::{agents, asking, dreaming, env};
@@ -182,6 +183,8 @@ pub(crate) struct Ready {
     pub(crate) window: Window,
     /// Whether the mode that asks nothing may be entered.
     pub(crate) bypass: Bypass,
+    /// How it reaches others, and they it.
+    pub(crate) mailing: Mailing,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -229,9 +232,12 @@ pub(crate) async fn agent(
         None => parts.policy.mode.follow(mode),
     }
     add_flags(&mut parts.policy.rules, args, place)?;
+    let mailing = Mailing::open(args, place, settings, &session, &parts.policy.mode)?;
     if approver.who() != Who::Nobody && !bare {
-        parts.tools.extend(engine::plan::offered(&parts.policy.mode));
+        parts.tools.extend(engine::plan::offered(&parts.policy.mode, &mailing.board));
     }
+    mailing.equip(&mut parts.tools, mode);
+    parts.teammates.clone_from(&mailing.teammates);
     let agents = agents::registry(place, args.agents.as_deref())?;
     warnings.extend(agents.troubles().iter().map(ToString::to_string));
     parts.agents = (!bare).then(|| Children::new(Arc::new(agents)));
@@ -251,7 +257,7 @@ pub(crate) async fn agent(
     parts.max_tokens = max_tokens;
     parts.thinking = env::MAX_THINKING.number()?;
     parts.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
-    parts.appended.clone_from(&args.append_system_prompt);
+    parts.appended = mailing.appended(args.append_system_prompt.as_deref());
     parts.user_home.clone_from(&place.user_home);
     parts.guard = env::program();
     parts.variable = Some(env::named);
@@ -265,7 +271,7 @@ pub(crate) async fn agent(
     parts.reload = Some(reload::reload(watch, follower));
     let (learning, why) = self::learning(args, place, settings, plan.as_ref());
     warnings.extend(why);
-    let mut agent = Agent::new(session, parts)?.starting(start(args));
+    let mut agent = Agent::new(session, parts)?.starting(start(args)).with_mail(mailing.post.mail().clone());
     if args.sandbox.or(settings.sandbox.enabled) == Some(true) {
         let sandbox = sandbox(settings, place, &agent).await?;
         if sandbox.standing().confined() != Confined::Wholly {
@@ -290,7 +296,7 @@ pub(crate) async fn agent(
         // Nobody types meanwhile: without this the first message would find memory still unread.
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
-    Ok(Ready { agent, dreaming, bypass: settings.bypass, prices: judged.settings.prices, warnings, window })
+    Ok(Ready { agent, dreaming, bypass: settings.bypass, prices: judged.settings.prices, warnings, window, mailing })
 }
 
 /// How a session learns, if it does; and why not, where something is wrong.

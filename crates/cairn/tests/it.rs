@@ -72,6 +72,8 @@ mod team_docs;
 mod team_load;
 #[path = "it/team_session.rs"]
 mod team_session;
+#[path = "it/teammates.rs"]
+mod teammates;
 #[path = "it/terminal.rs"]
 mod terminal;
 #[path = "it/terminal_asking.rs"]

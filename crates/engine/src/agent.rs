@@ -36,7 +36,7 @@ use crate::hooks::{Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
-use crate::mail::Mail;
+use crate::mail::{InTeam, Mail};
 use crate::permission::{Choice, LiveMode, Policy};
 use crate::run::Ending;
 use crate::session::{Beside, Session};
@@ -76,7 +76,13 @@ impl Agent {
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
-            parts.tools.extend(parts.agents.clone().map(|children| Arc::new(SendOut::of(children)) as Arc<dyn Tool>));
+            parts.tools.extend(parts.agents.clone().map(|children| {
+                let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children));
+                match parts.teammates.clone() {
+                    Some(teammates) => Arc::new(InTeam::new(tool, teammates)),
+                    None => tool,
+                }
+            }));
         }
         if let Some(known) = session.known_prologue().filter(|_| session.idle() < parts.ttl.duration()) {
             // While its cache may hold, a session that began without them goes on without: others would cost all of it.

@@ -7,9 +7,15 @@
 //! What it refuses to do: say who may write (the agent asks the user), take another's words for the user's, show more of
 //! a message than fits beside the work.
 
+mod joining;
+mod mates;
+mod post;
+pub mod socket;
+mod team;
+mod tool;
 mod words;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,9 +25,14 @@ use transcript::Block;
 use transcript::line::{Body, Source};
 
 use crate::error::Error;
-use crate::mailbox::{MailError, Mailbox, Message, Word};
+use crate::mailbox::{LEAD, MailError, Mailbox, Message, Word};
 use crate::session::{Beside, Session};
 
+pub(crate) use joining::InTeam;
+pub use mates::{Lead, Teammates, Wanted, briefing};
+pub use post::{Joined, Near, Post, SOCKET};
+pub use team::{Member, Team};
+pub use tool::{SendMessage, SendMessageInput};
 pub use words::{in_words, name_of};
 
 /// How often a mailbox is looked at while nothing else happens: a stat each.
@@ -39,6 +50,10 @@ struct Inner {
     doors: Mutex<Vec<Door>>,
     heard: Mutex<HashSet<String>>,
     life: Mutex<Life>,
+    /// Who works for us, and the last message they were sent.
+    busy: Mutex<BTreeMap<String, String>>,
+    /// The newest message of the lead's that was heard.
+    led: Mutex<String>,
     news: Notify,
 }
 
@@ -63,12 +78,14 @@ pub enum Origin {
 }
 
 /// Whose messages from elsewhere are heard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 pub enum Admission {
     /// Those of senders the user agrees to.
     #[default]
+    #[serde(rename = "ask")]
     Asked,
     /// All, as the user's settings say.
+    #[serde(rename = "allow")]
     All,
 }
 
@@ -183,6 +200,17 @@ impl Mail {
         }
     }
 
+    /// Waits until something is there that is not heard yet, or cannot be read.
+    pub async fn arrives(&self) {
+        loop {
+            self.rings().await;
+            if self.waiting().is_ok_and(|waiting| waiting.is_empty()) {
+                continue;
+            }
+            return;
+        }
+    }
+
     fn has_news(&self) -> bool {
         let changed = |door: &Door| files::glance(door.mailbox.path()) != door.seen;
         !lock(&self.inner.queue).is_empty() || lock(&self.inner.doors).iter().any(changed)
@@ -199,10 +227,39 @@ impl Mail {
     }
 
     /// Takes in what a message of the team does beside being read.
-    pub(crate) fn obey(&self, message: &Message) {
-        if let Word::ShutdownRequest { request, .. } = message.word() {
-            self.set_life(Life::Asked { by: message.from.clone(), request });
+    pub fn obey(&self, message: &Message) {
+        let is_lead = message.from == LEAD;
+        match message.word() {
+            Word::ShutdownRequest { request, .. } if is_lead => {
+                self.set_life(Life::Asked { by: message.from.clone(), request });
+            }
+            Word::ShutdownResponse { approve: true, .. } => self.rests(&message.from, None),
+            Word::Idle { after, .. } => self.rests(&message.from, Some(&after)),
+            _ => {}
         }
+        if is_lead {
+            lock(&self.inner.led).clone_from(&message.id);
+        }
+    }
+
+    /// Somebody was given something to do.
+    pub fn works(&self, name: &str, message: &str) {
+        lock(&self.inner.busy).insert(name.to_owned(), message.to_owned());
+    }
+
+    /// Somebody has nothing to do any more, as far as the message they name; without one, in any case.
+    pub fn rests(&self, name: &str, after: Option<&str>) {
+        lock(&self.inner.busy).retain(|busy, last| busy != name || after.is_some_and(|after| after != last));
+    }
+
+    /// Who works for us.
+    pub fn busy(&self) -> Vec<String> {
+        lock(&self.inner.busy).keys().cloned().collect()
+    }
+
+    /// What is said to the lead when there is nothing more to do.
+    pub fn idle(&self, said: &str) -> Word {
+        Word::Idle { said: said.to_owned(), after: lock(&self.inner.led).clone() }
     }
 }
 

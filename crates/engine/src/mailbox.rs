@@ -57,11 +57,33 @@ pub enum MailError {
     /// The recipient reads nothing.
     #[error("{0} messages wait for {1} already, and it reads none")]
     Full(usize, String),
+    /// There is one of that name already.
+    #[error("there is a {0:?} in the team already: choose another name")]
+    Taken(String),
+    /// The team is full.
+    #[error("a team has {0} members at most")]
+    Crowded(usize),
+    /// An address of a kind that is not known here.
+    #[error("{0:?} cannot be reached from here: write to a name, or to another session by uds:PATH")]
+    Unsupported(String),
+    /// A path that is no session's socket.
+    #[error("{0} is no session's socket; `cairn send --list` shows those there are")]
+    NoSession(PathBuf),
+    /// Another session could not be reached, or did not take it.
+    #[error("the session at {path} did not take it: {why}")]
+    Socket {
+        /// Its socket.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The file is not what it should be. It is left as it is.
-    #[error("{path} is no mailbox ({why}); move it away and send again")]
+    #[error("{path} is no {what} ({why}); move it away and try again")]
     Broken {
         /// The file.
         path: PathBuf,
+        /// What it should be.
+        what: &'static str,
         /// What is wrong with it.
         why: String,
     },
@@ -79,10 +101,11 @@ fn known(others: &[String]) -> String {
 
 /// Where the mailboxes of a team lie.
 pub fn folder(config: &Path, team: &str) -> Result<PathBuf, MailError> {
-    Ok(config.join("teams").join(named(team)?).join("inboxes"))
+    Ok(config.join("teams").join(checked(team)?).join("inboxes"))
 }
 
-fn named(name: &str) -> Result<&str, MailError> {
+/// A name that can be a file's.
+pub(crate) fn checked(name: &str) -> Result<&str, MailError> {
     let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     let fits = (1..=MOST_NAME).contains(&name.len()) && name.chars().all(fine);
     if fits { Ok(name) } else { Err(MailError::Name(name.to_owned())) }
@@ -96,7 +119,7 @@ pub fn names(folder: &Path) -> Result<Vec<String>, MailError> {
         Err(error) => return Err(error.into()),
     };
     let name = |entry: &files::Entry| entry.name.to_str()?.strip_suffix(".json").map(str::to_owned);
-    let mut names: Vec<String> = entries.iter().filter_map(name).filter(|name| named(name).is_ok()).collect();
+    let mut names: Vec<String> = entries.iter().filter_map(name).filter(|name| checked(name).is_ok()).collect();
     names.sort();
     Ok(names)
 }
@@ -104,7 +127,7 @@ pub fn names(folder: &Path) -> Result<Vec<String>, MailError> {
 impl Mailbox {
     /// The mailbox of an agent that has one, or a list of those that have.
     pub fn of(folder: &Path, name: &str) -> Result<Self, MailError> {
-        let name = named(name)?.to_owned();
+        let name = checked(name)?.to_owned();
         let others = names(folder)?;
         if !others.contains(&name) {
             return Err(MailError::Unknown { name, others });
@@ -114,7 +137,7 @@ impl Mailbox {
 
     /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
     pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
-        let mailbox = Self { name: named(name)?.to_owned(), folder: Root::create(folder)? };
+        let mailbox = Self { name: checked(name)?.to_owned(), folder: Root::create(folder)? };
         let _held = mailbox.lock()?;
         match mailbox.folder.create_new(mailbox.file(), b"[]\n", PRIVATE_FILE) {
             Ok(()) | Err(files::Error::Exists { .. }) => {}
@@ -214,7 +237,7 @@ impl Mailbox {
     }
 
     fn broken(&self, error: &serde_json::Error) -> MailError {
-        MailError::Broken { path: self.path(), why: error.to_string() }
+        MailError::Broken { path: self.path(), what: "mailbox", why: error.to_string() }
     }
 }
 

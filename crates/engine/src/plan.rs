@@ -1,10 +1,12 @@
 //! Plans and tasks: tools for work that takes more than a few steps.
 //!
 //! A [plan](mode) is a file beside the session; the mode that only looks ends when the user approves of it. The
-//! [tasks](tasks) are one list in a file beside the session. What only the user knows is [asked](ask). All are offered
-//! where somebody can be asked, and nowhere else: their definitions cost tokens in every request.
+//! [tasks](tasks) are one list, beside the session or [shared](board) by a team. What only the user knows is [asked](ask).
+//! All are offered where somebody can be asked, the list also in a team, and nowhere else: their definitions cost tokens in
+//! every request.
 
 pub mod ask;
+pub mod board;
 pub mod mode;
 pub mod tasks;
 
@@ -14,26 +16,34 @@ use std::sync::Arc;
 use tools::Tool;
 
 use crate::permission::LiveMode;
+use board::Board;
 
 /// The file of the plan, beside the session.
 const PLAN: &str = "plan.md";
 /// The largest plan that is shown again.
 const LARGEST: u64 = 100_000;
 
-/// The names of the tools.
-pub(crate) const NAMES: [&str; 7] =
-    [ask::NAME, "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+/// The names of what a session that began without it goes on without.
+pub(crate) const NAMES: [&str; 8] =
+    [ask::NAME, "SendMessage", "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 
 /// The tools, for a session in a mode that they may change.
-pub fn offered(mode: &LiveMode) -> Vec<Arc<dyn Tool>> {
-    vec![
+pub fn offered(mode: &LiveMode, board: &Board) -> Vec<Arc<dyn Tool>> {
+    let asking: [Arc<dyn Tool>; 3] = [
         Arc::new(ask::AskUserQuestion),
         Arc::new(mode::EnterPlanMode(mode.clone())),
         Arc::new(mode::ExitPlanMode(mode.clone())),
-        Arc::new(tasks::TaskCreate),
-        Arc::new(tasks::TaskGet),
-        Arc::new(tasks::TaskList),
-        Arc::new(tasks::TaskUpdate),
+    ];
+    asking.into_iter().chain(listed(board)).collect()
+}
+
+/// The tools for the list alone.
+pub fn listed(board: &Board) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(tasks::TaskCreate(board.clone())),
+        Arc::new(tasks::TaskGet(board.clone())),
+        Arc::new(tasks::TaskList(board.clone())),
+        Arc::new(tasks::TaskUpdate(board.clone())),
     ]
 }
 
@@ -61,7 +71,7 @@ mod tests {
     /// PLAN-1: all definitions together stay within what they may cost in every request.
     #[test]
     fn what_is_offered_costs_less_than_700_tokens() {
-        let definitions: Vec<String> = offered(&LiveMode::default())
+        let definitions: Vec<String> = offered(&LiveMode::default(), &Board::default())
             .iter()
             .map(|tool| serde_json::to_string(&tool.definition()).unwrap())
             .collect();

@@ -49,6 +49,7 @@ pub use watch::Watch;
 use crate::dream::gate::Rhythm;
 use crate::hooks::Hooks;
 use crate::ledger::Budget;
+use crate::mail::Admission;
 use hooks::hooks_of;
 use keys::{Key, Part};
 use rules::rules_of;
@@ -104,6 +105,10 @@ pub struct Settings {
     pub extract: Extract,
     /// `dailyLog`: whether sessions keep a daily log instead of memories.
     pub daily_log: Option<bool>,
+    /// `teammates`: whether the model may start processes that work beside the session.
+    pub teammates: Option<bool>,
+    /// `messages`: whose messages from elsewhere are heard.
+    pub messages: Option<Admission>,
     /// How the layers work, as far as the settings say.
     pub layers: LayerSettings,
     /// What they say of the sandbox.
@@ -273,6 +278,8 @@ impl Settings {
                 model: counting.one(&keys::DREAM_MODEL),
             },
             daily_log: counting.one(&keys::DAILY_LOG),
+            teammates: counting.one(&keys::TEAMMATES),
+            messages: counting.one(&keys::MESSAGES),
             layers: LayerSettings::of(&counting),
             sandbox: Sandbox::of(&counting, ground),
             hooks,

@@ -8,6 +8,8 @@ mod stage;
 mod asking;
 #[path = "it/children.rs"]
 mod children;
+#[path = "it/claiming.rs"]
+mod claiming;
 #[path = "it/compacting.rs"]
 mod compacting;
 #[path = "it/continuing.rs"]

@@ -8,7 +8,7 @@
 //! same time, and how many that have ended are remembered, is limited. A job is not restarted, moved to the
 //! foreground or given input, and nobody is woken by its end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::process::{self, End, Ended, Ground, Trouble, exit_code};
+use crate::process::{self, End, Ended, Environment, Ground, Trouble, exit_code};
 
 mod unread;
 
@@ -47,6 +47,17 @@ pub struct Job {
     pub command: String,
     /// Whether it runs.
     pub state: JobState,
+    /// What it is.
+    pub kind: JobKind,
+}
+
+/// What a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobKind {
+    /// A command.
+    Command,
+    /// A program of ours that works beside the session.
+    Teammate,
 }
 
 /// Whether a job runs.
@@ -90,6 +101,13 @@ struct Known {
     entries: Vec<Entry>,
 }
 
+/// How a job is called, and what it is.
+struct Called {
+    id: String,
+    command: String,
+    kind: JobKind,
+}
+
 #[derive(Debug)]
 struct Entry {
     handle: Handle,
@@ -101,6 +119,7 @@ struct Entry {
 pub(crate) struct Handle {
     id: String,
     command: String,
+    kind: JobKind,
     unread: Arc<Mutex<Unread>>,
     status: watch::Receiver<Status>,
     stop: CancellationToken,
@@ -167,12 +186,46 @@ impl Jobs {
         let process = process::start(command, ground).map_err(NotStarted::Trouble)?;
         known.started += 1;
         let id = format!("bash_{}", known.started);
+        Ok(self.keep(&mut known, Called { id, command: command.to_owned(), kind: JobKind::Command }, limit, process))
+    }
+
+    /// Starts a program of ours that works beside the session, under a name of its own, and says how it can be waited for.
+    /// It is no command: no sandbox holds it, and it has the keys to the model.
+    pub fn start_teammate(
+        &self,
+        name: &str,
+        words: Vec<String>,
+        directory: &Path,
+        guard: Option<&Path>,
+    ) -> Result<impl Future<Output = JobState> + Send + 'static, String> {
+        let mut known = self.known();
+        known.entries.retain(|entry| entry.runs() || entry.id() != name);
+        known.forget();
+        let running = known.entries.iter().filter(|entry| entry.runs());
+        if running.clone().count() >= RUNNING || running.clone().any(|entry| entry.id() == name) {
+            return Err(format!("{name} cannot be started: {RUNNING} jobs run already, or one of that name does"));
+        }
+        let environment = Environment::default();
+        let ground = Ground { directory, environment: &environment, guard, confinement: None };
+        let process = process::start_own(words, ground).map_err(|trouble| trouble.why())?;
+        let called = Called { id: name.to_owned(), command: format!("teammate {name}"), kind: JobKind::Teammate };
+        let id = self.keep(&mut known, called, None, process);
+        drop(known);
+        let handle = self.find(&id).map_err(|error| error.to_string())?;
+        Ok(async move {
+            handle.ended().await;
+            handle.status().state
+        })
+    }
+
+    /// Stays with a process.
+    fn keep(&self, known: &mut Known, called: Called, limit: Option<Duration>, process: process::Process) -> String {
+        let Called { id, command, kind } = called;
         let unread = Arc::new(Mutex::new(Unread::default()));
         let made = self.made.clone();
         let (told, status) = watch::channel(Status { state: JobState::Running, stopped_others: false });
         let stop = CancellationToken::new();
-        let handle =
-            Handle { id: id.clone(), command: command.to_owned(), unread: unread.clone(), status, stop: stop.clone() };
+        let handle = Handle { id: id.clone(), command, kind, unread: unread.clone(), status, stop: stop.clone() };
         let task = tokio::spawn(async move {
             let limit = limit.unwrap_or(Duration::MAX);
             let ended = process.watch(limit, &stop, |bytes| lock(&unread).push(bytes)).await;
@@ -183,7 +236,7 @@ impl Jobs {
             told.send_replace(Status::of(ended));
         });
         known.entries.push(Entry { handle, _task: AbortOnDropHandle::new(task) });
-        Ok(id)
+        id
     }
 
     /// The job with this id.
@@ -250,7 +303,7 @@ impl Handle {
     }
 
     fn job(&self) -> Job {
-        Job { id: self.id.clone(), command: self.command.clone(), state: self.status().state }
+        Job { id: self.id.clone(), command: self.command.clone(), state: self.status().state, kind: self.kind }
     }
 }
 

@@ -44,7 +44,7 @@ pub use bash::{Bash, BashInput, PRINTED_NOTHING};
 pub use edit::{Edit, EditInput, edited};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};
-pub use jobs::{Job, JobState, Jobs, NoSuchJob};
+pub use jobs::{Job, JobKind, JobState, Jobs, NoSuchJob};
 pub use process::Environment;
 pub use read::{Read, ReadInput, picture};
 pub use run::{CONCURRENT, Call, run_all};

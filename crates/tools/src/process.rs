@@ -81,6 +81,15 @@ struct Start {
     input: Option<String>,
     /// Whether its two streams are told apart.
     streams: Streams,
+    keys: Keys,
+}
+
+/// Whether a program gets the keys to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    Kept,
+    /// It is one of ours, which talks to the model itself.
+    Given,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +180,12 @@ pub(crate) fn start(script: &str, ground: Ground<'_>) -> Result<Process, Trouble
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
     let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
-    begin(Start { words, input: None, streams: Streams::Joined }, ground)
+    begin(Start { words, input: None, streams: Streams::Joined, keys: Keys::Kept }, ground)
+}
+
+/// Starts a program of ours, which needs the keys that commands are not given.
+pub(crate) fn start_own(words: Vec<String>, ground: Ground<'_>) -> Result<Process, Trouble> {
+    begin(Start { words, input: None, streams: Streams::Joined, keys: Keys::Given }, ground)
 }
 
 /// Starts a program that reads an input, with its two streams told apart.
@@ -179,7 +193,7 @@ pub(crate) fn start_with(words: Vec<String>, input: String, ground: Ground<'_>) 
     if words.iter().any(|word| word.contains('\0')) {
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
-    begin(Start { words, input: Some(input), streams: Streams::Apart }, ground)
+    begin(Start { words, input: Some(input), streams: Streams::Apart, keys: Keys::Kept }, ground)
 }
 
 fn begin(start: Start, ground: Ground<'_>) -> Result<Process, Trouble> {
@@ -195,7 +209,7 @@ fn start_guarded(start: Start, ground: Ground<'_>, guard: &Path) -> io::Result<P
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
-    let (child, out, err) = spawn(command, start.streams, ground)?;
+    let (child, out, err) = spawn(command, &start, ground)?;
     let order = Order {
         command: start.words,
         input: start.input,
@@ -211,7 +225,7 @@ fn start_alone(start: Start, ground: Ground<'_>) -> io::Result<Process> {
     };
     let mut command = Command::new(program);
     command.args(arguments).stdin(if start.input.is_some() { Stdio::piped() } else { Stdio::null() });
-    let (mut child, out, err) = spawn(command, start.streams, ground)?;
+    let (mut child, out, err) = spawn(command, &start, ground)?;
     let group = Group::led_by(child.id())?;
     if let (Some(input), Some(mut pipe)) = (start.input, child.stdin().take()) {
         // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
@@ -223,12 +237,12 @@ fn start_alone(start: Start, ground: Ground<'_>) -> io::Result<Process> {
 /// Starts a program that leads a session of its own, without terminal and secrets, and the pipes it prints to.
 fn spawn(
     mut command: Command,
-    streams: Streams,
+    start: &Start,
     ground: Ground<'_>,
 ) -> io::Result<(Box<dyn ChildWrapper>, Receiver, Option<Receiver>)> {
     let (reader, writer) = io::pipe()?;
     let mut errors = None;
-    let other = match streams {
+    let other = match start.streams {
         Streams::Joined => writer.try_clone()?,
         Streams::Apart => {
             let (reader, writer) = io::pipe()?;
@@ -238,8 +252,10 @@ fn spawn(
     };
     command.current_dir(ground.directory).stdout(writer).stderr(other);
     command.envs(&ground.environment.given).envs(ENVIRONMENT);
-    for secret in SECRETS.into_iter().chain(ground.environment.hidden.iter().map(String::as_str)) {
-        command.env_remove(secret);
+    if start.keys == Keys::Kept {
+        for secret in SECRETS.into_iter().chain(ground.environment.hidden.iter().map(String::as_str)) {
+            command.env_remove(secret);
+        }
     }
     let mut command = CommandWrap::from(command);
     let child = command.wrap(ProcessSession).spawn()?;

@@ -1,5 +1,7 @@
 //! `cairn agents`: who can be sent out, and what is wrong with the others.
 
+mod start;
+
 use clap::{Args, Subcommand};
 use engine::agents::{Definition, Listed, Offered, Registry};
 use serde_json::{Value, json};
@@ -26,7 +28,8 @@ Examples:
   cairn agents list             who can be sent out from here
   cairn agents show Explore     one of them, whole
   cairn agents new reviewer     a file to begin with, in this project
-  cairn agents check            what is wrong with definitions; exit code 1 if anything is";
+  cairn agents check            what is wrong with definitions; exit code 1 if anything is
+  cairn agents start scout 'where are retries decided?'   an agent in a process of its own";
 
 #[derive(Debug, Subcommand)]
 enum AgentsCommand {
@@ -51,17 +54,25 @@ enum AgentsCommand {
     },
     /// Check all definitions.
     Check,
+    /// Start a teammate: an agent in a process of its own, which works for you until it is done.
+    ///
+    /// What it writes to you is printed, its last words too. It ends with this command, however that ends.
+    Start(start::StartArgs),
 }
 
 /// Lists, shows, makes or checks.
-pub(crate) fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
+pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
+    if let AgentsCommand::Start(args) = &args.command {
+        return start::run(&place, args).await;
+    }
     let registry = agents::registry(&place, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, *json),
         AgentsCommand::Show { name } => show(&registry, name),
         AgentsCommand::New { name, user } => new(&place, name, *user),
         AgentsCommand::Check => check(&registry),
+        AgentsCommand::Start(_) => Ok(Code::Success), // it is on its way
     }
 }
 

@@ -4,14 +4,16 @@
 
 mod driving;
 mod input;
+mod teammate;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
 use engine::Agent;
-use engine::agent::Listener;
+use engine::agent::{End, Listener};
 use engine::permission::{Approver, LiveMode, Nobody};
+use engine::run::Ending;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
@@ -32,6 +34,7 @@ use input::{Line, Request};
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
     let ran = match args.input_format {
+        _ if args.agent_name.is_some() => teammate::run(args).await,
         InputFormat::Text => once(args).await,
         InputFormat::StreamJson => each_line(args).await,
     };
@@ -90,7 +93,21 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
     let started = tokio::time::Instant::now();
     let (mut agent, prices) = (session.ready.agent, session.ready.prices);
     let work = async {
-        let turn = agent.turn(said, &cancel).await;
+        let mut turn = agent.turn(said, &cancel).await;
+        // Teammates end with their lead: those who still work are waited for, and heard.
+        while matches!(turn.end, End::Ended(Ending::Answered)) && !agent.mail().busy().is_empty() {
+            tokio::select! {
+                () = agent.mail().rings() => {}
+                () = cancel.cancelled() => {}
+            }
+            let next = agent.turn(Vec::new(), &cancel).await;
+            turn.usage += next.usage;
+            turn.rounds += next.rounds;
+            turn.end = next.end;
+            if next.rounds > 0 {
+                turn.text = next.text;
+            }
+        }
         if agent.has_to_learn() {
             return (turn, Some(agent));
         }
@@ -172,14 +189,20 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     let mut lines = input::lines();
     let hears = Hears { mode: &mode, output: &output, driving: driving.as_deref() };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
-    let (mut turns, mut code, mut gone) = (0, Code::Success, None);
+    let (mut turns, mut code, mut gone, mut open) = (0, Code::Success, None, true);
     loop {
         let Some(said) = queue.pop_front() else {
+            // Teammates end with their lead: those who still work are waited for.
+            if !open && agent.mail().busy().is_empty() {
+                break;
+            }
             tokio::select! {
-                line = lines.recv() => match line {
+                line = lines.recv(), if open => match line {
                     Some(line) => hears.take(line?, &mut queue, None),
-                    None => break,
+                    None => open = false,
                 },
+                // A turn without words is for what others have written.
+                () = agent.mail().arrives() => queue.push_back(Vec::new()),
                 closed = closing.wanted() => {
                     (code, gone) = (closed.code(), Some(closed));
                     break;

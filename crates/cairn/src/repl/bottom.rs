@@ -52,7 +52,13 @@ impl Repl {
         rows.extend(lines);
         self.add_menu(&mut rows);
         rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
-        let work = Work { background: self.running_jobs(), questions: self.asking.len() };
+        let teammates = self.talk.teammates().len();
+        let work = Work {
+            background: self.running_jobs() - teammates,
+            teammates,
+            busy: self.talk.mail.busy().len().min(teammates),
+            questions: self.asking.len(),
+        };
         rows.push(match &self.talk.hint {
             Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],
             None => self.talk.status.row(&work, columns),
@@ -60,7 +66,7 @@ impl Repl {
         Area { rows, cursor }
     }
 
-    /// How many commands run in the background.
+    /// How many jobs run in the background, teammates among them.
     pub(super) fn running_jobs(&self) -> usize {
         self.talk.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count()
     }

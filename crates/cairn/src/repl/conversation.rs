@@ -28,6 +28,7 @@ use super::picker::Entry;
 use super::put_away;
 use super::status::Status;
 use crate::args::RunArgs;
+use crate::mailing::Mailing;
 use crate::setup::{self, Place, Ready};
 use crate::sharing::Sharing;
 use crate::span::{Colour, Look, first_line};
@@ -98,6 +99,7 @@ pub(super) struct Conversation {
     pub(super) agent: Option<Agent>,
     pub(super) inbox: Inbox,
     pub(super) mail: Mail,
+    pub(super) mailing: Mailing,
     pub(super) jobs: Arc<tools::Jobs>,
     pub(super) status: Status,
     /// What the user's own line is given to show, and how the session makes itself known.
@@ -151,10 +153,11 @@ impl Conversation {
             jobs: ready.agent.scope().jobs().clone(),
             memory: memory_of(&ready.agent),
             mail: ready.agent.mail().clone(),
-            tasks: engine::plan::tasks::read(ready.agent.scope().temporary()),
+            tasks: ready.mailing.board.tasks(ready.agent.scope().temporary()),
             folder: ready.agent.scope().temporary().to_owned(),
             sharing: Sharing::start(&place, &ready, wires.listener()),
             agent: Some(ready.agent),
+            mailing: ready.mailing,
             args,
             place,
             wires,
@@ -206,6 +209,7 @@ impl Conversation {
         self.inbox = ready.agent.inbox().clone();
         self.jobs = ready.agent.scope().jobs().clone();
         self.mail = ready.agent.mail().clone();
+        self.mailing = ready.mailing;
         self.memory = memory_of(&ready.agent);
         self.folder = ready.agent.scope().temporary().to_owned();
         self.read_tasks();
@@ -219,14 +223,7 @@ impl Conversation {
 
     /// Waits until others have written something that is not heard yet.
     pub(super) async fn mail_waits(&self) {
-        loop {
-            self.mail.rings().await;
-            match self.mail.waiting() {
-                Ok(waiting) if waiting.is_empty() => {}
-                // What cannot be read is told of when it is tried in a turn.
-                Ok(_) | Err(_) => return,
-            }
-        }
+        self.mail.arrives().await;
     }
 
     /// Sends what waits for others, if that takes only a moment.

@@ -12,6 +12,7 @@ use transcript::window::{AutoCompact, Window};
 use super::width::width;
 use crate::setup::Ready;
 use crate::span::{Colour, Look, Span};
+use crate::told::count;
 
 /// What the status line knows.
 #[derive(Debug)]
@@ -119,6 +120,10 @@ impl Status {
         if work.background > 0 {
             parts.push((3, Span::new(&format!("{} in the background", work.background), yellow)));
         }
+        if work.teammates > 0 {
+            let text = format!("{}, {} at work", count(work.teammates, "teammate", "teammates"), work.busy);
+            parts.push((3, Span::new(&text, yellow)));
+        }
         if work.questions > 1 {
             parts.push((3, Span::new(&format!("{} more questions", work.questions - 1), yellow)));
         }
@@ -148,6 +153,10 @@ impl Status {
 pub(crate) struct Work {
     /// Commands that run in the background.
     pub(crate) background: usize,
+    /// Teammates that are there.
+    pub(crate) teammates: usize,
+    /// Those of them that work.
+    pub(crate) busy: usize,
     /// Questions that wait.
     pub(crate) questions: usize,
 }

@@ -1,6 +1,7 @@
 //! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
 
-use engine::plan::tasks::{self, Status, Task};
+use engine::plan::tasks::{Status, Task};
+use tools::{JobKind, JobState};
 
 use super::conversation::Conversation;
 use super::page::Part;
@@ -14,7 +15,7 @@ const LONGEST: usize = 100;
 impl Conversation {
     /// Looks at the list again.
     pub(super) fn read_tasks(&mut self) {
-        self.tasks = tasks::read(&self.folder);
+        self.tasks = self.mailing.board.tasks(&self.folder);
     }
 
     /// The tasks that are not done, for above the prompt.
@@ -27,10 +28,25 @@ impl Conversation {
         rows
     }
 
-    /// Shows all of them.
+    /// The teammates that are there.
+    pub(super) fn teammates(&self) -> Vec<String> {
+        let is_one = |job: &tools::Job| job.kind == JobKind::Teammate && job.state == JobState::Running;
+        self.jobs.list().into_iter().filter(is_one).map(|job| job.id).collect()
+    }
+
+    /// Shows all of them, and who of the team is there to do them.
     pub(super) fn show_tasks(&mut self) {
         self.read_tasks();
-        if self.tasks.is_empty() {
+        let (mates, busy) = (self.teammates(), self.mail.busy());
+        if !mates.is_empty() {
+            self.page.begin(Part::Note);
+        }
+        for name in &mates {
+            let state = if busy.contains(name) { "at work" } else { "idle" };
+            self.page
+                .line(&[Span::new(&format!("  {name}"), Look::BOLD), Span::new(&format!("  {state}"), Look::DIM)], 4);
+        }
+        if self.tasks.is_empty() && mates.is_empty() {
             return self.page.note("there are no tasks", Look::PLAIN);
         }
         self.page.begin(Part::Note);
@@ -46,6 +62,7 @@ fn span(task: &Task) -> Span {
         Status::InProgress => ("▶", Look::of(Colour::Cyan)),
         Status::Completed => ("✓", Look::DIM),
     };
+    let owner = task.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
     let name = task.active_form.as_ref().filter(|_| task.status == Status::InProgress).unwrap_or(&task.subject);
-    Span::new(&format!("  {mark} {}", first_line(name, LONGEST)), look)
+    Span::new(&format!("  {mark} {}{owner}", first_line(name, LONGEST)), look)
 }

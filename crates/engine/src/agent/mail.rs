@@ -109,6 +109,7 @@ impl Agent {
             return Ok(Some(consent.given));
         }
         let question = Question {
+            id: String::new(),
             tool: format!("{from} (another session)"),
             input: json!({"message": in_words(message)}),
             subject: Subject::Whole,
@@ -123,7 +124,7 @@ impl Agent {
             answer = self.driver.parts.approver.ask(question) => answer,
         };
         let given = match answer {
-            Answer::Allow | Answer::Always(_) => true,
+            Answer::Allow | Answer::Always(_) | Answer::With { .. } => true,
             Answer::Deny { .. } => false,
             Answer::Unanswered { .. } => return Ok(None),
         };

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::home::git_branch;
 use crate::hooks::Hooks;
 use crate::ledger::Ledger;
-use crate::mail::Admission;
+use crate::mail::{Admission, Teammates};
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, prologue};
 use crate::run::Limits;
@@ -78,6 +78,8 @@ pub struct Parts {
     pub variable: Option<fn(&str) -> Option<String>>,
     /// Who is asked about the rest.
     pub approver: Arc<dyn Approver>,
+    /// How it starts teammates, where it may.
+    pub teammates: Option<Teammates>,
     /// Whose messages from elsewhere are heard.
     pub messages: Admission,
     /// What bounds a turn.
@@ -127,6 +129,7 @@ impl Parts {
             signals: Signals::default(),
             variable: None,
             approver: Arc::new(Nobody),
+            teammates: None,
             messages: Admission::default(),
             limits: Limits::default(),
             ttl: Ttl::default(),
@@ -146,6 +149,7 @@ impl Parts {
         (self.hooks, self.signals) = (settings.hooks.clone(), settings.signals.clone());
         self.directories.clone_from(&settings.directories);
         self.environment = environment(settings);
+        self.messages = settings.messages.unwrap_or_default();
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
         self.ttl = settings.cache_ttl.unwrap_or_default();
         self

@@ -22,6 +22,7 @@ use crate::extract::Learning;
 use crate::hooks::Hooks;
 use crate::knowledge::Recollection;
 use crate::ledger::Budget;
+use crate::mail::Admission;
 use crate::permission::Choice;
 use crate::settings::{self, Bypass, Signals};
 
@@ -42,6 +43,8 @@ pub struct Reloaded {
     pub directories: Vec<PathBuf>,
     /// The variables of commands.
     pub environment: Environment,
+    /// Whose messages from elsewhere are heard.
+    pub messages: Admission,
     /// The hooks.
     pub hooks: Hooks,
     /// How the session shows itself.
@@ -109,6 +112,7 @@ impl Agent {
         self.driver.scope = scope;
         let parts = &mut self.driver.parts;
         (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);
+        parts.messages = new.messages;
         (parts.policy.rules, parts.policy.bypass) = (new.rules, new.bypass);
         (parts.max_tokens, parts.ttl, parts.small) = (new.max_tokens, new.ttl, new.small);
         if let Some(model) = new.model {
@@ -182,7 +186,7 @@ impl Agent {
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);
         let learning = self.learning();
-        let hooks = (&parts.hooks, &parts.signals);
+        let hooks = (&parts.hooks, &parts.signals, parts.messages);
         format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?} {hooks:?}")
     }
 }

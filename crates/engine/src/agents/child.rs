@@ -116,7 +116,8 @@ fn parts(seat: &Seat, children: &Children, definition: &Definition, model: Optio
     let mut parts = seat.parts.clone();
     // Those that know their session are made anew for it.
     let sends = tools.iter().any(|tool| tool.name() == "Agent");
-    parts.tools = tools.into_iter().filter(|tool| !["Agent", "History"].contains(&tool.name())).collect();
+    parts.tools =
+        tools.into_iter().filter(|tool| !["Agent", "History", "SendMessage"].contains(&tool.name())).collect();
     parts.agents = sends.then(|| children.below()).flatten();
     parts.policy.narrowed = narrowed;
     if let Some(mode) = definition.mode {
@@ -134,7 +135,7 @@ fn parts(seat: &Seat, children: &Children, definition: &Definition, model: Optio
         Event::Warning(text) => parent(Event::Warning(format!("{name}: {text}"))),
         _ => {}
     });
-    parts.reload = None;
+    (parts.reload, parts.teammates) = (None, None);
     Ok(parts)
 }
 

@@ -31,7 +31,7 @@ pub fn in_words(message: &Message) -> String {
         Word::PlanRequest { plan, .. } => format!("has a plan and waits for a word on it:\n{plan}"),
         Word::PlanResponse { approve: true, feedback, .. } => with("approves of the plan", &feedback),
         Word::PlanResponse { approve: false, feedback, .. } => with("does not approve of the plan", &feedback),
-        Word::Idle { said } => with("is idle, and said last", &said),
+        Word::Idle { said, .. } => with("is idle, and said last", &said),
     }
 }
 

@@ -73,6 +73,8 @@ pub enum Word {
     Idle {
         /// What it said last.
         said: String,
+        /// The newest message of the lead's that it has heard.
+        after: String,
     },
 }
 
@@ -151,7 +153,7 @@ impl Word {
             "plan_approval_response" => {
                 Self::PlanResponse { request: request(), approve: approve(), feedback: text(&["feedback"]) }
             }
-            "idle_notification" => Self::Idle { said: text(&["said", "summary"]) },
+            "idle_notification" => Self::Idle { said: text(&["said", "summary"]), after: text(&["after"]) },
             _ => return None,
         })
     }
@@ -173,7 +175,9 @@ impl Word {
                 Self::PlanResponse { request, approve, feedback } => {
                     json!({"type": "plan_approval_response", "requestId": request, "approve": approve, "feedback": feedback})
                 }
-                Self::Idle { said } => json!({"type": "idle_notification", "idleReason": "available", "said": said}),
+                Self::Idle { said, after } => {
+                    json!({"type": "idle_notification", "idleReason": "available", "said": said, "after": after})
+                }
             }
             .to_string(),
         )

@@ -7,6 +7,8 @@ use tools::permission::Mode;
 use tools::{Access, Output, Scope, Subject, Typed};
 
 use super::file;
+use crate::mail::Post;
+use crate::mailbox::{LEAD, Word};
 use crate::permission::LiveMode;
 
 /// Asks the user to let you plan before you change anything.
@@ -71,5 +73,39 @@ impl Typed for ExitPlanMode {
         };
         let text = format!("The user approved of the plan. {kept} Begin.");
         Box::pin(ready(Output::done(text, "the plan is approved")))
+    }
+}
+
+/// Hands in the plan of a teammate: it goes to the lead, whose word on it comes as a message and ends plan mode.
+#[derive(Debug, Clone)]
+pub struct HandInPlan(pub Post);
+
+impl Typed for HandInPlan {
+    type Input = ExitPlanModeInput;
+    const NAME: &'static str = "ExitPlanMode";
+
+    fn access(&self, _: &ExitPlanModeInput) -> Access {
+        Access::Session
+    }
+
+    fn subject(&self, _: &ExitPlanModeInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: ExitPlanModeInput, scope: Scope) -> BoxFuture<'static, Output> {
+        let post = self.0.clone();
+        Box::pin(async move {
+            let kept = files::replace(file(scope.temporary()), input.plan.as_bytes());
+            let word = Word::PlanRequest { request: post.fresh(), plan: input.plan };
+            let sent = post.send(LEAD, &word.to_text().unwrap_or_default(), Some("a plan to approve")).await;
+            match (kept, sent) {
+                (_, Err(error)) => Output::failed(format!("The plan could not be sent: {error}")),
+                (Err(error), _) => Output::failed(format!("The plan could not be kept: {error}")),
+                (Ok(_), Ok(_)) => {
+                    let text = "The plan is with the lead. End your turn: its word comes as a message.";
+                    Output::done(text, "the plan was sent to the lead")
+                }
+            }
+        })
     }
 }

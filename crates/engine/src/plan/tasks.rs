@@ -1,16 +1,11 @@
-//! The task list: what is to be done, what is being done, what is done. One list a session, in a file beside it.
-
-use std::path::Path;
+//! The task list: what is to be done, what is being done, what is done, and in a team by whom.
 
 use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tools::{Access, Output, Scope, Subject, Typed};
 
-/// The file of the list, beside the session.
-const FILE: &str = "tasks.json";
-/// The largest list that is read.
-const LARGEST: u64 = 1_000_000;
+use super::board::{Board, claim, may_change};
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +26,9 @@ pub struct Task {
     /// The tasks that have to be done before.
     #[serde(default)]
     pub blocked_by: Vec<String>,
+    /// Who of the team does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// How far a task is.
@@ -56,21 +54,14 @@ pub enum Becomes {
     Deleted,
 }
 
-/// The tasks of a session, by the folder beside it.
-pub fn read(folder: &Path) -> Vec<Task> {
-    let bytes = files::read(folder.join(FILE), LARGEST).map(|file| file.bytes).unwrap_or_default();
-    serde_json::from_slice(&bytes).unwrap_or_default()
-}
-
-fn write(scope: &Scope, tasks: &[Task], said: String) -> Output {
-    let text = serde_json::to_string_pretty(tasks).unwrap_or_default();
-    match files::replace(scope.temporary().join(FILE), text.as_bytes()) {
-        Ok(_) => {
+fn output(said: Result<String, String>) -> BoxFuture<'static, Output> {
+    Box::pin(ready(match said {
+        Ok(said) => {
             let summary = said.lines().next().unwrap_or_default().to_owned();
             Output::done(said, summary)
         }
-        Err(error) => Output::failed(format!("the list could not be written: {error}")),
-    }
+        Err(why) => Output::failed(why),
+    }))
 }
 
 impl Task {
@@ -85,7 +76,8 @@ impl Task {
             [] => String::new(),
             ids => format!(" [blocked by {}]", ids.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")),
         };
-        format!("#{} [{status}] {}{blocked}", self.id, self.subject)
+        let owner = self.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
+        format!("#{} [{status}] {}{owner}{blocked}", self.id, self.subject)
     }
 }
 
@@ -100,8 +92,8 @@ pub struct TaskCreateInput {
 }
 
 /// Puts a task on the list.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskCreate;
+#[derive(Debug, Clone)]
+pub struct TaskCreate(pub Board);
 
 impl Typed for TaskCreate {
     type Input = TaskCreateInput;
@@ -116,13 +108,14 @@ impl Typed for TaskCreate {
     }
 
     fn run(&self, input: TaskCreateInput, scope: Scope) -> BoxFuture<'static, Output> {
-        let mut tasks = read(scope.temporary());
-        let newest = tasks.iter().filter_map(|task| task.id.parse::<u64>().ok()).max().unwrap_or_default();
-        let (id, status) = ((newest + 1).to_string(), Status::Pending);
-        let said = format!("Task #{id} created: {}", input.subject);
-        let TaskCreateInput { subject, description, active_form } = input;
-        tasks.push(Task { id, subject, description, active_form, status, blocked_by: Vec::new() });
-        Box::pin(ready(write(&scope, &tasks, said)))
+        output(self.0.change(scope.temporary(), |tasks, _| {
+            let newest = tasks.iter().filter_map(|task| task.id.parse::<u64>().ok()).max().unwrap_or_default();
+            let (id, status) = ((newest + 1).to_string(), Status::Pending);
+            let said = format!("Task #{id} created: {}", input.subject);
+            let TaskCreateInput { subject, description, active_form } = input;
+            tasks.push(Task { id, subject, description, active_form, status, blocked_by: Vec::new(), owner: None });
+            Ok(said)
+        }))
     }
 }
 
@@ -135,8 +128,8 @@ pub struct TaskGetInput {
 }
 
 /// Shows one task.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskGet;
+#[derive(Debug, Clone)]
+pub struct TaskGet(pub Board);
 
 impl Typed for TaskGet {
     type Input = TaskGetInput;
@@ -151,17 +144,17 @@ impl Typed for TaskGet {
     }
 
     fn run(&self, input: TaskGetInput, scope: Scope) -> BoxFuture<'static, Output> {
-        let tasks = read(scope.temporary());
+        let tasks = self.0.tasks(scope.temporary());
         let found = tasks.iter().find(|task| task.id == input.task_id);
-        Box::pin(ready(match found {
-            Some(task) => Output::done(format!("{}\n{}", task.line(), task.description), task.line()),
-            None => none(&input.task_id),
-        }))
+        output(match found {
+            Some(task) => Ok(format!("{}\n{}", task.line(), task.description)),
+            None => Err(none(&input.task_id)),
+        })
     }
 }
 
-fn none(id: &str) -> Output {
-    Output::failed(format!("There is no task #{id}. TaskList shows those there are."))
+fn none(id: &str) -> String {
+    format!("There is no task #{id}. TaskList shows those there are.")
 }
 
 /// Shows the list.
@@ -169,8 +162,8 @@ fn none(id: &str) -> Output {
 pub struct TaskListInput {}
 
 /// Shows the list.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskList;
+#[derive(Debug, Clone)]
+pub struct TaskList(pub Board);
 
 impl Typed for TaskList {
     type Input = TaskListInput;
@@ -185,7 +178,7 @@ impl Typed for TaskList {
     }
 
     fn run(&self, _: TaskListInput, scope: Scope) -> BoxFuture<'static, Output> {
-        let lines: Vec<String> = read(scope.temporary()).iter().map(Task::line).collect();
+        let lines: Vec<String> = self.0.tasks(scope.temporary()).iter().map(Task::line).collect();
         let text = if lines.is_empty() { "There are no tasks.".to_owned() } else { lines.join("\n") };
         Box::pin(ready(Output::done(text, format!("{} tasks", lines.len()))))
     }
@@ -204,11 +197,15 @@ pub struct TaskUpdateInput {
     pub active_form: Option<String>,
     #[serde(rename = "addBlockedBy")]
     pub add_blocked_by: Option<Vec<String>>,
+    /// In a team, who is to do it. It costs no words: whoever begins a task has it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub owner: Option<String>,
 }
 
 /// Changes a task.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskUpdate;
+#[derive(Debug, Clone)]
+pub struct TaskUpdate(pub Board);
 
 impl Typed for TaskUpdate {
     type Input = TaskUpdateInput;
@@ -223,25 +220,36 @@ impl Typed for TaskUpdate {
     }
 
     fn run(&self, input: TaskUpdateInput, scope: Scope) -> BoxFuture<'static, Output> {
-        let mut tasks = read(scope.temporary());
-        let Some(at) = tasks.iter().position(|task| task.id == input.task_id) else {
-            return Box::pin(ready(none(&input.task_id)));
-        };
-        let task = &mut tasks[at];
-        match input.status {
-            Some(Becomes::Pending) => task.status = Status::Pending,
-            Some(Becomes::InProgress) => task.status = Status::InProgress,
-            Some(Becomes::Completed) => task.status = Status::Completed,
-            Some(Becomes::Deleted) | None => {}
-        }
-        task.subject = input.subject.unwrap_or(std::mem::take(&mut task.subject));
-        task.description = input.description.unwrap_or(std::mem::take(&mut task.description));
-        task.active_form = input.active_form.or(task.active_form.take());
-        task.blocked_by.extend(input.add_blocked_by.unwrap_or_default());
-        let said = match input.status {
-            Some(Becomes::Deleted) => format!("Task #{} is gone.", tasks.remove(at).id),
-            _ => tasks[at].line(),
-        };
-        Box::pin(ready(write(&scope, &tasks, said)))
+        output(self.0.change(scope.temporary(), |tasks, me| change(tasks, me, input)))
     }
+}
+
+/// Changes one task; in a team under a name.
+fn change(tasks: &mut Vec<Task>, me: Option<&str>, input: TaskUpdateInput) -> Result<String, String> {
+    let at = tasks.iter().position(|task| task.id == input.task_id).ok_or_else(|| none(&input.task_id))?;
+    if let Some(me) = me {
+        if input.status == Some(Becomes::InProgress) {
+            claim(tasks, at, input.owner.as_deref().unwrap_or(me))?;
+        } else {
+            may_change(&tasks[at], me)?;
+        }
+    }
+    let task = &mut tasks[at];
+    match input.status {
+        Some(Becomes::Pending) => (task.status, task.owner) = (Status::Pending, None),
+        Some(Becomes::InProgress) => task.status = Status::InProgress,
+        Some(Becomes::Completed) => task.status = Status::Completed,
+        Some(Becomes::Deleted) | None => {}
+    }
+    if me.is_some() && input.status != Some(Becomes::InProgress) {
+        task.owner = input.owner.filter(|owner| !owner.is_empty()).or(task.owner.take());
+    }
+    task.subject = input.subject.unwrap_or(std::mem::take(&mut task.subject));
+    task.description = input.description.unwrap_or(std::mem::take(&mut task.description));
+    task.active_form = input.active_form.or(task.active_form.take());
+    task.blocked_by.extend(input.add_blocked_by.unwrap_or_default());
+    Ok(match input.status {
+        Some(Becomes::Deleted) => format!("Task #{} is gone.", tasks.remove(at).id),
+        _ => tasks[at].line(),
+    })
 }

@@ -4,10 +4,11 @@ use serde_json::json;
 use tools::permission::{Decision, Mode, Rules, Situation, decide};
 use tools::{Access, Call, Scope, Subject, run_all};
 
-use engine::plan::tasks::{self, Status};
+use engine::plan::board::{self, Board};
+use engine::plan::tasks::Status;
 
 async fn call(scope: &Scope, tool: &str, input: serde_json::Value) -> String {
-    let offered = engine::plan::offered(&Mode::Plan.into());
+    let offered = engine::plan::offered(&Mode::Plan.into(), &Board::default());
     run_all(vec![Call::new(tool, input)], &offered, scope, |_, _| {}).await.pop().unwrap().text()
 }
 
@@ -24,10 +25,10 @@ async fn tasks_are_made_changed_and_taken_away() {
     assert_eq!(said, "#2 [in_progress] two [blocked by #1]");
     assert_eq!(call(&scope, "TaskGet", json!({"taskId": "1"})).await, "#1 [pending] one\ndo it");
     call(&scope, "TaskUpdate", json!({"taskId": "1", "status": "deleted"})).await;
-    let left = tasks::read(scope.temporary());
+    let left = board::read(scope.temporary());
     assert_eq!((left.len(), left[0].id.as_str(), left[0].status), (1, "2", Status::InProgress));
     call(&scope, "TaskCreate", json!({"subject": "three", "description": ""})).await;
-    assert_eq!(tasks::read(scope.temporary())[1].id, "3", "no number is used twice");
+    assert_eq!(board::read(scope.temporary())[1].id, "3", "no number is used twice");
     assert!(call(&scope, "TaskGet", json!({"taskId": "9"})).await.contains("There is no task #9"));
 }
 

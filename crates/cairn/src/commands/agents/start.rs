@@ -1,0 +1,115 @@
+//! `cairn agents start`: a teammate whose lead is whoever runs this command.
+//!
+//! What it writes to its lead is printed. It runs below a guard, and ends with this command however that ends.
+
+use std::time::Duration;
+
+use clap::Args;
+use engine::World;
+use engine::mail::{Lead, Mail, Post, Team, Teammates, Wanted, in_words, name_of};
+use engine::mailbox::Word;
+use engine::plan::board::Board;
+use tools::Jobs;
+use tools::permission::Mode;
+
+use crate::args::PermissionMode;
+use crate::closing::Closing;
+use crate::env;
+use crate::exit::Code;
+use crate::out::{data, talk, warn};
+use crate::setup::Place;
+use crate::span::bold;
+
+/// How often is looked whether it has ended.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How to start a teammate.
+#[derive(Debug, Args)]
+pub(super) struct StartArgs {
+    /// Its name.
+    name: String,
+
+    /// What it is to do.
+    prompt: String,
+
+    /// The model.
+    #[arg(long)]
+    model: Option<String>,
+
+    /// How much may happen without asking; what would have to be asked is denied.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "default")]
+    permission_mode: PermissionMode,
+
+    /// Keep it when it has nothing more to do; `cairn send` gives it more.
+    #[arg(long)]
+    stay: bool,
+
+    /// More flags for its session, such as --allowedTools 'Bash(cargo *)'.
+    #[arg(last = true)]
+    flags: Vec<String>,
+}
+
+/// Starts it, and stays with it to its end.
+pub(super) async fn run(place: &Place, args: &StartArgs) -> anyhow::Result<Code> {
+    let (world, mail) = (World::real(), Mail::default());
+    let session = world.fresh_id().to_string();
+    let team = Team::led_by(place.home.path(), &session)?;
+    let post = Post::new(world.clone(), mail.clone(), None);
+    let program = env::program().ok_or_else(|| anyhow::anyhow!("this program does not know where it lies"))?;
+    let lead = Lead {
+        session,
+        folder: team.tasks().to_owned(),
+        directory: place.directory.clone(),
+        guard: Some(program.clone()),
+        program,
+        flags: args.flags.clone(),
+        world,
+    };
+    let mode = Mode::from(args.permission_mode);
+    let (name, jobs) = (args.name.as_str(), Jobs::default());
+    let wanted = Wanted {
+        name: name.to_owned(),
+        prompt: args.prompt.clone(),
+        kind: None,
+        model: args.model.clone(),
+        plans: mode == Mode::Plan,
+    };
+    let mut closing = Closing::watch_all()?;
+    let teammates = Teammates::new(team.clone(), post.clone(), Board::default(), mode.into(), lead);
+    teammates.start(&wanted, &jobs).map_err(anyhow::Error::msg)?;
+    talk!("{name} is at work in the team {}; Ctrl-C ends it.", team.name());
+    let (mut code, mut asked) = (Code::Success, false);
+    loop {
+        let is_over = team.others().is_empty();
+        for arrived in mail.waiting()? {
+            mail.obey(&arrived.message);
+            data!([bold(&name_of(&arrived.message.from)), " ", in_words(&arrived.message)])?;
+            mail.forget(&arrived.message.id);
+        }
+        mail.mark()?;
+        if is_over {
+            break;
+        }
+        if !args.stay && !asked && mail.busy().is_empty() {
+            asked = true;
+            let word = Word::ShutdownRequest { request: post.fresh(), reason: "the work is done".to_owned() };
+            post.send(name, &word.to_text().unwrap_or_default(), None).await?;
+        }
+        tokio::select! {
+            () = mail.rings() => {}
+            () = tokio::time::sleep(LOOK) => {}
+            closed = closing.wanted() => {
+                code = closed.code();
+                break;
+            }
+        }
+    }
+    let failed = jobs.list().iter().any(|job| matches!(job.state, tools::JobState::Exited { code } if code != Some(0)));
+    if failed {
+        warn(&jobs.recent(name).unwrap_or_default());
+        code = Code::Failure;
+    }
+    jobs.stop_all().await;
+    teammates.end();
+    Ok(code)
+}

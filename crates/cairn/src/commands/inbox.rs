@@ -1,0 +1,89 @@
+//! `cairn inbox`: what waits for agents, and what they have lately heard.
+
+use clap::Args;
+use engine::mail::in_words;
+use engine::mailbox::{Mailbox, Message, names};
+use serde_json::{Value, json};
+
+use super::send::teams;
+use crate::exit::Code;
+use crate::mailing::INBOX;
+use crate::out::{data, talk};
+use crate::setup::Place;
+use crate::span::{bold, cyan, dim, one_line};
+
+/// See the messages between agents: those that wait, and the last that were heard.
+///
+/// The mailboxes of all teams, and those of this project's sessions. Looking changes nothing.
+#[derive(Debug, Args)]
+pub(crate) struct InboxArgs {
+    /// Only those for one recipient.
+    name: Option<String>,
+
+    /// One JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A message, and for whom it is.
+struct Row {
+    to: String,
+    team: Option<String>,
+    message: Message,
+    delivered: bool,
+}
+
+/// Prints them.
+pub(crate) fn run(args: &InboxArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    let mut rows = Vec::new();
+    for team in teams(&place) {
+        for name in names(&team.inboxes())? {
+            add(&mut rows, Mailbox::of(&team.inboxes(), &name), &name, Some(team.name()));
+        }
+    }
+    for session in place.home.sessions(&place.directory)? {
+        let folder = session.path.with_extension("");
+        if folder.join(format!("{INBOX}.json")).is_file() {
+            let id = session.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            add(&mut rows, Mailbox::of(&folder, INBOX), &id, None);
+        }
+    }
+    if let Some(name) = &args.name {
+        rows.retain(|row| row.to == *name || row.team.is_none() && row.to.starts_with(name.as_str()));
+    }
+    if args.json {
+        data!("{}", rows.iter().map(object).collect::<Value>())?;
+        return Ok(Code::Success);
+    }
+    if rows.is_empty() {
+        talk!("No messages.");
+    }
+    for Row { to, team, message, delivered } in &rows {
+        let state = if *delivered { dim("heard") } else { cyan("waits") };
+        let team = team.as_ref().map(|team| format!("@{team}")).unwrap_or_default();
+        data!([bold(&message.from), dim(" → "), bold(to), dim(&team), "  ", dim(&message.timestamp), "  ", state])?;
+        data!(["  ", one_line(&in_words(message), 200)])?;
+    }
+    Ok(Code::Success)
+}
+
+fn add(rows: &mut Vec<Row>, mailbox: Result<Mailbox, engine::mailbox::MailError>, to: &str, team: Option<&str>) {
+    match mailbox.and_then(|mailbox| mailbox.all()) {
+        Ok(all) => rows.extend(all.into_iter().map(|(message, delivered)| Row {
+            to: to.to_owned(),
+            team: team.map(str::to_owned),
+            message,
+            delivered,
+        })),
+        Err(error) => crate::out::warn(&error.to_string()),
+    }
+}
+
+fn object(row: &Row) -> Value {
+    let Message { id, from, text, summary, timestamp } = &row.message;
+    json!({
+        "id": id, "to": row.to, "team": row.team, "from": from, "text": text, "summary": summary,
+        "timestamp": timestamp, "read": row.delivered,
+    })
+}

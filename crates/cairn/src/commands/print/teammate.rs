@@ -1,0 +1,82 @@
+//! A teammate: a session without a terminal that works for a lead, message after message, until it is asked to end.
+//!
+//! It says to the lead when it has nothing more to do. It has no way to outlive its lead: it runs below the lead's guard.
+
+use std::sync::Arc;
+
+use engine::agent::{End, Turn};
+use engine::mail::Life;
+use engine::mailbox::{LEAD, Word};
+use engine::permission::Nobody;
+use engine::run::Ending;
+use tokio_util::sync::CancellationToken;
+
+use super::{Headless, learn, part};
+use crate::args::RunArgs;
+use crate::exit::Code;
+use crate::out;
+use crate::output::{Facts, Output};
+use crate::setup::Place;
+use crate::told;
+
+/// How much of its last words the lead is told with the news that it is idle.
+const LAST_WORDS: usize = 4_000;
+
+/// Works until it is asked to end.
+pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
+    let place = Place::from_env()?;
+    let output = Arc::new(Output::new(args, &place.directory));
+    let opened = Headless::open(args, &place, output, Arc::new(Nobody)).await?;
+    let Headless { ready, sharing, output, mut closing } = match opened {
+        Ok(session) => session,
+        Err(code) => return Ok(code),
+    };
+    let (mut agent, post) = (ready.agent, ready.mailing.post.clone());
+    let mail = agent.mail().clone();
+    let (mut code, mut gone) = (Code::Success, None);
+    loop {
+        tokio::select! {
+            () = mail.rings() => {}
+            closed = closing.wanted() => {
+                (code, gone) = (closed.code(), Some(closed));
+                break;
+            }
+        }
+        let (cancel, started) = (CancellationToken::new(), tokio::time::Instant::now());
+        let (turn, closed) = match closing.or_done(&cancel, agent.turn(Vec::new(), &cancel)).await {
+            Ok(done) => done,
+            Err(closed) => return Ok(closed.code()),
+        };
+        if closed.is_some() {
+            (code, gone) = (closed.map_or(Code::Success, |closed| closed.code()), closed);
+            break;
+        }
+        if turn.rounds == 0 && matches!(turn.end, End::Ended(Ending::Answered)) {
+            continue;
+        }
+        output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed });
+        let word = match mail.life() {
+            Life::Ends => break,
+            // It was asked to end and has ended its turn without a word on it: it has nothing left to do.
+            Life::Asked { request, .. } => Word::ShutdownResponse { request, approve: true, reason: String::new() },
+            Life::GoesOn => mail.idle(&last_words(&turn)),
+        };
+        if let Err(error) = post.send(LEAD, &word.to_text().unwrap_or_default(), None).await {
+            out::warn(&format!("the lead could not be told: {error}"));
+        }
+        if matches!(word, Word::ShutdownResponse { .. }) {
+            break;
+        }
+    }
+    learn(agent, &mut closing, gone).await;
+    part(sharing, &mut closing).await;
+    Ok(code)
+}
+
+fn last_words(turn: &Turn) -> String {
+    let said: String = turn.text.chars().take(LAST_WORDS).collect();
+    match told::trouble(&turn.end) {
+        Some(trouble) => format!("[{trouble}] {said}"),
+        None => said,
+    }
+}

@@ -1,0 +1,144 @@
+//! How a session reaches others, and they it: its mail, its team, its socket.
+//!
+//! A session that may start teammates is told so by the tool SendMessage; one that may not pays nothing for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::mail::{Lead, Mail, Origin, Post, SendMessage, Team, Teammates, briefing};
+use engine::mailbox::Mailbox;
+use engine::permission::LiveMode;
+use engine::plan::{self, board::Board, mode::HandInPlan};
+use engine::settings::Settings;
+use engine::{Session, World};
+use tools::Tool;
+use tools::permission::Mode;
+
+use crate::args::RunArgs;
+use crate::env;
+use crate::listening::{self, Listening};
+use crate::setup::Place;
+
+/// The mailbox of a session for those who are not of its team, in the folder beside it.
+pub(crate) const INBOX: &str = "inbox";
+
+/// What a session has for writing and being written to.
+pub(crate) struct Mailing {
+    /// The list of tasks.
+    pub(crate) board: Board,
+    /// How it reaches others.
+    pub(crate) post: Post,
+    /// How it starts teammates, where it may.
+    pub(crate) teammates: Option<Teammates>,
+    /// The team it is a teammate in.
+    pub(crate) member_of: Option<Team>,
+    /// Others reach it for as long as this is there.
+    _listening: Option<Listening>,
+}
+
+impl Mailing {
+    /// For a session that was opened.
+    pub(crate) fn open(
+        args: &RunArgs,
+        place: &Place,
+        settings: &Settings,
+        session: &Session,
+        mode: &LiveMode,
+    ) -> anyhow::Result<Self> {
+        let (mail, board, sockets) = (Mail::default(), Board::default(), listening::folder(place));
+        let post = Post::new(World::real(), mail.clone(), Some(sockets.clone()));
+        let folder = session.path().with_extension("");
+        let mut mailing = Self { board, post, teammates: None, member_of: None, _listening: None };
+        if args.is_bare() {
+            return Ok(mailing);
+        }
+        let mailing_post = mailing.post.clone();
+        if let (Some(team), Some(name)) = (&args.team_name, &args.agent_name) {
+            let team = Team::of(place.home.path(), team, name)?;
+            mail.open(team.mailbox()?, Origin::Team);
+            mailing.board.join(team.tasks(), name, &folder).map_err(anyhow::Error::msg)?;
+            mailing_post.join(team.clone());
+            mailing.member_of = Some(team);
+            return Ok(mailing);
+        }
+        if env::AGENT_TEAMS.flag().or(settings.teammates) == Some(true) {
+            let lead = lead(args, place, session, &folder);
+            let team = Team::led_by(place.home.path(), session.id())?;
+            let teammates = Teammates::new(team, mailing_post.clone(), mailing.board.clone(), mode.clone(), lead);
+            teammates.go_on().map_err(anyhow::Error::msg)?;
+            mailing.teammates = Some(teammates);
+        }
+        if folder.join(format!("{INBOX}.json")).is_file() {
+            mail.open(Mailbox::create(&folder, INBOX)?, Origin::Elsewhere);
+        }
+        // A session that cannot be reached works as well as any other.
+        mailing._listening = Listening::start(&sockets, session.id(), &folder, &mail).ok();
+        if let Some(listening) = &mailing._listening {
+            mailing_post.listens_at(listening.path());
+        }
+        Ok(mailing)
+    }
+
+    /// Adds the tools that it needs.
+    pub(crate) fn equip(&self, tools: &mut Vec<Arc<dyn Tool>>, mode: Mode) {
+        if self.teammates.is_none() && self.member_of.is_none() {
+            return;
+        }
+        tools.push(Arc::new(SendMessage(self.post.clone())));
+        if !tools.iter().any(|tool| tool.name() == "TaskList") {
+            tools.extend(plan::listed(&self.board));
+        }
+        if self.member_of.is_some() && mode == Mode::Plan {
+            tools.push(Arc::new(HandInPlan(self.post.clone())));
+        }
+    }
+
+    /// What stands after the system prompt.
+    pub(crate) fn appended(&self, said: Option<&str>) -> Option<String> {
+        let briefing = self.member_of.as_ref().map(briefing);
+        let parts: Vec<String> = briefing.into_iter().chain(said.map(str::to_owned)).collect();
+        (!parts.is_empty()).then(|| parts.join("\n\n"))
+    }
+}
+
+impl Drop for Mailing {
+    fn drop(&mut self) {
+        if let Some(teammates) = &self.teammates {
+            teammates.end();
+        }
+    }
+}
+
+fn lead(args: &RunArgs, place: &Place, session: &Session, folder: &Path) -> Lead {
+    let program = env::program().unwrap_or_else(|| PathBuf::from("cairn"));
+    Lead {
+        session: session.id().to_owned(),
+        folder: folder.to_owned(),
+        directory: place.directory.clone(),
+        guard: Some(program.clone()),
+        program,
+        flags: flags(args),
+        world: World::real(),
+    }
+}
+
+/// The flags that hold for a lead's teammates too.
+pub(crate) fn flags(args: &RunArgs) -> Vec<String> {
+    let mut flags = Vec::new();
+    let mut add = |flag: &str, values: &[String]| {
+        // Joined to its flag, no value can be taken for another one.
+        flags.extend(values.iter().map(|value| format!("--{flag}={value}")));
+    };
+    let directories: Vec<String> = args.add_dir.iter().map(|directory| directory.display().to_string()).collect();
+    add("model", args.model.as_slice());
+    add("settings", args.settings.as_slice());
+    add("allowedTools", &args.allowed_tools);
+    add("disallowedTools", &args.disallowed_tools);
+    add("add-dir", &directories);
+    add("append-system-prompt", args.append_system_prompt.as_slice());
+    add("max-turns", args.max_turns.map(|most| most.to_string()).as_slice());
+    if args.trust {
+        flags.push("--trust".to_owned());
+    }
+    flags
+}

@@ -1,0 +1,265 @@
+//! Teammates: processes that a session starts, writes to and hears from, and that end with it.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, run};
+use crate::terminal::Terminal;
+
+/// A lead that starts a scout, asks it one thing more when it reports, and then lets it go; a scout that answers.
+const TEAM: &str = r#"
+    [[rule]]
+    name = "scout: asked again"
+    when = { system = "You are scout", visible = "And the second", missing = "second is blue" }
+    call = [{ tool = "SendMessage", input = { to = "team-lead", message = "The second is blue.", summary = "the second" } }]
+    [[rule]]
+    name = "scout: first"
+    when = { system = "You are scout", missing = "first is red" }
+    call = [{ tool = "SendMessage", input = { to = "team-lead", message = "The first is red." } }]
+    [[rule]]
+    name = "scout: idle"
+    when = { system = "You are scout" }
+    say = "Nothing more."
+    [[rule]]
+    name = "lead: over"
+    when = { visible = "scout\">\nshuts down" }
+    say = "The first is red and the second is blue."
+    [[rule]]
+    name = "lead: let go"
+    when = { visible = ["second is blue", "(?s)Nothing more.*Nothing more"], missing = "shutdown_request" }
+    call = [{ tool = "SendMessage", input = { to = "scout", message = { type = "shutdown_request", reason = "done" } } }]
+    [[rule]]
+    name = "lead: more"
+    when = { visible = "first is red", missing = "And the second" }
+    call = [{ tool = "SendMessage", input = { to = "scout", message = "And the second?" } }]
+    [[rule]]
+    name = "lead: begin"
+    when = { missing = "tool_result" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Which colour is the first?", name = "scout", team_name = "us" } }]
+    [[rule]]
+    name = "lead: wait"
+    say = "I wait."
+"#;
+
+fn lead(stage: &Stage, args: &[&str]) -> std::process::Command {
+    let mut command = stage.cairn();
+    command.env("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1").args(args);
+    command
+}
+
+/// The processes that belong to a stage, by what they were called with.
+fn processes(stage: &Stage) -> Vec<String> {
+    let mark = format!("CLAUDE_CONFIG_DIR={}", stage.config().display());
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        if String::from_utf8_lossy(&environment).split('\0').any(|variable| variable == mark) {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
+        }
+    }
+    found
+}
+
+/// Looks until it is so, for twenty seconds at most.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("not within twenty seconds: {what}");
+}
+
+/// AGENT-2, MSG-1, MSG-3: the model starts a teammate, hears from it, writes to it, and asks it to shut down; a lead without a
+/// terminal waits for those who work. Nothing stays behind.
+#[test]
+fn a_lead_and_its_teammate_write_to_one_another() {
+    let stage = Stage::new(TEAM);
+    let ran = run(&mut lead(&stage, &["-p", "find out", "--output-format", "stream-json"]));
+    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let result = lines.last().unwrap();
+    assert_eq!(result["result"], "The first is red and the second is blue.", "{} {}", ran.stdout, ran.stderr);
+    let heard: Vec<(&str, &str)> = lines
+        .iter()
+        .filter(|line| line["subtype"] == "message")
+        .map(|line| (line["from"].as_str().unwrap(), line["text"].as_str().unwrap()))
+        .collect();
+    assert_eq!(heard[0], ("scout", "The first is red."), "{heard:?}");
+    assert!(heard.contains(&("scout", "The second is blue.")), "{heard:?}");
+    assert_eq!(heard.last(), Some(&("scout", "shuts down")), "{heard:?}");
+    assert_eq!(stage.simulator.report().totals.refused, 0);
+    assert!(processes(&stage).is_empty());
+    assert_eq!(stage.session_files().len(), 2, "each has a session of its own");
+    assert!(!stage.config().join("teams").read_dir().unwrap().any(|team| team.is_ok()), "the team is gone");
+}
+
+/// MSG-1: where there are no teammates their tools and words are not there.
+#[test]
+fn without_teammates_nothing_is_offered_for_them() {
+    let stage = Stage::new("[[rule]]\nsay = \"Hello.\"");
+    assert_eq!(run(stage.cairn().args(["-p", "hi"])).code, Some(0));
+    let plain = stage.simulator.requests().remove(0);
+    assert_eq!(run(&mut lead(&stage, &["-p", "hi"])).code, Some(0));
+    let team = stage.simulator.requests().remove(1);
+    let names = |request: &Value| -> Vec<String> {
+        let tools = request["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(!names(&plain).contains(&"SendMessage".to_owned()) && names(&team).contains(&"SendMessage".to_owned()));
+    let tool = |request: &Value, name: &str| {
+        let tools = request["tools"].as_array().unwrap().iter();
+        tools.clone().find(|tool| tool["name"] == name).cloned().unwrap()
+    };
+    assert_eq!(tool(&plain, "Agent"), tool(&team, "Agent"), "the definition of Agent stays as it is");
+    // Counted with three bytes a token, which is on the safe side.
+    let bytes = tool(&team, "Agent").to_string().len() + tool(&team, "SendMessage").to_string().len();
+    assert!(bytes / 3 <= 800, "{bytes} bytes");
+}
+
+const STUCK: &str = r#"
+    [[rule]]
+    when = { system = "You are scout" }
+    call = [{ tool = "Bash", input = { command = "trap '' TERM HUP; (setsid sleep 3000 &); touch scouting; sleep 3000; true" } }]
+    [[rule]]
+    when = { missing = "tool_result" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Look.", name = "scout", team_name = "us" } }]
+    [[rule]]
+    say = "I wait."
+"#;
+
+/// AGENT-2: a lead that is killed leaves no teammate, and nothing that a teammate started. What it had written is there when it
+/// goes on.
+#[test]
+fn a_killed_lead_leaves_no_teammate() {
+    let stage = Stage::new(STUCK);
+    let mut child = lead(&stage, &["-p", "go", "--allowedTools", "Bash"]).stdout(Stdio::null()).spawn().unwrap();
+    until("the scout works", || stage.project().join("scouting").exists());
+    assert!(processes(&stage).iter().any(|line| line.contains("--agent-name scout")), "{:?}", processes(&stage));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("all are gone", || processes(&stage).is_empty());
+}
+
+/// AGENT-2: `cairn agents start` is the lead of what it starts: its last words are printed, and killed it leaves nothing.
+#[test]
+fn a_teammate_is_started_from_the_command_line() {
+    let stage =
+        Stage::new("[[rule]]\nwhen = { system = \"You are scout\", visible = \"Look at\" }\nsay = \"It is red.\"");
+    let ran = run(stage.cairn().args(["agents", "start", "scout", "Look at it."]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("scout is idle, and said last: It is red."), "{}", ran.stdout);
+    assert!(processes(&stage).is_empty());
+    let stage = Stage::new(STUCK);
+    let args = ["agents", "start", "scout", "Look.", "--", "--allowedTools", "Bash"];
+    let mut child = stage.cairn().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the scout works", || stage.project().join("scouting").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("all are gone", || processes(&stage).is_empty());
+}
+
+const PLANNER: &str = r#"
+    [[rule]]
+    name = "scout: approved"
+    when = { system = "You are scout", visible = "approves of the plan", missing = "written" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/out.txt", content = "written" } }]
+    [[rule]]
+    name = "scout: done"
+    when = { system = "You are scout", visible = "written" }
+    say = "It is written."
+    [[rule]]
+    name = "scout: waits"
+    when = { system = "You are scout", visible = "The plan is with the lead" }
+    say = "I wait."
+    [[rule]]
+    name = "scout: tries"
+    when = { system = "You are scout", missing = "tool_result" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/early.txt", content = "x" } }]
+    [[rule]]
+    name = "scout: plans"
+    when = { system = "You are scout" }
+    call = [{ tool = "ExitPlanMode", input = { plan = "1. write it" } }]
+    [[rule]]
+    name = "lead: approve"
+    when = { visible = "(?s)has a plan.*\"request_id\": \"(?P<id>[^\"]+)\"", missing = "Sent to scout" }
+    call = [{ tool = "SendMessage", input = { to = "scout", message = { type = "plan_approval_response", request_id = "{{ id }}", approve = true } } }]
+    [[rule]]
+    name = "lead: done"
+    when = { visible = "It is written" }
+    say = "Done."
+    [[rule]]
+    name = "lead: begin"
+    when = { missing = "tool_result" }
+    call = [{ tool = "Agent", input = { description = "plan", prompt = "Plan, then write.", name = "scout", team_name = "us", mode = "plan" } }]
+    [[rule]]
+    say = "I wait."
+"#;
+
+/// MSG-3: a teammate that has to plan changes nothing before the lead approves, and carries the plan out then.
+#[test]
+fn a_plan_waits_for_the_leads_word() {
+    let stage = Stage::new(PLANNER);
+    let ran = run(&mut lead(&stage, &["-p", "go", "--allowedTools", "Write", "Edit"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"), "{}", ran.stderr);
+    assert!(!stage.project().join("early.txt").exists(), "it only looks until then");
+    assert_eq!(std::fs::read_to_string(stage.project().join("out.txt")).unwrap(), "written");
+}
+
+const CHAT: &str = r#"
+    [[rule]]
+    when = { visible = "(?s).*<agent-message from=\"(?P<from>[^\"]+)\">\\n(?P<text>[^\\n]+)\\n" }
+    say = "{{ from }} says {{ text }}."
+    [[rule]]
+    say = "Hello."
+"#;
+
+/// MSG-1, MSG-2: a message wakes an idle session; it is shown with its sender, after the user agreed, who is asked once. The
+/// socket is the user's alone, and goes with the session.
+#[test]
+fn a_message_wakes_an_idle_session_once_the_user_agrees() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new(CHAT);
+    let mut terminal = Terminal::start(&stage);
+    let sockets = stage.config().join("sockets");
+    let socket = sockets.read_dir().unwrap().next().unwrap().unwrap().path();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&sockets), mode(&socket)), (0o700, 0o600));
+    let id = socket.file_stem().unwrap().to_str().unwrap().to_owned();
+    let listed = run(stage.cairn().args(["send", "--list"]));
+    assert_eq!(listed.stdout, format!("{id}  session\n"));
+    let send = |text: &str| run(stage.cairn().args(["send", &id[..18], text]));
+    let sent = send("the tests are red");
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    terminal.until("a question", |screen| screen.contains("another session") && screen.contains("the tests are red"));
+    terminal.keys("y");
+    terminal.until("an answer", |screen| screen.contains("user says the tests are red."));
+    terminal.until("a sender", |screen| screen.contains("✉ user"));
+    assert_eq!(send("now green").code, Some(0));
+    terminal.until("no second question", |screen| screen.contains("user says now green."));
+    let inbox = run(stage.cairn().args(["inbox", "--json"]));
+    let inbox: Value = serde_json::from_str(&inbox.stdout).unwrap();
+    assert_eq!((inbox[0]["text"].clone(), inbox[0]["read"].clone()), (json!("the tests are red"), json!(true)));
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ended(), 0);
+    assert!(!socket.exists());
+    let gone = send("anybody?");
+    assert_eq!(gone.code, Some(1));
+    assert!(gone.stderr.contains("at work; nobody can be written to"), "{}", gone.stderr);
+}
+
+/// MSG-1: a socket that nobody listens at is taken away by the next session.
+#[test]
+fn a_stale_socket_is_taken_away() {
+    let stage = Stage::new("[[rule]]\nsay = \"Hello.\"");
+    let terminal = Terminal::start(&stage);
+    let sockets = stage.config().join("sockets");
+    let stale = sockets.read_dir().unwrap().next().unwrap().unwrap().path();
+    std::process::Command::new("kill").args(["-9", &terminal.process().to_string()]).status().unwrap();
+    until("it is gone", || !run(stage.cairn().args(["send", "--list"])).stdout.contains("session"));
+    assert!(stale.exists());
+    assert_eq!(run(stage.cairn().args(["-p", "hi"])).code, Some(0));
+    assert!(!stale.exists() && sockets.read_dir().unwrap().count() == 0);
+}

@@ -1,0 +1,210 @@
+//! A team: a lead and its teammates, who share mailboxes and a task list, in one folder of the config home.
+//!
+//! The layout is Claude Code's: `teams/<team>/config.json` says who belongs to it, `inboxes/<name>.json` is each one's
+//! mailbox. Teammates live below their lead, so a lead that begins anew begins alone.
+
+use std::path::{Path, PathBuf};
+
+use files::Root;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::mailbox::{LEAD, MailError, Mailbox, checked, folder};
+use crate::plan::board;
+
+/// Who belongs to the team.
+const CONFIG: &str = "config.json";
+/// What is locked while that is changed.
+const LOCK: &str = "config.lock";
+/// The largest such file that is read.
+const LARGEST: u64 = 1_000_000;
+/// It is its owner's alone.
+const PRIVATE_FILE: u32 = 0o600;
+/// So many may belong to a team, the lead among them: more than the same number of jobs would not run.
+const MOST: usize = 16;
+
+/// A team, as one of its members sees it.
+#[derive(Debug, Clone)]
+pub struct Team {
+    /// Its folder.
+    folder: PathBuf,
+    name: String,
+    me: String,
+}
+
+/// One who belongs to a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    /// Its name and its team's.
+    pub agent_id: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    #[serde(default)]
+    pub agent_type: String,
+    /// When it came, in milliseconds.
+    #[serde(default)]
+    pub joined_at: i64,
+    /// Where it works.
+    #[serde(default)]
+    pub cwd: PathBuf,
+    /// What others wrote there.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Config {
+    name: String,
+    created_at: i64,
+    lead_agent_id: String,
+    lead_session_id: String,
+    members: Vec<Member>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+impl Team {
+    /// The team of a session that leads it.
+    pub fn led_by(config: &Path, session: &str) -> Result<Self, MailError> {
+        Self::of(config, &format!("session-{session}"), LEAD)
+    }
+
+    /// A team that somebody belongs to.
+    pub fn of(config: &Path, team: &str, me: &str) -> Result<Self, MailError> {
+        let inboxes = folder(config, team)?;
+        let own = inboxes.parent().unwrap_or(&inboxes).to_owned();
+        Ok(Self { folder: own, name: team.to_owned(), me: checked(me)?.to_owned() })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who of it we are.
+    pub fn me(&self) -> &str {
+        &self.me
+    }
+
+    /// Where its mailboxes lie.
+    pub fn inboxes(&self) -> PathBuf {
+        self.folder.join("inboxes")
+    }
+
+    /// Where its task list lies.
+    pub fn tasks(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Our own mailbox.
+    pub fn mailbox(&self) -> Result<Mailbox, MailError> {
+        Mailbox::create(&self.inboxes(), &self.me)
+    }
+
+    /// Begins the team with its lead alone: whoever was in it is gone with the lead that had started them.
+    pub fn begin(&self, session: &str, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
+        self.change(|config| {
+            for gone in config.members.drain(..).filter(|member| member.name != LEAD) {
+                let _ = board::give_back(self.tasks(), &gone.name); // a task that stays taken is the lead's to give back
+            }
+            if config.created_at == 0 {
+                config.created_at = now.as_millisecond();
+            }
+            config.name.clone_from(&self.name);
+            (config.lead_agent_id, config.lead_session_id) = (self.id_of(LEAD), session.to_owned());
+            config.members.push(self.member(LEAD, LEAD, directory, now));
+            Ok(())
+        })?;
+        self.mailbox()
+    }
+
+    /// Takes somebody in, with a mailbox that is empty.
+    pub fn invite(&self, name: &str, kind: &str, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
+        checked(name)?;
+        self.change(|config| {
+            if config.members.iter().any(|member| member.name == name) {
+                return Err(MailError::Taken(name.to_owned()));
+            }
+            if config.members.len() >= MOST {
+                return Err(MailError::Crowded(MOST));
+            }
+            config.members.push(self.member(name, kind, directory, now));
+            Ok(())
+        })?;
+        match files::remove(self.inboxes().join(format!("{name}.json"))) {
+            Ok(()) | Err(files::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Mailbox::create(&self.inboxes(), name)
+    }
+
+    /// Lets somebody go, and gives back what they had begun.
+    pub fn dismiss(&self, name: &str) -> Result<(), MailError> {
+        self.change(|config| {
+            config.members.retain(|member| member.name != name);
+            Ok(())
+        })?;
+        let _ = board::give_back(self.tasks(), name); // a task that stays taken is the lead's to give back
+        Ok(())
+    }
+
+    /// Who belongs to it; nobody where it has not begun.
+    pub fn members(&self) -> Vec<Member> {
+        let read = || {
+            let file = files::read(self.folder.join(CONFIG), LARGEST).ok()?;
+            serde_json::from_slice::<Config>(&file.bytes).ok()
+        };
+        read().map(|config| config.members).unwrap_or_default()
+    }
+
+    /// The others, by name.
+    pub fn others(&self) -> Vec<String> {
+        self.members().into_iter().map(|member| member.name).filter(|name| *name != self.me).collect()
+    }
+
+    /// Takes it away whole, unless something waits for the lead to be heard.
+    pub fn end(&self) -> Result<(), MailError> {
+        let waits = Mailbox::of(&self.inboxes(), LEAD).and_then(|mailbox| mailbox.waiting());
+        if waits.is_ok_and(|waiting| waiting.is_empty()) && board::read(self.tasks()).is_empty() {
+            files::remove_tree(&self.folder)?;
+        }
+        Ok(())
+    }
+
+    fn id_of(&self, name: &str) -> String {
+        format!("{name}@{}", self.name)
+    }
+
+    fn member(&self, name: &str, kind: &str, directory: &Path, now: Timestamp) -> Member {
+        Member {
+            agent_id: self.id_of(name),
+            name: name.to_owned(),
+            agent_type: kind.to_owned(),
+            joined_at: now.as_millisecond(),
+            cwd: directory.to_owned(),
+            more: Map::new(),
+        }
+    }
+
+    fn change(&self, by: impl FnOnce(&mut Config) -> Result<(), MailError>) -> Result<(), MailError> {
+        let root = Root::create(&self.folder)?;
+        let _held = root.lock(LOCK)?;
+        let broken = |error: serde_json::Error| MailError::Broken {
+            path: self.folder.join(CONFIG),
+            what: "team",
+            why: error.to_string(),
+        };
+        let mut config = match root.read(CONFIG, LARGEST) {
+            Ok(file) => serde_json::from_slice(&file.bytes).map_err(broken)?,
+            Err(files::Error::NotFound { .. }) => Config::default(),
+            Err(error) => return Err(error.into()),
+        };
+        by(&mut config)?;
+        let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
+        Ok(root.replace(CONFIG, &text, PRIVATE_FILE)?)
+    }
+}

@@ -1,0 +1,93 @@
+//! The tool by which the model writes to other agents.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tools::{Access, Output, Scope, Subject, Typed};
+
+use super::post::SOCKET;
+use super::{Life, Post};
+use crate::mailbox::{LEAD, Message, Word};
+
+/// Writes to another agent; what you say otherwise only the user sees.
+///
+/// Agent with a `name` and `team_name` starts a teammate: a process of its own, which works beside you, shares the task
+/// list, can be written to, and tells you when it is idle.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SendMessageInput {
+    /// A name, `*` for all, or `uds:PATH` of another session.
+    pub to: String,
+    /// Text, or an object: {"type": "shutdown_request", "reason"}, {"type": "shutdown_response", "request_id", "approve",
+    /// "reason"}, {"type": "plan_approval_response", "request_id", "approve", "feedback"}.
+    pub message: Value,
+    /// Five to ten words of it.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// Writes to other agents.
+#[derive(Debug, Clone)]
+pub struct SendMessage(pub Post);
+
+impl Typed for SendMessage {
+    type Input = SendMessageInput;
+    const NAME: &'static str = "SendMessage";
+
+    fn access(&self, input: &SendMessageInput) -> Access {
+        // A team is the session's own; another session is somebody else's work.
+        if input.to.starts_with(SOCKET) { Access::Changes } else { Access::Session }
+    }
+
+    fn subject(&self, _: &SendMessageInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: SendMessageInput, _: Scope) -> BoxFuture<'static, Output> {
+        let post = self.0.clone();
+        Box::pin(async move {
+            match send(&post, &input).await {
+                Ok(said) => Output::done(said.clone(), said),
+                Err(why) => Output::failed(why),
+            }
+        })
+    }
+}
+
+async fn send(post: &Post, input: &SendMessageInput) -> Result<String, String> {
+    let text = match &input.message {
+        Value::String(text) => text.clone(),
+        object => object.to_string(),
+    };
+    if text.trim().is_empty() {
+        return Err("The message is empty.".to_owned());
+    }
+    let word =
+        Message { id: String::new(), from: String::new(), text: text.clone(), summary: None, timestamp: String::new() }
+            .word();
+    let (text, life) = formed(post, word, text)?;
+    let got = post.send(&input.to, &text, input.summary.as_deref()).await.map_err(|error| error.to_string())?;
+    if let Some(life) = life {
+        post.mail().set_life(life);
+    }
+    Ok(format!("Sent to {}.", got.join(", ")))
+}
+
+/// A message as it is sent, and what it does to the sender's own life.
+fn formed(post: &Post, word: Word, text: String) -> Result<(String, Option<Life>), String> {
+    let is_lead = post.me() == LEAD;
+    let whole = |word: &Word| word.to_text().unwrap_or_default();
+    Ok(match word {
+        Word::Text => (text, None),
+        Word::ShutdownRequest { reason, .. } if is_lead => {
+            (whole(&Word::ShutdownRequest { request: post.fresh(), reason }), None)
+        }
+        Word::PlanResponse { .. } if is_lead => (whole(&word), None),
+        Word::ShutdownRequest { .. } | Word::PlanResponse { .. } => return Err(format!("Only {LEAD} may send this.")),
+        Word::ShutdownResponse { approve, .. } if !is_lead => {
+            (whole(&word), Some(if approve { Life::Ends } else { Life::GoesOn }))
+        }
+        Word::ShutdownResponse { .. } => return Err("Nobody asks the lead to shut down.".to_owned()),
+        Word::PlanRequest { .. } | Word::Idle { .. } => return Err("This is not for you to send.".to_owned()),
+    })
+}
