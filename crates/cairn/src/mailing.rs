@@ -84,7 +84,7 @@ impl Mailing {
         if self.teammates.is_none() && self.member_of.is_none() {
             return;
         }
-        tools.push(Arc::new(SendMessage(self.post.clone())));
+        tools.push(Arc::new(SendMessage { post: self.post.clone(), teammates: self.teammates.clone() }));
         if !tools.iter().any(|tool| tool.name() == "TaskList") {
             tools.extend(plan::listed(&self.board));
         }

@@ -31,9 +31,9 @@ use crate::session::{Beside, Session};
 pub(crate) use joining::InTeam;
 pub use mates::{Lead, Teammates, Wanted, briefing};
 pub use post::{Joined, Near, Post, SOCKET};
-pub use team::{Member, Team};
+pub use team::{Invited, Member, Team};
 pub use tool::{SendMessage, SendMessageInput};
-pub use words::{in_words, name_of};
+pub use words::{in_words, name_of, sender};
 
 /// How often a mailbox is looked at while nothing else happens: a stat each.
 const LOOK: Duration = Duration::from_millis(250);
@@ -52,6 +52,8 @@ struct Inner {
     life: Mutex<Life>,
     /// Who works for us, and the last message they were sent.
     busy: Mutex<BTreeMap<String, String>>,
+    /// Who has said that they end.
+    left: Mutex<HashSet<String>>,
     /// The newest message of the lead's that was heard.
     led: Mutex<String>,
     news: Notify,
@@ -171,7 +173,7 @@ impl Mail {
     pub fn enter(&self, session: &mut Session, arrived: &Arrived) -> Result<(), Error> {
         let Arrived { message, .. } = arrived;
         let text =
-            words::framed(message, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
+            words::framed(arrived, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
         let beside = Beside { message: Some(message.id.clone()), ..Beside::default() };
         session.append_with(Body::User { blocks: vec![Block::text(text)], source: Source::Injected }, &beside)?;
         self.forget(&message.id);
@@ -233,13 +235,21 @@ impl Mail {
             Word::ShutdownRequest { request, .. } if is_lead => {
                 self.set_life(Life::Asked { by: message.from.clone(), request });
             }
-            Word::ShutdownResponse { approve: true, .. } => self.rests(&message.from, None),
+            Word::ShutdownResponse { approve: true, .. } => {
+                lock(&self.inner.left).insert(message.from.clone());
+                self.rests(&message.from, None);
+            }
             Word::Idle { after, .. } => self.rests(&message.from, Some(&after)),
             _ => {}
         }
         if is_lead {
             lock(&self.inner.led).clone_from(&message.id);
         }
+    }
+
+    /// Whether somebody has said that they end; asked once.
+    pub(crate) fn has_left(&self, name: &str) -> bool {
+        lock(&self.inner.left).remove(name)
     }
 
     /// Somebody was given something to do.

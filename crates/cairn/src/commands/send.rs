@@ -81,7 +81,7 @@ pub(crate) async fn run(args: &SendArgs) -> anyhow::Result<Code> {
         return Ok(Code::Success);
     };
     let world = World::real();
-    let message = Message::new(world.fresh_id().to_string(), "user", text, world.now());
+    let message = Message::new(world.fresh_id().to_string(), "shell", text, world.now());
     let message = Message { summary: args.summary.clone(), ..message };
     if let Some(path) = to.strip_prefix(SOCKET) {
         socket::send(Path::new(path), &message).await?;

@@ -76,11 +76,12 @@ fn last(screen: &Screen) -> String {
 }
 
 /// Keys that change nothing of a session that runs, by how they begin, and why.
-const LATER: [(&str, &str); 5] = [
+const LATER: [(&str, &str); 6] = [
     ("sandbox.network.allowLocalBinding", "the sandbox has a loopback of its own, where anybody may listen"),
     ("dream", "they are read whenever a dream is due"),
     ("extractHeadless", "it is about runs without a terminal"),
     ("searchPastContext", "it is a part of the prompt, which stays as it was sent"),
+    ("teammates", "its tool is there from the beginning of a session or not at all"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
 ];
 

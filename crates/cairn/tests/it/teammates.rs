@@ -130,6 +130,46 @@ const STUCK: &str = r#"
     say = "I wait."
 "#;
 
+/// A lead that writes to a scout which has shut down.
+const AGAIN: &str = r#"
+    [[rule]]
+    name = "scout: again"
+    when = { system = "You are scout", visible = ["What was it", "colour is it"] }
+    say = "It was red, as I said."
+    [[rule]]
+    name = "scout: first"
+    when = { system = "You are scout" }
+    say = "It is red."
+    [[rule]]
+    name = "lead: heard"
+    when = { visible = "as I said" }
+    say = "Heard again."
+    [[rule]]
+    name = "lead: again"
+    when = { visible = "scout\">\nshuts down", missing = "What was it" }
+    call = [{ tool = "SendMessage", input = { to = "scout", message = "What was it?" } }]
+    [[rule]]
+    name = "lead: let go"
+    when = { visible = "It is red", missing = "Sent to scout" }
+    call = [{ tool = "SendMessage", input = { to = "scout", message = { type = "shutdown_request" } } }]
+    [[rule]]
+    name = "lead: begin"
+    when = { missing = "tool_result" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Which colour is it?", name = "scout", team_name = "us" } }]
+    [[rule]]
+    say = "I wait."
+"#;
+
+/// MSG-2: an agent that has ended and is written to goes on where its transcript ends.
+#[test]
+fn a_teammate_that_has_ended_goes_on_when_it_is_written_to() {
+    let stage = Stage::new(AGAIN);
+    let ran = run(&mut lead(&stage, &["-p", "go"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Heard again.\n"), "{}", ran.stderr);
+    assert_eq!(stage.session_files().len(), 2, "it goes on in its own session");
+    assert!(processes(&stage).is_empty());
+}
+
 /// AGENT-2: a lead that is killed leaves no teammate, and nothing that a teammate started. What it had written is there when it
 /// goes on.
 #[test]
@@ -235,10 +275,10 @@ fn a_message_wakes_an_idle_session_once_the_user_agrees() {
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     terminal.until("a question", |screen| screen.contains("another session") && screen.contains("the tests are red"));
     terminal.keys("y");
-    terminal.until("an answer", |screen| screen.contains("user says the tests are red."));
-    terminal.until("a sender", |screen| screen.contains("✉ user"));
+    terminal.until("an answer", |screen| screen.contains("another session: shell says the tests are red."));
+    terminal.until("a sender", |screen| screen.contains("✉ another session: shell"));
     assert_eq!(send("now green").code, Some(0));
-    terminal.until("no second question", |screen| screen.contains("user says now green."));
+    terminal.until("no second question", |screen| screen.contains("shell says now green."));
     let inbox = run(stage.cairn().args(["inbox", "--json"]));
     let inbox: Value = serde_json::from_str(&inbox.stdout).unwrap();
     assert_eq!((inbox[0]["text"].clone(), inbox[0]["read"].clone()), (json!("the tests are red"), json!(true)));

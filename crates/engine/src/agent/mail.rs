@@ -11,7 +11,7 @@ use tools::permission::Mode;
 use super::Agent;
 use crate::error::Error;
 use crate::event::Event;
-use crate::mail::{Arrived, Mail, Origin, in_words, name_of};
+use crate::mail::{Arrived, Mail, Origin, in_words, sender};
 use crate::mailbox::{LEAD, Message, Word};
 use crate::permission::{Answer, Question};
 
@@ -75,7 +75,7 @@ impl Agent {
                         mail.obey(message);
                         self.obey(message);
                     }
-                    let (from, text) = (name_of(&message.from), in_words(message));
+                    let (from, text) = (sender(&arrived), in_words(message));
                     self.driver.tell(Event::MessageArrived { from, text });
                 }
             }
@@ -100,7 +100,7 @@ impl Agent {
     /// Whether the user lets somebody write to this session; none where nobody could be asked.
     async fn consent(&mut self, arrived: &Arrived, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
         let Arrived { message, origin: Origin::Elsewhere } = arrived else { return Ok(Some(true)) };
-        let from = name_of(&message.from);
+        let from = sender(arrived);
         if self.driver.parts.messages == crate::mail::Admission::All {
             return Ok(Some(true));
         }
@@ -110,7 +110,7 @@ impl Agent {
         }
         let question = Question {
             id: String::new(),
-            tool: format!("{from} (another session)"),
+            tool: from.clone(),
             input: json!({"message": in_words(message)}),
             subject: Subject::Whole,
             directory: self.driver.scope.directory(),

@@ -4,19 +4,24 @@
 //! a message in its mailbox like any later one. It may no more than the lead: it gets the lead's flags, and the mode the
 //! lead is in when it starts; what would have to be asked is denied to it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tools::permission::Mode;
 use tools::{JobState, Jobs};
 
-use super::{Origin, Post, Team};
-use crate::mailbox::{LEAD, Message};
+use super::{Invited, Origin, Post, Team, lock};
+use crate::mailbox::{LEAD, Mailbox, Message};
 use crate::permission::LiveMode;
 use crate::plan::board::Board;
 use crate::world::World;
 
+/// How long one that has said that it ends is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// What a teammate is told before anything else.
 const PROMPT: &str = include_str!("../prompts/teammate.md");
 
@@ -34,6 +39,8 @@ struct Inner {
     mode: LiveMode,
     begun: AtomicBool,
     lead: Lead,
+    /// What sees to the end of each that was started.
+    ending: Mutex<BTreeMap<String, JoinHandle<()>>>,
 }
 
 /// The lead, as far as its teammates need to know it.
@@ -73,7 +80,17 @@ pub struct Wanted {
 impl Teammates {
     /// For a session that leads a team, once it has one.
     pub fn new(team: Team, post: Post, board: Board, mode: LiveMode, lead: Lead) -> Self {
-        Self { inner: Arc::new(Inner { team, post, board, mode, begun: AtomicBool::new(false), lead }) }
+        Self {
+            inner: Arc::new(Inner {
+                team,
+                post,
+                board,
+                mode,
+                begun: AtomicBool::new(false),
+                lead,
+                ending: Mutex::default(),
+            }),
+        }
     }
 
     /// The team.
@@ -90,36 +107,66 @@ impl Teammates {
         if name == LEAD {
             return Err(format!("{LEAD} is the lead's own name"));
         }
-        let kind = wanted.kind.as_deref().unwrap_or("teammate");
-        let mailbox = team.invite(name, kind, &lead.directory, now).map_err(said)?;
+        let (kind, session) = (wanted.kind.as_deref().unwrap_or("teammate"), post.fresh());
+        let mailbox = team.invite(&Invited { name, kind, session: &session }, &lead.directory, now).map_err(said)?;
         let first = Message::new(post.fresh(), LEAD, &wanted.prompt, now);
-        let started = mailbox
-            .send(&first)
-            .map_err(said)
-            .and_then(|()| jobs.start_teammate(name, self.words(wanted), &lead.directory, lead.guard.as_deref()));
-        let ended = match started {
-            Ok(ended) => ended,
-            Err(why) => {
-                team.dismiss(name).map_err(said)?;
-                return Err(why);
-            }
-        };
+        let mut words = self.words(name, if wanted.plans { Mode::Plan } else { self.inner.mode.get() });
+        words.push(format!("--session-id={session}"));
+        words.extend(wanted.model.iter().map(|model| format!("--model={model}")));
+        let sent = mailbox.send(&first).map_err(said);
+        sent.and_then(|()| self.run(name, words, jobs)).inspect_err(|_| {
+            let _ = team.dismiss(name); // the next lead of this team begins without it in any case
+        })?;
         post.mail().works(name, &first.id);
-        let (team, post, name) = (team.clone(), post.clone(), name.to_owned());
-        tokio::spawn(async move {
+        Ok(format!("{name} works in a process of its own. It tells you when it is idle; write to it with SendMessage."))
+    }
+
+    /// Lets one go on that has ended, with the session it had. Says whether there was one.
+    pub async fn wake(&self, name: &str, jobs: &Jobs) -> Result<bool, String> {
+        let team = &self.inner.team;
+        if self.inner.post.mail().has_left(name) {
+            // It has said that it ends: what is written to it now is for the one that goes on after it.
+            let ending = lock(&self.inner.ending).remove(name);
+            if let Some(ending) = ending {
+                let _ = tokio::time::timeout(PATIENCE, ending).await; // one that hangs is there, and not woken
+            }
+        }
+        let left = team.members().into_iter().find(|member| member.name == name && !member.is_active);
+        let Some(session) = left.and_then(|member| member.session_id) else { return Ok(false) };
+        self.begin()?;
+        team.welcome(name).map_err(|error| error.to_string())?;
+        let mut words = self.words(name, self.inner.mode.get());
+        words.push(format!("--resume={session}"));
+        self.run(name, words, jobs).inspect_err(|_| {
+            let _ = team.dismiss(name); // the next lead of this team begins without it in any case
+        })?;
+        Ok(true)
+    }
+
+    /// Runs a teammate's process, and sees to what is left when it has ended.
+    fn run(&self, name: &str, words: Vec<String>, jobs: &Jobs) -> Result<(), String> {
+        let Inner { team, post, lead, .. } = &*self.inner;
+        let ended = jobs.start_teammate(name, words, &lead.directory, lead.guard.as_deref())?;
+        let (team, post, name, world) = (team.clone(), post.clone(), name.to_owned(), lead.world.clone());
+        let key = name.clone();
+        let ending = tokio::spawn(async move {
             let state = ended.await;
-            let _ = team.dismiss(&name); // the next lead of this team begins alone in any case
+            let _ = team.dismiss(&name); // the next lead of this team begins without it in any case
             post.mail().rests(&name, None);
-            if state != (JobState::Exited { code: Some(0) }) && state != JobState::Stopped {
-                let text = "[its process has ended; what it had begun is given back]";
-                post.mail().push(Message::new(post.fresh(), name, text, World::real().now()));
+            let unheard = Mailbox::of(&team.inboxes(), &name).and_then(|mailbox| mailbox.waiting());
+            let unheard = unheard.map_or(0, |waiting| waiting.len());
+            let is_well = state == JobState::Exited { code: Some(0) } || state == JobState::Stopped;
+            if !is_well || unheard > 0 {
+                let text = format!(
+                    "[its process has ended; {unheard} messages to it were not heard. What it had begun is given back. \
+                     Write to it, and it goes on.]"
+                );
+                post.mail().push(Message::new(post.fresh(), name, text, world.now()));
             }
             post.mail().ring();
         });
-        Ok(format!(
-            "{} works in a process of its own. It tells you when it is idle; write to it with SendMessage.",
-            wanted.name
-        ))
+        lock(&self.inner.ending).insert(key, ending);
+        Ok(())
     }
 
     /// Goes on with the team of a session that is resumed: what was written to it meanwhile is heard.
@@ -141,20 +188,17 @@ impl Teammates {
         Ok(())
     }
 
-    fn words(&self, wanted: &Wanted) -> Vec<String> {
-        let Inner { team, mode, lead, .. } = &*self.inner;
-        let mode = match (wanted.plans, mode.get()) {
-            (true, _) | (_, Mode::Plan) => "plan",
-            (_, Mode::Default) => "default",
-            (_, Mode::AcceptEdits) => "acceptEdits",
-            (_, Mode::BypassPermissions) => "bypassPermissions",
+    fn words(&self, name: &str, mode: Mode) -> Vec<String> {
+        let Inner { team, lead, .. } = &*self.inner;
+        let mode = match mode {
+            Mode::Plan => "plan",
+            Mode::Default => "default",
+            Mode::AcceptEdits => "acceptEdits",
+            Mode::BypassPermissions => "bypassPermissions",
         };
-        let own = ["--print", "--team-name", team.name(), "--agent-name", &wanted.name, "--permission-mode", mode];
+        let own = ["--print", "--team-name", team.name(), "--agent-name", name, "--permission-mode", mode];
         let mut words = vec![lead.program.display().to_string()];
         words.extend(own.map(str::to_owned));
-        if let Some(model) = &wanted.model {
-            words.extend(["--model".to_owned(), model.clone()]);
-        }
         words.extend(lead.flags.iter().cloned());
         words
     }

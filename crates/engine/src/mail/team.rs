@@ -50,9 +50,26 @@ pub struct Member {
     /// Where it works.
     #[serde(default)]
     pub cwd: PathBuf,
+    /// Its session, with which it goes on when it is written to after its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Whether it is there.
+    #[serde(default = "yes")]
+    pub is_active: bool,
     /// What others wrote there.
     #[serde(flatten)]
     pub more: Map<String, Value>,
+}
+
+/// One who is to come.
+#[derive(Debug, Clone, Copy)]
+pub struct Invited<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it is.
+    pub kind: &'a str,
+    /// The id of its session.
+    pub session: &'a str,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -65,6 +82,10 @@ struct Config {
     members: Vec<Member>,
     #[serde(flatten)]
     more: Map<String, Value>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Team {
@@ -105,10 +126,12 @@ impl Team {
         Mailbox::create(&self.inboxes(), &self.me)
     }
 
-    /// Begins the team with its lead alone: whoever was in it is gone with the lead that had started them.
+    /// Begins the team, or goes on with it: whoever was in it is gone with the lead that had started them.
     pub fn begin(&self, session: &str, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
         self.change(|config| {
-            for gone in config.members.drain(..).filter(|member| member.name != LEAD) {
+            config.members.retain(|member| member.name != LEAD);
+            for gone in &mut config.members {
+                gone.is_active = false;
                 let _ = board::give_back(self.tasks(), &gone.name); // a task that stays taken is the lead's to give back
             }
             if config.created_at == 0 {
@@ -116,23 +139,26 @@ impl Team {
             }
             config.name.clone_from(&self.name);
             (config.lead_agent_id, config.lead_session_id) = (self.id_of(LEAD), session.to_owned());
-            config.members.push(self.member(LEAD, LEAD, directory, now));
+            config.members.insert(0, self.member(LEAD, LEAD, directory, now));
             Ok(())
         })?;
         self.mailbox()
     }
 
-    /// Takes somebody in, with a mailbox that is empty.
-    pub fn invite(&self, name: &str, kind: &str, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
-        checked(name)?;
+    /// Takes somebody in, with a session and a mailbox that is empty.
+    pub fn invite(&self, who: &Invited<'_>, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
+        let name = checked(who.name)?;
         self.change(|config| {
-            if config.members.iter().any(|member| member.name == name) {
+            let active = config.members.iter().filter(|member| member.is_active);
+            if active.clone().any(|member| member.name == name) {
                 return Err(MailError::Taken(name.to_owned()));
             }
-            if config.members.len() >= MOST {
+            if active.count() >= MOST {
                 return Err(MailError::Crowded(MOST));
             }
-            config.members.push(self.member(name, kind, directory, now));
+            config.members.retain(|member| member.name != name);
+            let session_id = Some(who.session.to_owned());
+            config.members.push(Member { session_id, ..self.member(name, who.kind, directory, now) });
             Ok(())
         })?;
         match files::remove(self.inboxes().join(format!("{name}.json"))) {
@@ -145,14 +171,22 @@ impl Team {
     /// Lets somebody go, and gives back what they had begun.
     pub fn dismiss(&self, name: &str) -> Result<(), MailError> {
         self.change(|config| {
-            config.members.retain(|member| member.name != name);
+            config.members.iter_mut().filter(|member| member.name == name).for_each(|member| member.is_active = false);
             Ok(())
         })?;
         let _ = board::give_back(self.tasks(), name); // a task that stays taken is the lead's to give back
         Ok(())
     }
 
-    /// Who belongs to it; nobody where it has not begun.
+    /// Takes somebody in again who was there before, with what waits for them.
+    pub fn welcome(&self, name: &str) -> Result<(), MailError> {
+        self.change(|config| {
+            config.members.iter_mut().filter(|member| member.name == name).for_each(|member| member.is_active = true);
+            Ok(())
+        })
+    }
+
+    /// Who belongs to it, also those who have left; nobody where it has not begun.
     pub fn members(&self) -> Vec<Member> {
         let read = || {
             let file = files::read(self.folder.join(CONFIG), LARGEST).ok()?;
@@ -163,7 +197,8 @@ impl Team {
 
     /// The others, by name.
     pub fn others(&self) -> Vec<String> {
-        self.members().into_iter().map(|member| member.name).filter(|name| *name != self.me).collect()
+        let there = self.members().into_iter().filter(|member| member.is_active && member.name != self.me);
+        there.map(|member| member.name).collect()
     }
 
     /// Takes it away whole, unless something waits for the lead to be heard.
@@ -186,6 +221,8 @@ impl Team {
             agent_type: kind.to_owned(),
             joined_at: now.as_millisecond(),
             cwd: directory.to_owned(),
+            session_id: None,
+            is_active: true,
             more: Map::new(),
         }
     }

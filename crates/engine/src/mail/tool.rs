@@ -7,7 +7,7 @@ use serde_json::Value;
 use tools::{Access, Output, Scope, Subject, Typed};
 
 use super::post::SOCKET;
-use super::{Life, Post};
+use super::{Life, Post, Teammates};
 use crate::mailbox::{LEAD, Message, Word};
 
 /// Writes to another agent; what you say otherwise only the user sees.
@@ -28,7 +28,12 @@ pub struct SendMessageInput {
 
 /// Writes to other agents.
 #[derive(Debug, Clone)]
-pub struct SendMessage(pub Post);
+pub struct SendMessage {
+    /// How the session reaches others.
+    pub post: Post,
+    /// How it starts those who have left, where it may.
+    pub teammates: Option<Teammates>,
+}
 
 impl Typed for SendMessage {
     type Input = SendMessageInput;
@@ -43,9 +48,15 @@ impl Typed for SendMessage {
         Subject::Whole
     }
 
-    fn run(&self, input: SendMessageInput, _: Scope) -> BoxFuture<'static, Output> {
-        let post = self.0.clone();
+    fn run(&self, input: SendMessageInput, scope: Scope) -> BoxFuture<'static, Output> {
+        let Self { post, teammates } = self.clone();
         Box::pin(async move {
+            // One that has ended and is written to goes on.
+            if let Some(teammates) = teammates
+                && let Err(why) = teammates.wake(&input.to, scope.jobs()).await
+            {
+                return Output::failed(format!("{} could not go on: {why}", input.to));
+            }
             match send(&post, &input).await {
                 Ok(said) => Output::done(said.clone(), said),
                 Err(why) => Output::failed(why),

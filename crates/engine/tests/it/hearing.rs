@@ -166,5 +166,5 @@ async fn without_anybody_to_ask_it_waits() {
     drop(agent);
     let agent = stage.agent_with(Some(&id), |parts| parts.messages = Admission::All);
     let (mut agent, _) = with_box(&stage, agent, Origin::Elsewhere);
-    assert_eq!(hear(&mut agent).await.text, "uds:/a says hi.");
+    assert_eq!(hear(&mut agent).await.text, "another session: uds:/a says hi.");
 }
