@@ -47,7 +47,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "hooks", argument: "", about: "the hooks that run, and where they stand" },
     Command { name: "jobs", argument: "[stop] [ID]", about: "the commands in the background, or what one printed" },
-    Command { name: "tasks", argument: "", about: "what the model has to do, as it wrote it down, and its teammates" },
+    Command { name: "tasks", argument: "", about: "what the model has to do, and its teammates" },
     Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },

@@ -27,7 +27,7 @@ const TEAM: &str = r#"
     say = "The first is red and the second is blue."
     [[rule]]
     name = "lead: let go"
-    when = { visible = ["second is blue", "(?s)Nothing more.*Nothing more"], missing = "shutdown_request" }
+    when = { visible = "(?s)second is blue.*Nothing more", missing = "shutdown_request" }
     call = [{ tool = "SendMessage", input = { to = "scout", message = { type = "shutdown_request", reason = "done" } } }]
     [[rule]]
     name = "lead: more"
@@ -35,7 +35,7 @@ const TEAM: &str = r#"
     call = [{ tool = "SendMessage", input = { to = "scout", message = "And the second?" } }]
     [[rule]]
     name = "lead: begin"
-    when = { missing = "tool_result" }
+    when = { missing = "works in a process" }
     call = [{ tool = "Agent", input = { description = "look", prompt = "Which colour is the first?", name = "scout", team_name = "us" } }]
     [[rule]]
     name = "lead: wait"
@@ -124,7 +124,7 @@ const STUCK: &str = r#"
     when = { system = "You are scout" }
     call = [{ tool = "Bash", input = { command = "trap '' TERM HUP; (setsid sleep 3000 &); touch scouting; sleep 3000; true" } }]
     [[rule]]
-    when = { missing = "tool_result" }
+    when = { missing = "works in a process" }
     call = [{ tool = "Agent", input = { description = "look", prompt = "Look.", name = "scout", team_name = "us" } }]
     [[rule]]
     say = "I wait."
@@ -154,7 +154,7 @@ const AGAIN: &str = r#"
     call = [{ tool = "SendMessage", input = { to = "scout", message = { type = "shutdown_request" } } }]
     [[rule]]
     name = "lead: begin"
-    when = { missing = "tool_result" }
+    when = { missing = "works in a process" }
     call = [{ tool = "Agent", input = { description = "look", prompt = "Which colour is it?", name = "scout", team_name = "us" } }]
     [[rule]]
     say = "I wait."
@@ -216,7 +216,7 @@ const PLANNER: &str = r#"
     say = "I wait."
     [[rule]]
     name = "scout: tries"
-    when = { system = "You are scout", missing = "tool_result" }
+    when = { system = "You are scout", missing = "early.txt" }
     call = [{ tool = "Write", input = { file_path = "{{ project }}/early.txt", content = "x" } }]
     [[rule]]
     name = "scout: plans"
@@ -232,7 +232,7 @@ const PLANNER: &str = r#"
     say = "Done."
     [[rule]]
     name = "lead: begin"
-    when = { missing = "tool_result" }
+    when = { missing = "works in a process" }
     call = [{ tool = "Agent", input = { description = "plan", prompt = "Plan, then write.", name = "scout", team_name = "us", mode = "plan" } }]
     [[rule]]
     say = "I wait."

@@ -19,7 +19,7 @@ use crate::stage::{Stage, say};
 const LISTENER: &str = r#"
     [[rule]]
     name = "work"
-    when = { user = "work", missing = "tool_result" }
+    when = { user = "work", missing = "worked" }
     call = [{ tool = "Bash", input = { command = "echo worked" } }]
     [[rule]]
     name = "heard"
