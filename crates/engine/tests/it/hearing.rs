@@ -10,7 +10,6 @@ use engine::run::Ending;
 use engine::{Agent, Event};
 use futures_util::future::{BoxFuture, ready};
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::stage::{Stage, say};
@@ -140,7 +139,7 @@ async fn another_session_needs_consent_once() {
             assert_eq!(turn.rounds, u32::from(heard));
         }
         assert_eq!(asked.1.lock().unwrap().len(), 1, "it is asked once");
-        assert!(asked.1.lock().unwrap()[0].input["message"] == Value::from("number 1"));
+        assert_eq!(asked.1.lock().unwrap()[0].input["message"], "number 1");
         assert!(mailbox.waiting().unwrap().is_empty());
         let id = agent.session().id().to_owned();
         drop(agent);
