@@ -33,7 +33,7 @@ pub(crate) struct Mailing {
     /// The team it is a teammate in.
     pub(crate) member_of: Option<Team>,
     /// Others reach it for as long as this is there.
-    _listening: Option<Listening>,
+    listening: Option<Listening>,
 }
 
 impl Mailing {
@@ -48,7 +48,7 @@ impl Mailing {
         let (mail, board, sockets) = (Mail::default(), Board::default(), listening::folder(place));
         let post = Post::new(World::real(), mail.clone(), Some(sockets.clone()));
         let folder = session.path().with_extension("");
-        let mut mailing = Self { board, post, teammates: None, member_of: None, _listening: None };
+        let mut mailing = Self { board, post, teammates: None, member_of: None, listening: None };
         if args.is_bare() {
             return Ok(mailing);
         }
@@ -72,8 +72,8 @@ impl Mailing {
             mail.open(Mailbox::create(&folder, INBOX)?, Origin::Elsewhere);
         }
         // A session that cannot be reached works as well as any other.
-        mailing._listening = Listening::start(&sockets, session.id(), &folder, &mail).ok();
-        if let Some(listening) = &mailing._listening {
+        mailing.listening = Listening::start(&sockets, session.id(), &folder, &mail).ok();
+        if let Some(listening) = &mailing.listening {
             mailing_post.listens_at(listening.path());
         }
         Ok(mailing)
@@ -101,11 +101,19 @@ impl Mailing {
     }
 }
 
-impl Drop for Mailing {
-    fn drop(&mut self) {
-        if let Some(teammates) = &self.teammates {
+impl Mailing {
+    /// The session ends here, or is opened anew: nobody reaches it any more, and its team is gone.
+    pub(crate) fn close(&mut self) {
+        self.listening = None;
+        if let Some(teammates) = self.teammates.take() {
             teammates.end();
         }
+    }
+}
+
+impl Drop for Mailing {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

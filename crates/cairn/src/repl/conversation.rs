@@ -184,6 +184,7 @@ impl Conversation {
         if let Some(agent) = self.agent.take() {
             let fresh = self.args.resume.is_none() && !self.args.continue_;
             put_away(agent, if fresh { Leaving::Clear } else { Leaving::Resume }).await;
+            self.mailing.close();
         }
         if unused && self.args.resume.as_ref() == Some(&session) {
             self.args.resume = None; // there is nothing to go on with

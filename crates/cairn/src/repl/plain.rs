@@ -334,7 +334,14 @@ impl Plain {
         show_part!("A number, or an empty line for none: ");
         let line = tokio::select! {
             line = self.input.recv() => line.unwrap_or_default(),
-            _ = self.interrupt.recv() => String::new(),
+            _ = self.interrupt.recv() => {
+                show!();
+                String::new()
+            }
+            why = self.closing.wanted() => {
+                self.close(why);
+                String::new()
+            }
         };
         match line.trim().parse::<usize>() {
             Ok(number) if (1..=choices).contains(&number) => self.talk.chosen(number - 1).await?,

@@ -290,6 +290,48 @@ fn a_message_wakes_an_idle_session_once_the_user_agrees() {
     assert!(gone.stderr.contains("at work; nobody can be written to"), "{}", gone.stderr);
 }
 
+/// AGENT-2: the status line and `/tasks` show who is there and who works; the session can be written to also after it was
+/// opened anew with another model.
+#[test]
+fn the_screen_shows_teammates() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { system = "You are scout", missing = "looked" }
+        call = [{ tool = "Bash", input = { command = "cat pipe; echo looked" } }]
+        [[rule]]
+        when = { system = "You are scout" }
+        say = "It is red."
+        [[rule]]
+        when = { visible = "is idle, and said last" }
+        say = "The scout is done."
+        [[rule]]
+        when = { user = "go", missing = "works in a process" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "Look.", name = "scout", team_name = "us" } }]
+        [[rule]]
+        say = "I wait."
+        "#,
+    );
+    let pipe = stage.project().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = lead(&stage, &["--allowedTools", "Bash"]);
+    let mut terminal = Terminal::open(command.env("TERM", "xterm-256color"), 120, 40);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("go");
+    terminal.until("one at work", |screen| screen.contains("1 teammate, 1 at work") && !screen.is_working());
+    terminal.keys("/tasks\r");
+    terminal.until("by name", |screen| screen.contains("scout  at work"));
+    // Opening waits for the scout's command to do so too.
+    std::fs::write(&pipe, "").unwrap();
+    terminal.until("what it said", |screen| screen.contains("The scout is done."));
+    terminal.until("its rest", |screen| screen.contains("1 teammate, 0 at work"));
+    terminal.keys("/model haiku\r");
+    terminal.until("another model", |screen| screen.contains("claude-haiku-4-5 ·"));
+    assert!(run(stage.cairn().args(["send", "--list"])).stdout.ends_with("  session\n"));
+    terminal.leave();
+    assert!(processes(&stage).is_empty());
+}
+
 /// MSG-1: a socket that nobody listens at is taken away by the next session.
 #[test]
 fn a_stale_socket_is_taken_away() {
