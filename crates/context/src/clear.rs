@@ -21,7 +21,7 @@ use transcript::{Block, Id};
 use crate::digest::{self, Digest};
 use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
 use crate::layers::{Layers, When};
-use crate::missed::{Held, Missed, Rule};
+use crate::missed::{Missed, Rule};
 use crate::worth::{Cache, Sum};
 
 /// Tools whose results are cleared.
@@ -33,6 +33,11 @@ pub const IDLE_MINUTES: u64 = 60;
 pub const KEPT_WHEN_IDLE: usize = 5;
 /// Results of so many replies stay when room is made: the model is working with them.
 pub const YOUNG_ROUNDS: usize = 3;
+
+/// What will be missed is held back; where that makes too little room, by so much less, again and again.
+const LESS: f64 = 0.85;
+/// Below this share nothing is.
+const LEAST_SHARE: f64 = 0.03;
 
 /// Old results are cleared.
 #[derive(Debug)]
@@ -119,8 +124,11 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
         return Some(by_age);
     }
     // Where compaction is due, what would be missed goes rather than everything.
-    let held: &[Held] = if count > layers.threshold() { &[Held::All, Held::Half, Held::Nothing] } else { &[Held::All] };
-    held.iter().find_map(|&held| worth_it(view, now, chosen(view, &Missed::of(view, &now.rates(), held))))
+    let due = count > layers.threshold();
+    let less = |share: &f64| (due && *share > LEAST_SHARE).then_some(share * LESS);
+    let shares = std::iter::successors(Some(1.0), less).chain(due.then_some(0.0));
+    let missed = |share| Missed::of(view, &now.rates(), share);
+    shares.into_iter().find_map(|share| worth_it(view, now, chosen(view, &missed(share))))
 }
 
 /// The clearing of some results, if it is worth it.
