@@ -19,6 +19,10 @@ use transcript::{Block, Log, Reply, StopReason};
 pub const REPEATS_TOLD: u32 = 3;
 /// So many times, and the turn ends.
 pub const REPEATS_ENDED: u32 = 10;
+/// Calls that wait for something else: the same one again is how that is done.
+const WAITING: [&str; 2] = ["TaskOutput", "BashOutput"];
+/// So many of them count as one.
+const WAITS_AS_ONE: u32 = 20;
 
 /// What bounds a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +80,7 @@ impl Run {
     pub fn next(&self, log: &Log) -> Step {
         let calls = log.view().open_calls();
         if !calls.is_empty() {
-            return if self.repeats >= REPEATS_ENDED { Step::Done(Ending::Looping) } else { Step::CallTools(calls) };
+            return if self.repeats() >= REPEATS_ENDED { Step::Done(Ending::Looping) } else { Step::CallTools(calls) };
         }
         let ending = match &self.stop {
             None | Some(StopReason::ToolUse | StopReason::PauseTurn) => return self.call_model(),
@@ -114,6 +118,12 @@ impl Run {
         self.last_calls = calls;
     }
 
+    /// Whether the newest calls only wait for something else.
+    fn waits(&self) -> bool {
+        let is_waiting = |call: &String| WAITING.iter().any(|tool| call.split(' ').next() == Some(*tool));
+        !self.last_calls.is_empty() && self.last_calls.iter().all(is_waiting)
+    }
+
     /// What ended the turn was mended: it goes on.
     pub fn goes_on(&mut self) {
         self.stop = None;
@@ -126,7 +136,7 @@ impl Run {
 
     /// How many times in a row the newest calls were made.
     pub fn repeats(&self) -> u32 {
-        self.repeats
+        if self.waits() { self.repeats / WAITS_AS_ONE } else { self.repeats }
     }
 }
 
@@ -206,6 +216,20 @@ mod tests {
             turn.answer(&id);
         }
         assert_eq!(turn.reply(StopReason::ToolUse, vec![call("last", "ls")]), Step::Done(Ending::Looping));
+    }
+
+    /// LOOP-1: to look at a command in the background again and again is to wait for it, and no loop; not for ever, though.
+    #[test]
+    fn waiting_for_a_command_is_no_loop() {
+        let mut turn = Turn::new(Limits::default());
+        let look = |id: &str| Block::tool_use(id, "TaskOutput", &serde_json::json!({"task_id": "b1"}));
+        let mut looks = 0;
+        while let Step::CallTools(_) = turn.reply(StopReason::ToolUse, vec![look(&format!("c{looks}"))]) {
+            turn.answer(&format!("c{looks}"));
+            looks += 1;
+            assert_eq!(turn.run.repeats() >= REPEATS_TOLD, looks >= 60, "{looks}");
+        }
+        assert_eq!(looks, 199);
     }
 
     #[test]
