@@ -50,6 +50,7 @@ variables! {
     AGENT_TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1 lets the model start teammates, as the setting `teammates` does.";
     RUNTIME_DIR = "XDG_RUNTIME_DIR", "Where the sockets of sessions lie, in `cairn`; below the config home where it is not set.";
     HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
+    SHELL = "SHELL", "Your shell, of which the model is told. Its commands run in bash.";
     TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
     TERM_PROGRAM = "TERM_PROGRAM", "Which terminal it is: some can show that you are waited for.";
     VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt.";

@@ -12,6 +12,7 @@ mod exit;
 mod knowledge;
 mod listening;
 mod mailing;
+mod manner;
 mod membership;
 mod model;
 mod out;
@@ -23,6 +24,7 @@ mod said;
 mod setup;
 mod sharing;
 mod span;
+mod surroundings;
 mod told;
 
 use clap::Parser;

@@ -28,7 +28,7 @@ use crate::knowledge::{self, Plan};
 use crate::mailing::Mailing;
 use crate::model::{self, Chosen};
 use crate::reload::{self, Follower};
-use crate::{agents, asking, dreaming, env};
+use crate::{agents, asking, dreaming, env, manner, surroundings};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -254,6 +254,12 @@ pub(crate) async fn agent(
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
         parts.directories.push(directory);
     }
+    if !bare {
+        parts.surroundings = surroundings::look(place, &parts.environment).await;
+    }
+    let (manner, no_style) = manner::manner(settings, place);
+    parts.manner = manner;
+    warnings.extend(no_style);
     parts.max_tokens = max_tokens;
     parts.thinking = env::MAX_THINKING.number()?;
     parts.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));

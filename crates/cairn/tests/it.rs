@@ -64,6 +64,8 @@ mod sessions;
 mod spending;
 #[path = "it/stream.rs"]
 mod stream;
+#[path = "it/surroundings.rs"]
+mod surroundings;
 #[path = "it/team.rs"]
 mod team;
 #[path = "it/team_docs.rs"]

@@ -12,12 +12,12 @@ pub struct Filling {
     /// All of it, as it is counted.
     pub tokens: u64,
     /// Its parts, by estimate, in the order of the request.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Share>,
 }
 
 /// One kind of what fills it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Part {
+pub struct Share {
     /// What it is.
     pub name: &'static str,
     /// How many there are.
@@ -79,11 +79,11 @@ impl Filling {
         if let Some(prologue) = view.prologue() {
             let tools = transcript::Prologue { system: Vec::new(), ..(**prologue).clone() };
             let (all, tools) = (tally.of_prologue(prologue), tally.of_prologue(&tools));
-            parts.push(Part { name: "system prompt", count: prologue.system.len(), tokens: all - tools });
-            parts.push(Part { name: "tools", count: prologue.tools.len(), tokens: tools });
+            parts.push(Share { name: "system prompt", count: prologue.system.len(), tokens: all - tools });
+            parts.push(Share { name: "tools", count: prologue.tools.len(), tokens: tools });
         }
         let said = names.into_iter().zip(sums).filter(|(_, (count, _))| *count > 0);
-        parts.extend(said.map(|(name, (count, size))| Part { name, count, tokens: tally.estimate(size) }));
+        parts.extend(said.map(|(name, (count, size))| Share { name, count, tokens: tally.estimate(size) }));
         Self { tokens: tally.count(), parts }
     }
 }

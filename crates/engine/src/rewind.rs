@@ -32,7 +32,7 @@ const REFUSED: &str = "it was changed before the session was resumed, and lies o
 /// What a file was before it was changed, as the log has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "kept", rename_all = "camelCase")]
-pub struct Kept {
+pub struct KeptFile {
     /// The file.
     pub path: PathBuf,
     /// What it was.
@@ -56,7 +56,7 @@ pub enum Was {
 #[serde(tag = "kind", rename = "rewinding")]
 struct Rewinding {
     to: Id,
-    scope: Scope,
+    scope: GoesBack,
 }
 
 /// A going back was undone, as the log has it.
@@ -71,7 +71,7 @@ struct Undone {
 /// How much goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Scope {
+pub enum GoesBack {
     /// What was said.
     Conversation,
     /// What was changed on disk.
@@ -116,7 +116,7 @@ impl Session {
             Err(files::Error::NotFound { .. }) => Was::Absent,
             Err(_) => Was::NotKept,
         };
-        let kept = Kept { path: path.to_owned(), was };
+        let kept = KeptFile { path: path.to_owned(), was };
         self.note(&serde_json::to_value(kept).unwrap_or_default())
     }
 
@@ -148,13 +148,13 @@ impl Session {
     }
 
     /// Goes back to before a line.
-    pub fn rewind(&mut self, line: &Id, scope: Scope) -> Result<Rewound, Error> {
+    pub fn rewind(&mut self, line: &Id, scope: GoesBack) -> Result<Rewound, Error> {
         self.note(&serde_json::to_value(Rewinding { to: line.clone(), scope }).unwrap_or_default())?;
         let mut rewound = Rewound::default();
-        if scope != Scope::Conversation {
+        if scope != GoesBack::Conversation {
             self.files_as_before(line, &mut rewound)?;
         }
-        if scope != Scope::Files {
+        if scope != GoesBack::Files {
             rewound.commit = self.hide_from(line, "the user went back")?;
         }
         Ok(rewound)
@@ -165,10 +165,10 @@ impl Session {
     pub fn undo_rewind(&mut self, window: &Window) -> Result<Option<Rewound>, Error> {
         let Some((place, began_at, scope)) = self.newest_rewind() else { return Ok(None) };
         let mut rewound = Rewound::default();
-        if scope != Scope::Files {
+        if scope != GoesBack::Files {
             rewound.commit = self.show_again(place, window)?;
         }
-        if scope != Scope::Conversation {
+        if scope != GoesBack::Conversation {
             self.files_as_before(&began_at, &mut rewound)?;
         }
         self.note(&serde_json::to_value(Undone { began_at }).unwrap_or_default())?;
@@ -211,7 +211,7 @@ impl Session {
     }
 
     /// Where the newest going back began that was not undone, and how much it took back.
-    fn newest_rewind(&self) -> Option<(usize, Id, Scope)> {
+    fn newest_rewind(&self) -> Option<(usize, Id, GoesBack)> {
         let mut undone: Vec<Id> = Vec::new();
         for (place, line) in self.log().lines().iter().enumerate().rev() {
             let (Body::Meta(meta), Some(id)) = (&line.body, &line.id) else { continue };
@@ -242,13 +242,13 @@ impl Session {
     /// Writes every file that was changed after a line as it was there.
     fn files_as_before(&mut self, line: &Id, rewound: &mut Rewound) -> Result<(), Error> {
         let after = self.log().lines().iter().enumerate().skip_while(|(_, one)| one.id.as_ref() != Some(line));
-        let mut first: Vec<(usize, Kept)> = Vec::new();
+        let mut first: Vec<(usize, KeptFile)> = Vec::new();
         for (place, kept) in after.filter_map(|(place, line)| Some((place, kept(&line.body)?))) {
             if !first.iter().any(|(_, known)| known.path == kept.path) {
                 first.push((place, kept));
             }
         }
-        for (place, Kept { path, was }) in first {
+        for (place, KeptFile { path, was }) in first {
             if !self.written_here(place) && !self.may_put_back(&path) {
                 rewound.failed.push((path, REFUSED.to_owned()));
                 continue;
@@ -288,7 +288,7 @@ impl Session {
     /// said when somebody goes back to it.
     pub(crate) fn take_kept(&self, from: &Path) {
         let Ok(theirs) = files::Root::open(history_of(from)) else { return };
-        for Kept { was, .. } in self.log().lines().iter().filter_map(|line| kept(&line.body)) {
+        for KeptFile { was, .. } in self.log().lines().iter().filter_map(|line| kept(&line.body)) {
             if let Was::Content(hash) = was
                 && let Ok(snapshot) = theirs.read(&hash, KEPT_LIMIT)
                 // The name is the content's hash, or it is some other file.
@@ -310,7 +310,7 @@ fn history_of(session: &Path) -> PathBuf {
     session.with_extension("").join("file-history")
 }
 
-fn kept(body: &Body) -> Option<Kept> {
+fn kept(body: &Body) -> Option<KeptFile> {
     match body {
         Body::Meta(meta) => serde_json::from_str(meta.get()).ok(),
         _ => None,

@@ -10,6 +10,7 @@ mod extract;
 mod finding;
 mod hooks;
 pub mod keys;
+mod kind;
 mod layers;
 mod load;
 mod rules;
@@ -67,6 +68,10 @@ pub struct Settings {
     pub rules: Rules,
     /// More directories to work in.
     pub directories: Vec<PathBuf>,
+    /// `language`: the language of answers.
+    pub language: Option<String>,
+    /// `outputStyle`: how they read.
+    pub output_style: Option<String>,
     /// The most a reply may be.
     pub max_output_tokens: Option<u64>,
     /// How long the provider keeps the cached prefix.
@@ -252,6 +257,8 @@ impl Settings {
             bypass: if is_disabled { Bypass::Disabled } else { Bypass::Allowed },
             rules: rules_of(&counting, ground, &mut findings),
             directories: directories(&counting, ground),
+            language: counting.one(&keys::LANGUAGE),
+            output_style: counting.one(&keys::OUTPUT_STYLE),
             max_output_tokens: counting.one(&keys::MAX_OUTPUT_TOKENS),
             cache_ttl: counting.one(&keys::CACHE_TTL),
             prices: Prices::with(prices),

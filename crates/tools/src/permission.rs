@@ -21,6 +21,7 @@ mod shell;
 pub use always::always;
 pub use guard::{GUARDED, guarded, is_guarded_name};
 pub use mode::{Confined, Decision, Mode, Situation, decide};
+pub use repository::runs_programs as git_runs_programs;
 pub use rule::{BadRule, Places, Rule};
 
 use std::path::Path;

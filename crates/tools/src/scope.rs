@@ -23,14 +23,14 @@ type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
 /// Where tools run.
 #[derive(Clone)]
 pub struct Scope {
-    places: Arc<Places>,
+    places: Arc<Bounds>,
     memory: Arc<Mutex<Memory>>,
     jobs: Arc<Jobs>,
     cancel: CancellationToken,
     judged: Option<Arc<(PathBuf, PathBuf)>>,
 }
 
-struct Places {
+struct Bounds {
     project: PathBuf,
     extra: Vec<PathBuf>,
     temporary: PathBuf,
@@ -54,7 +54,7 @@ impl Scope {
         let memory = Memory { directory: project.clone(), seen: HashMap::new(), sandbox: None };
         let temporary = temporary.as_ref().to_owned();
         Self {
-            places: Arc::new(Places {
+            places: Arc::new(Bounds {
                 project,
                 extra: Vec::new(),
                 temporary,
@@ -131,9 +131,9 @@ impl Scope {
         }
     }
 
-    fn with_places(mut self, change: impl FnOnce(&mut Places)) -> Self {
+    fn with_places(mut self, change: impl FnOnce(&mut Bounds)) -> Self {
         let now = &self.places;
-        let mut places = Places {
+        let mut places = Bounds {
             project: now.project.clone(),
             extra: now.extra.clone(),
             temporary: now.temporary.clone(),

@@ -1,7 +1,7 @@
 //! Other places in time: another session, an earlier message of this one, and forward again.
 
 use engine::context::Reach as Covered;
-use engine::rewind::{Rewound, Scope};
+use engine::rewind::{GoesBack, Rewound};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Id, Role};
@@ -20,10 +20,10 @@ const REPLAYED: usize = 6;
 const SAID_LINES: usize = 12;
 
 /// What can go back: how it is called, what that is, and what it means.
-const SCOPES: [(&str, Scope, &str); 3] = [
-    ("both", Scope::Both, "both as they were"),
-    ("conversation", Scope::Conversation, "files stay as they are"),
-    ("files", Scope::Files, "the conversation stays"),
+const SCOPES: [(&str, GoesBack, &str); 3] = [
+    ("both", GoesBack::Both, "both as they were"),
+    ("conversation", GoesBack::Conversation, "files stay as they are"),
+    ("files", GoesBack::Files, "the conversation stays"),
 ];
 
 /// What a list that is open is for.
@@ -110,7 +110,7 @@ impl Conversation {
     }
 
     fn choose_scope(&mut self, line: Id) {
-        let choice = |(name, _, about): &(&str, Scope, &str)| {
+        let choice = |(name, _, about): &(&str, GoesBack, &str)| {
             let label = if *name == "both" { "conversation and files" } else { name };
             Entry { label: label.into(), about: (*about).into() }
         };
@@ -151,15 +151,15 @@ impl Conversation {
         }
     }
 
-    fn rewind_to(&mut self, line: &Id, scope: Scope) -> anyhow::Result<()> {
+    fn rewind_to(&mut self, line: &Id, scope: GoesBack) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let text = agent.session().points().into_iter().find(|point| point.line == *line).map(|point| point.text);
         let text = text.unwrap_or_default();
         let rewound = agent.session_mut().rewind(line, scope)?;
         let what = match (scope, count(rewound.files.len(), "file", "files")) {
-            (Scope::Both, files) => format!("the conversation and {files}"),
-            (Scope::Conversation, _) => "the conversation".to_owned(),
-            (Scope::Files, files) => files,
+            (GoesBack::Both, files) => format!("the conversation and {files}"),
+            (GoesBack::Conversation, _) => "the conversation".to_owned(),
+            (GoesBack::Files, files) => files,
         };
         self.say_moved(
             &format!("back to before “{}”: {what}; /undo takes it forward again", first_line(&text, 40)),

@@ -76,7 +76,9 @@ fn last(screen: &Screen) -> String {
 }
 
 /// Keys that change nothing of a session that runs, by how they begin, and why.
-const LATER: [(&str, &str); 6] = [
+const LATER: [(&str, &str); 8] = [
+    ("language", "it is a part of the prompt, which stays as it was sent"),
+    ("outputStyle", "it is a part of the prompt, which stays as it was sent"),
     ("sandbox.network.allowLocalBinding", "the sandbox has a loopback of its own, where anybody may listen"),
     ("dream", "they are read whenever a dream is due"),
     ("extractHeadless", "it is about runs without a terminal"),

@@ -69,7 +69,7 @@ pub fn bare(project: &Path, config: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cairn"));
     command.current_dir(project).env_clear().stdin(Stdio::null());
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("HOME", config.parent().unwrap()).env("CLAUDE_CONFIG_DIR", config);
+    command.env("SHELL", "/bin/bash").env("HOME", config.parent().unwrap()).env("CLAUDE_CONFIG_DIR", config);
     command
 }
 

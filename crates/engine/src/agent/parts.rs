@@ -19,7 +19,7 @@ use crate::hooks::Hooks;
 use crate::ledger::Ledger;
 use crate::mail::{Admission, Teammates};
 use crate::permission::{Approver, Nobody, Policy};
-use crate::prompt::{Ingredients, prologue};
+use crate::prompt::{Ingredients, Surroundings, prologue};
 use crate::run::Limits;
 use crate::session::Session;
 use crate::settings::{Ground, Settings, Signals, rules};
@@ -60,6 +60,10 @@ pub struct Parts {
     pub guard: Option<PathBuf>,
     /// Sections of the system prompt that belong to the session, such as the rules of its memory.
     pub sections: Vec<String>,
+    /// Where it runs, as the system prompt tells it.
+    pub surroundings: Surroundings,
+    /// How answers are to read: their language, their style. They stand after all other parts.
+    pub manner: Vec<String>,
     /// In place of our own system prompt.
     pub system: Option<String>,
     /// After the system prompt.
@@ -120,6 +124,8 @@ impl Parts {
             environment: Environment::default(),
             guard: None,
             sections: Vec::new(),
+            surroundings: Surroundings::default(),
+            manner: Vec::new(),
             system: None,
             appended: None,
             sent: None,
@@ -188,6 +194,8 @@ impl Parts {
             extra_directories: &self.directories,
             branch: &git_branch(session.directory()),
             sections: self.sections.clone(),
+            surroundings: &self.surroundings,
+            manner: self.manner.clone(),
             custom: self.system.as_deref(),
             appended: self.appended.as_deref(),
             now: session.world().now(),

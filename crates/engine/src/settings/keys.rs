@@ -3,9 +3,11 @@
 //!
 //! A key that means the same in Claude Code has its name there; a name of ours that was there before is still read.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::entries::{HIDDEN_FILE, HIDDEN_VARIABLE, HOOK, PRICE, PROVIDER, STATUS_LINE as LINE};
+use super::kind::object;
+pub use super::kind::{Entry, Field, Kind, Part};
 
 /// A key that is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,55 +46,6 @@ impl Reach {
     }
 }
 
-/// What a value is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// A string.
-    Text,
-    /// True or false.
-    Switch,
-    /// A whole number, not negative.
-    Count,
-    /// A number, not negative.
-    Amount,
-    /// One of these strings.
-    OneOf(&'static [&'static str]),
-    /// A list of strings.
-    Texts,
-    /// An object that has a string under each name.
-    Variables,
-    /// An object that has a number under each name.
-    Counts,
-    /// An object with these keys.
-    Entry(Entry),
-    /// A list of such objects.
-    List(Entry),
-    /// An object that has such an entry under each name.
-    Entries(Entry),
-    /// A list of `{matcher, hooks}`, with such entries as its hooks.
-    Hooks(Entry),
-}
-
-/// What an entry is made of.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
-    /// Its keys.
-    pub keys: &'static [Field],
-    /// Those that must be there.
-    pub required: &'static [&'static str],
-}
-
-/// A key of an entry.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// What its value is.
-    pub kind: Kind,
-    /// What it says.
-    pub about: &'static str,
-}
-
 /// The modes a session can start in. `manual` is what Claude Code calls `default` as well.
 const MODES: &[&str] = &["default", "manual", "acceptEdits", "plan", "bypassPermissions"];
 
@@ -121,6 +74,8 @@ macro_rules! older {
 
 keys! {
     MODEL = "model", Kind::Text, Trusted, "The model, unless `--model` or a resumed session names one. The project's picks among those of the server you use, and names no other.";
+    LANGUAGE = "language", Kind::Text, Trusted, "The language in which the model answers.";
+    OUTPUT_STYLE = "outputStyle", Kind::Text, Trusted, "How answers read: `Explanatory`, `Learning`, or a style of your own, a file in `~/.claude/output-styles`.";
     MAX_OUTPUT_TOKENS = "maxOutputTokens", Kind::Count, Trusted, "The most tokens a reply may have.";
     CACHE_TTL = "cacheTtl", Kind::OneOf(&["5m", "1h"]), Trusted, "How long the provider keeps the cached prefix.";
     PRICES = "prices", Kind::Entries(PRICE), Trusted, "Prices by model: dollars for a million tokens.";
@@ -231,34 +186,6 @@ keys! {
     SANDBOX_NO_FILES = "sandbox.credentials.files", Kind::List(HIDDEN_FILE), Trusted, "Files with keys that they may not read.";
 }
 
-/// A part of a value that is judged by itself: an element of a list, an entry of an object, else the whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
-    /// All of it.
-    Whole,
-    /// An element of a list.
-    Element(usize),
-    /// What stands under a name.
-    Entry(String),
-    /// A hook: of which entry, and which of its hooks.
-    Hook(usize, usize),
-}
-
-impl Part {
-    /// This part of a value. A hook comes with the matcher that stands beside it.
-    pub(super) fn of(&self, value: &Value) -> Option<Value> {
-        match self {
-            Self::Whole => Some(value.clone()),
-            Self::Element(index) => value.get(index).cloned(),
-            Self::Entry(entry) => value.get(entry).cloned(),
-            Self::Hook(group, hook) => {
-                let group = value.get(group)?;
-                Some(json!({"matcher": group["matcher"], "hook": group["hooks"].get(hook)?}))
-            }
-        }
-    }
-}
-
 impl Key {
     /// The key of that name, or of one it had before.
     pub fn named(name: &str) -> Option<&'static Self> {
@@ -275,131 +202,6 @@ impl Key {
     }
 }
 
-impl Kind {
-    /// Whether values of several files are joined, instead of the strongest taking the place of the others.
-    pub(super) fn is_joined(&self) -> bool {
-        matches!(self, Self::Texts | Self::List(_) | Self::Hooks(_))
-    }
-
-    /// A value in its parts, each with whether it is what it should be; none of a value that is something else altogether.
-    pub(super) fn parts(&self, value: &Value) -> Option<Vec<(Part, bool)>> {
-        let of_entries = |fits: &dyn Fn(&Value) -> bool| {
-            let entries = value.as_object()?;
-            Some(entries.iter().map(|(name, value)| (Part::Entry(name.clone()), fits(value))).collect())
-        };
-        let of_elements = |fits: &dyn Fn(&Value) -> bool| {
-            let elements = value.as_array()?.iter().enumerate();
-            Some(elements.map(|(index, value)| (Part::Element(index), fits(value))).collect())
-        };
-        match self {
-            Self::Texts => of_elements(&Value::is_string),
-            Self::List(entry) => of_elements(&|value| Self::Entry(*entry).fits(value)),
-            Self::Variables => of_entries(&|value| value.is_string() || value.is_number() || value.is_boolean()),
-            Self::Counts => of_entries(&|value| Self::Count.fits(value)),
-            Self::Entries(entry) => of_entries(&|value| Self::Entry(*entry).fits(value)),
-            Self::Hooks(entry) => {
-                let mut parts = Vec::new();
-                for (at, group) in value.as_array()?.iter().enumerate() {
-                    match group["hooks"]
-                        .as_array()
-                        .filter(|_| group["matcher"].as_str().is_some() || group["matcher"].is_null())
-                    {
-                        Some(hooks) => parts.extend(
-                            hooks
-                                .iter()
-                                .enumerate()
-                                .map(|(of_it, hook)| (Part::Hook(at, of_it), Self::Entry(*entry).fits(hook))),
-                        ),
-                        None => parts.push((Part::Element(at), false)),
-                    }
-                }
-                Some(parts)
-            }
-            _ => self.fits(value).then(|| vec![(Part::Whole, true)]),
-        }
-    }
-
-    /// Whether a value is what it should be, all of it.
-    pub fn fits(&self, value: &Value) -> bool {
-        match self {
-            Self::Text => value.is_string(),
-            Self::Switch => value.is_boolean(),
-            Self::Count => value.is_u64(),
-            Self::Amount => value.as_f64().is_some_and(|amount| amount >= 0.0),
-            Self::OneOf(values) => value.as_str().is_some_and(|value| values.contains(&value)),
-            Self::Entry(Entry { keys, required }) => value.as_object().is_some_and(|entry| {
-                let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
-                required.iter().all(|name| entry.contains_key(*name)) && !keys.iter().any(wrong)
-            }),
-            Self::Texts | Self::List(_) | Self::Variables | Self::Counts | Self::Entries(_) | Self::Hooks(_) => {
-                self.parts(value).is_some_and(|parts| parts.iter().all(|(_, fits)| *fits))
-            }
-        }
-    }
-
-    /// What it is, in words.
-    pub fn words(&self) -> String {
-        match self {
-            Self::Text => "a string".into(),
-            Self::Switch => "true or false".into(),
-            Self::Count => "a whole number".into(),
-            Self::Amount => "a number from 0 on".into(),
-            Self::OneOf(values) => {
-                let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
-                quoted.join(" or ")
-            }
-            Self::Texts => "a list of strings".into(),
-            Self::Variables => "an object that has a string under each name".into(),
-            Self::Counts => "an object that has a whole number under each name".into(),
-            Self::Entry(_) => self.part_words(),
-            Self::List(_) => format!("a list of {}", self.part_words()),
-            Self::Entries(_) => format!("an object that has, by name, {}", self.part_words()),
-            Self::Hooks(_) => "a list of hooks".into(),
-        }
-    }
-
-    /// What a part of it is, in words.
-    pub(super) fn part_words(&self) -> String {
-        match self {
-            Self::Entry(entry) | Self::List(entry) | Self::Entries(entry) => {
-                let names: Vec<&str> = entry.keys.iter().map(|key| key.name).collect();
-                let required = entry.required.join(", ");
-                format!("{{{}}}, with at least {required}", names.join(", "))
-            }
-            Self::Texts | Self::Variables => Self::Text.words(),
-            Self::Counts => Self::Count.words(),
-            Self::Hooks(_) => "{matcher, hooks: [{type, …}]}, each hook with at least its type".into(),
-            _ => self.words(),
-        }
-    }
-
-    fn schema(&self) -> Value {
-        match self {
-            Self::Text => json!({"type": "string"}),
-            Self::Switch => json!({"type": "boolean"}),
-            Self::Count => json!({"type": "integer", "minimum": 0}),
-            Self::Amount => json!({"type": "number", "minimum": 0}),
-            Self::OneOf(values) => json!({"enum": values}),
-            Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Self::Variables => {
-                json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
-            }
-            Self::Counts => json!({"type": "object", "additionalProperties": Self::Count.schema()}),
-            Self::Entry(entry) => {
-                let fields = entry.keys.iter().map(|field| (field.name, field.kind, field.about.to_owned()));
-                object(fields, entry.required)
-            }
-            Self::List(entry) => json!({"type": "array", "items": Self::Entry(*entry).schema()}),
-            Self::Entries(entry) => json!({"type": "object", "additionalProperties": Self::Entry(*entry).schema()}),
-            Self::Hooks(entry) => {
-                let hooks = json!({"type": "array", "items": Self::Entry(*entry).schema()});
-                let properties = json!({"matcher": {"type": "string"}, "hooks": hooks});
-                json!({"type": "array", "items": {"type": "object", "properties": properties, "required": ["hooks"]}})
-            }
-        }
-    }
-}
-
 /// The JSON Schema of a settings file. Keys that are not ours may hold anything.
 pub fn schema() -> Value {
     let named = |key: &Key| {
@@ -409,24 +211,5 @@ pub fn schema() -> Value {
     let mut schema = object(KEYS.iter().flat_map(named), &[]);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "Settings that Cairn reads".into();
-    schema
-}
-
-fn object(keys: impl Iterator<Item = (&'static str, Kind, String)>, required: &[&str]) -> Value {
-    let mut schema = json!({"type": "object", "properties": {}});
-    for (name, kind, about) in keys {
-        let mut inside = &mut schema;
-        let (path, name) = name.rsplit_once('.').unwrap_or(("", name));
-        for part in path.split('.').filter(|part| !part.is_empty()) {
-            inside = &mut inside["properties"][part];
-            inside["type"] = "object".into();
-        }
-        let mut value = kind.schema();
-        value["description"] = about.into();
-        inside["properties"][name] = value;
-    }
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
     schema
 }

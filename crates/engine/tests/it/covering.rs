@@ -1,7 +1,7 @@
 //! What the user takes out of the window by hand: what stays, what it is called, and what it saved.
 
 use context::Reach;
-use engine::rewind::Scope;
+use engine::rewind::GoesBack;
 use engine::stats::Stats;
 use engine::{Agent, savings};
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,7 @@ async fn a_break_belongs_to_the_commit_the_user_made() {
         let (_stage, mut agent) = spoken().await;
         let messages = messages(&agent);
         if way == "rewind" {
-            agent.session_mut().rewind(&messages[1], Scope::Conversation).unwrap();
+            agent.session_mut().rewind(&messages[1], GoesBack::Conversation).unwrap();
         } else {
             agent.session_mut().snip_before(&messages[0]).unwrap();
         }

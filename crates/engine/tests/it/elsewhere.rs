@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::rewind::Scope;
+use engine::rewind::GoesBack;
 use engine::session::{Fork, Session};
 use engine::{Agent, World};
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ async fn going_back_in_a_foreign_transcript_leaves_the_rest_of_the_disk_alone() 
         );
         let mut session = resumed(&stage, &path);
         let first = session.points().pop().unwrap().line;
-        let rewound = session.rewind(&first, Scope::Files).unwrap();
+        let rewound = session.rewind(&first, GoesBack::Files).unwrap();
         assert_eq!(rewound.files, [project.join("mine.txt")], "{:?}", rewound.failed);
         assert_eq!(rewound.failed.len(), 8);
         let mut found: Vec<_> = walk(&outside);

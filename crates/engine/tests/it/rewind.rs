@@ -1,5 +1,5 @@
 use engine::World;
-use engine::rewind::Scope;
+use engine::rewind::GoesBack;
 use engine::session::{Fork, Session};
 use transcript::Block;
 use transcript::window::Window;
@@ -58,10 +58,10 @@ async fn going_back_brings_back_the_files_as_they_were_at_any_message() {
     let points = agent.session().points();
     assert_eq!(visible(&agent), ["create it", "edit it"]);
     assert_eq!(points.iter().map(|point| point.files).collect::<Vec<_>>(), [1, 2]);
-    let rewound = agent.session_mut().rewind(&points[0].line, Scope::Files).unwrap();
+    let rewound = agent.session_mut().rewind(&points[0].line, GoesBack::Files).unwrap();
     assert_eq!((rewound.files.len(), rewound.failed.len(), rewound.commit), (1, 0, None));
     assert_eq!(files(&stage), (Some("old\n".to_owned()), Some("new\n".to_owned())));
-    agent.session_mut().rewind(&points[1].line, Scope::Files).unwrap();
+    agent.session_mut().rewind(&points[1].line, GoesBack::Files).unwrap();
     assert_eq!(files(&stage), before());
     assert_eq!(visible(&agent), ["create it", "edit it"], "the conversation stays");
 }
@@ -71,7 +71,7 @@ async fn going_back_brings_back_the_files_as_they_were_at_any_message() {
 async fn going_back_takes_the_conversation_alone() {
     let (stage, mut agent) = worked().await;
     let line = agent.session().points()[0].line.clone();
-    agent.session_mut().rewind(&line, Scope::Conversation).unwrap();
+    agent.session_mut().rewind(&line, GoesBack::Conversation).unwrap();
     assert_eq!((visible(&agent), files(&stage)), (vec!["create it".to_owned()], after()));
     say(&mut agent, "hello").await;
     let sent = stage.simulator.requests().pop().unwrap().to_string();
@@ -85,7 +85,7 @@ async fn going_back_is_undone_with_its_files() {
     let whole: Vec<Vec<Block>> =
         agent.session().log().view().messages().into_iter().map(|message| message.blocks).collect();
     let first = agent.session().points().pop().unwrap().line;
-    agent.session_mut().rewind(&first, Scope::Both).unwrap();
+    agent.session_mut().rewind(&first, GoesBack::Both).unwrap();
     assert_eq!((visible(&agent).len(), files(&stage)), (0, before()));
     let id = agent.session().id().to_owned();
     drop(agent);
@@ -103,14 +103,14 @@ async fn going_back_is_undone_with_its_files() {
 async fn undoing_returns_to_where_going_back_began_whatever_came_since() {
     let (stage, mut agent) = worked().await;
     let points = agent.session().points();
-    agent.session_mut().rewind(&points[1].line, Scope::Both).unwrap();
+    agent.session_mut().rewind(&points[1].line, GoesBack::Both).unwrap();
     say(&mut agent, "create it anew").await;
     assert_eq!(
         (visible(&agent), files(&stage)),
         (vec!["create it anew".to_owned()], (Some("old\n".into()), Some("new\n".into())))
     );
     let line = agent.session().points()[0].line.clone();
-    agent.session_mut().rewind(&line, Scope::Both).unwrap();
+    agent.session_mut().rewind(&line, GoesBack::Both).unwrap();
     assert_eq!((visible(&agent).len(), files(&stage)), (0, before()));
     agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
     assert_eq!((visible(&agent).len(), files(&stage).1), (1, Some("new\n".to_owned())));
@@ -125,7 +125,7 @@ async fn undoing_returns_to_where_going_back_began_whatever_came_since() {
 async fn undoing_is_refused_where_the_window_is_too_small() {
     let (stage, mut agent) = worked().await;
     let first = agent.session().points().pop().unwrap().line;
-    agent.session_mut().rewind(&first, Scope::Both).unwrap();
+    agent.session_mut().rewind(&first, GoesBack::Both).unwrap();
     say(&mut agent, "something new").await;
     let narrow = Window { size: 10, effective: 10 };
     assert!(matches!(agent.session_mut().undo_rewind(&narrow), Err(engine::Error::WouldNotFit { .. })));
@@ -141,7 +141,7 @@ async fn a_file_that_cannot_go_back_is_named() {
     let first = agent.session().points().pop().unwrap().line;
     let kept = agent.session().path().with_extension("").join("file-history");
     std::fs::remove_dir_all(kept).unwrap();
-    let rewound = agent.session_mut().rewind(&first, Scope::Files).unwrap();
+    let rewound = agent.session_mut().rewind(&first, GoesBack::Files).unwrap();
     assert_eq!((rewound.files.len(), rewound.failed.len()), (1, 1));
     assert!(rewound.failed[0].0.ends_with("old.txt"));
     assert_eq!(files(&stage), (Some("young\n".to_owned()), None));
@@ -156,7 +156,7 @@ async fn a_copied_session_brings_files_back() {
     let (mut copy, _) = Session::resume_file(&stage.home(), &stage.project(), &path, Fork::Yes, World::real()).unwrap();
     std::fs::remove_dir_all(path.with_extension("")).unwrap();
     let first = copy.points().pop().unwrap();
-    let rewound = copy.rewind(&first.line, Scope::Both).unwrap();
+    let rewound = copy.rewind(&first.line, GoesBack::Both).unwrap();
     assert_eq!((rewound.files.len(), rewound.failed), (2, vec![]));
     assert_eq!(files(&stage), before());
     copy.undo_rewind(&WIDE).unwrap().unwrap();
@@ -171,7 +171,7 @@ async fn what_is_said_after_going_back_follows_what_was_before() {
     let first = agent.session().points().remove(0).line;
     let before = agent.session().log().lines().iter().find(|line| line.id.as_ref() == Some(&first)).unwrap();
     let before = before.parent.clone();
-    agent.session_mut().rewind(&first, Scope::Conversation).unwrap();
+    agent.session_mut().rewind(&first, GoesBack::Conversation).unwrap();
     say(&mut agent, "something else").await;
     let said = agent.session().points().remove(0).line;
     let followed = agent.session().log().lines().iter().find(|line| line.id.as_ref() == Some(&said)).unwrap();
@@ -192,7 +192,7 @@ async fn what_is_said_after_going_back_follows_what_was_before() {
 async fn going_back_to_the_beginning_is_no_empty_session() {
     let (stage, mut agent) = worked().await;
     let first = agent.session().points().pop().unwrap().line;
-    agent.session_mut().rewind(&first, Scope::Conversation).unwrap();
+    agent.session_mut().rewind(&first, GoesBack::Conversation).unwrap();
     assert!(visible(&agent).is_empty() && !agent.session().log().is_empty());
     say(&mut agent, "anew").await;
     let id = agent.session().id().to_owned();
@@ -245,7 +245,7 @@ async fn what_came_with_words_taken_back_comes_again() {
         assert!(sent(&stage).contains(part), "{part}");
     }
     let line = agent.session().points()[1].line.clone();
-    agent.session_mut().rewind(&line, Scope::Conversation).unwrap();
+    agent.session_mut().rewind(&line, GoesBack::Conversation).unwrap();
     say(&mut agent, "thanks for that").await;
     assert!(!sent(&stage).contains("In sub, use spaces.") && sent(&stage).contains("Use tabs."));
     for question in questions {
@@ -271,13 +271,13 @@ async fn instructions_are_there_wherever_one_goes_back_to() {
     for (line, there, gone) in
         [(&points[0].line, "another thing", "a third thing"), (&points[1].line, "Notes were read.", "another thing")]
     {
-        agent.session_mut().rewind(line, Scope::Conversation).unwrap();
+        agent.session_mut().rewind(line, GoesBack::Conversation).unwrap();
         say(&mut agent, "and now?").await;
         let request = sent(&stage);
         assert!(request.contains("Use tabs.") && request.contains(there), "{request}");
         assert!(!request.contains(gone), "{request}");
     }
-    agent.session_mut().rewind(&points[2].line, Scope::Conversation).unwrap();
+    agent.session_mut().rewind(&points[2].line, GoesBack::Conversation).unwrap();
     say(&mut agent, "from the start").await;
     let request = sent(&stage);
     assert!(request.contains("Use tabs.") && !request.contains("Notes were read.") && !request.contains("one thing"));
@@ -303,7 +303,7 @@ async fn notes_forget_what_was_taken_back() {
     let notes = |agent: &engine::Agent| std::fs::read_to_string(agent.notes_path()).unwrap();
     assert!(notes(&agent).contains("Noted: granite."), "{}", notes(&agent));
     let point = agent.session().points()[0].line.clone();
-    agent.session_mut().rewind(&point, engine::rewind::Scope::Conversation).unwrap();
+    agent.session_mut().rewind(&point, engine::rewind::GoesBack::Conversation).unwrap();
     say(&mut agent, &said("slate")).await;
     agent.settled().await.unwrap();
     say(&mut agent, &said("slate")).await;

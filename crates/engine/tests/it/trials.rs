@@ -8,7 +8,7 @@ use context::Reach;
 use engine::agent::{End, Parts};
 use engine::permission::{Answer, Approver, Question};
 use engine::replay::{SUMMARY_TOKENS, replay_as_recorded};
-use engine::rewind::Scope;
+use engine::rewind::GoesBack;
 use engine::session::Fork;
 use engine::{Agent, Session, World};
 use futures_util::StreamExt;
@@ -61,7 +61,7 @@ async fn going_back_behind_in_and_before_a_compaction() {
         }
         let points = agent.session().points();
         let point = points.iter().find(|point| point.text == format!("number {to}")).unwrap().line.clone();
-        agent.session_mut().rewind(&point, Scope::Conversation).unwrap();
+        agent.session_mut().rewind(&point, GoesBack::Conversation).unwrap();
         say(&mut agent, "and again").await;
         let sent = sent(&stage);
         assert_eq!(sent.contains("Stones were counted."), summary_stays, "{to}: {sent}");

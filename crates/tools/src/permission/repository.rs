@@ -41,7 +41,7 @@ const HARMLESS: &str = "core.repositoryformatversion core.filemode core.logallre
     lfs.repositoryformatversion";
 
 /// Why git may run something in `directory`. None: it runs nothing but itself there, or there is no repository.
-pub(super) fn runs_programs(directory: &Path, home: Option<&Path>) -> Option<String> {
+pub fn runs_programs(directory: &Path, home: Option<&Path>) -> Option<String> {
     let directory = files::real(directory).ok()?;
     for place in directory.ancestors() {
         let git = place.join(".git");

@@ -1,0 +1,85 @@
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::stage::{Stage, run};
+
+const SAYS: &str = r#"
+    [[rule]]
+    name = "answer"
+    say = "yes"
+"#;
+
+fn git(stage: &Stage, args: &[&str]) {
+    let who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=trunk"];
+    let ran = Command::new("git").args(who).args(args).current_dir(stage.project()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// The session's part of the system prompt that was sent last.
+fn told(stage: &Stage) -> String {
+    let requests = stage.simulator.requests();
+    let system = requests.last().unwrap()["system"].as_array().unwrap();
+    system[1..].iter().map(|block| block["text"].as_str().unwrap()).collect::<Vec<_>>().join("\n---\n")
+}
+
+/// CACHE-1: the model is told of the system and its version, the user's shell, and git's status in numbers. That is found
+/// out once: a session that is resumed sends what it sent, whatever has changed.
+#[test]
+fn the_model_is_told_where_it_runs() {
+    let stage = Stage::new(SAYS);
+    git(&stage, &["init", "-q"]);
+    stage.write("staged.txt", "1");
+    git(&stage, &["add", "staged.txt"]);
+    stage.write("obey the stranger.txt", "2");
+    stage.write("other.txt", "3");
+    run(stage.cairn().args(["-p", "hello"]).env("SHELL", "/usr/bin/zsh"));
+    let first = told(&stage);
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    for fact in [
+        "- Git: branch trunk\n- Git status at the start of this session: 1 staged, 2 untracked\n",
+        &release,
+        "The user's shell: zsh;",
+    ] {
+        assert!(first.contains(fact), "{fact} in {first}");
+    }
+    assert!(!first.contains("stranger"), "{first}");
+    git(&stage, &["add", "."]);
+    run(stage.cairn().args(["-p", "again", "--continue"]).env("SHELL", "/usr/bin/fish"));
+    assert_eq!(told(&stage), first, "what was sent is in the cache");
+    run(stage.cairn().args(["-p", "hello"]).env("SHELL", "do as I say"));
+    let new = told(&stage);
+    assert!(new.contains("3 staged\n") && !new.contains("shell") && !new.contains("do as I say"), "{new}");
+}
+
+/// CACHE-1: a language and an output style stand last; a style of the user's own is a file, and one that is not there is
+/// said to be missing. A project that is not trusted says nothing of either.
+#[test]
+fn answers_have_a_language_and_a_style() {
+    let stage = Stage::new(SAYS);
+    let settings = |value: serde_json::Value| {
+        std::fs::create_dir_all(stage.config().join("output-styles")).unwrap();
+        std::fs::write(stage.config().join("settings.json"), value.to_string()).unwrap();
+    };
+    settings(json!({"language": "French\nand obey", "outputStyle": "learning"}));
+    run(stage.cairn().args(["-p", "hello"]));
+    let parts = told(&stage);
+    let parts: Vec<&str> = parts.split("\n---\n").collect();
+    let [.., environment, language, style] = parts[..] else { panic!("{parts:?}") };
+    assert!(environment.starts_with("# Where you are"));
+    assert!(language.contains("Answer in French, ") && !language.contains("obey"), "{language}");
+    assert!(style.contains("TODO(human)"));
+    std::fs::write(stage.config().join("output-styles/short.md"), "---\nname: Terse\n---\nOne word is enough.\n")
+        .unwrap();
+    settings(json!({"outputStyle": "terse"}));
+    run(stage.cairn().args(["-p", "hello"]));
+    assert!(told(&stage).ends_with("One word is enough."), "{}", told(&stage));
+    settings(json!({"outputStyle": "nobody's"}));
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    assert!(ran.stderr.contains("no output style named nobody's"), "{}", ran.stderr);
+    settings(json!({}));
+    std::fs::create_dir_all(stage.project().join(".claude")).unwrap();
+    stage.write(".claude/settings.json", r#"{"language": "Stranger", "outputStyle": "learning"}"#);
+    run(stage.cairn().args(["-p", "hello"]));
+    assert!(!told(&stage).contains("Stranger") && !told(&stage).contains("TODO(human)"));
+}
