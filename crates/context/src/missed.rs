@@ -337,10 +337,10 @@ mod tests {
         work.say("Look at other.rs.");
         let (named, other) = (work.read("/p/src/named.rs", 9_000), work.read("/p/src/other.rs", 9_000));
         work.elsewhere(8);
-        assert_eq!(work.held(1.0), [other.clone()], "the words before");
+        assert_eq!(work.held(1.0), std::slice::from_ref(&other), "the words before");
         for words in ["Mend `src/named.rs`, please", "It is in named.rs.", "named.rs:12 fails"] {
             work.say(words);
-            assert_eq!(work.held(1.0), [named.clone()], "{words}");
+            assert_eq!(work.held(1.0), std::slice::from_ref(&named), "{words}");
         }
         work.say("See renamed.rs and named.rs.old");
         assert_eq!(work.held(1.0), Vec::<String>::new());
