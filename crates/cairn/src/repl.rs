@@ -290,7 +290,7 @@ impl Repl {
         }
     }
 
-    /// Waits for what is being learnt, for a while; any key leaves at once. Says with what code the program is to end.
+    /// Waits for what is being learnt and for a dream, for a while; any key leaves at once. Says with what code the program is to end.
     async fn finish_learning(
         &mut self,
         keys: &mut Option<EventStream>,
@@ -300,7 +300,8 @@ impl Repl {
         let Some(mut agent) = self.talk.agent.take() else { return Code::Success };
         let (stop, mut code) = (CancellationToken::new(), Code::Success);
         if agent.has_to_learn() {
-            self.talk.hint = Some("writing down what was learnt; any key leaves".into());
+            let what = if agent.is_dreaming() { "waiting for a dream" } else { "writing down what was learnt" };
+            self.talk.hint = Some(format!("{what}; any key leaves"));
             let _ = self.draw(); // who cannot see it can still leave
             let work = agent.finish_learning(&stop);
             tokio::pin!(work);

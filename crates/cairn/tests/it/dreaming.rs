@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::stage::{Ran, Stage, run};
+use crate::terminal::{ENTER, Terminal};
 
 const SCRIPT: &str = r#"
     [[rule]]
@@ -198,6 +199,43 @@ fn a_session_shows_and_takes_back_what_dreams_did() {
         assert!(shown.contains(words), "{words} in {shown}");
     }
     assert!(!memory(&stage).join(".consolidate-lock").exists());
+}
+
+/// DREAM-4, EXTRACT-8: leaving waits for a dream, and says so; a key ends it at once, a signal within two seconds; nothing
+/// counts as dreamt, and nothing is left in the way of the next.
+#[test]
+fn leaving_waits_for_a_dream_and_a_key_or_a_signal_ends_it() {
+    let stage = stage_with("[[fault]]\nstall = true\ntimes = 9\n");
+    let dreaming = |seen: usize| {
+        let mut terminal = Terminal::start(&stage);
+        terminal.keys(&format!("/dream{ENTER}"));
+        terminal.shows("dreaming in the background");
+        while stage.simulator.requests().len() == seen {
+            std::thread::yield_now();
+        }
+        terminal.keys(&format!("/exit{ENTER}"));
+        terminal.shows("waiting for a dream; any key leaves");
+        (terminal, std::time::Instant::now())
+    };
+    let (mut terminal, began) = dreaming(0);
+    terminal.keys("x");
+    assert_eq!(terminal.ended(), 0);
+    assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
+    let (mut terminal, began) = dreaming(stage.simulator.requests().len());
+    Command::new("kill").args(["-TERM", &terminal.process().to_string()]).status().unwrap();
+    assert_eq!(terminal.ended(), 143);
+    assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
+    assert!(!memory(&stage).join(".consolidate-lock").exists(), "as if it had never been");
+    let log = dream(&stage, &["log"]).stdout;
+    assert!(log.lines().count() == 2 && log.lines().all(|line| line.contains("killed")), "{log}");
+
+    let stage = stage_with(SCRIPT);
+    let mut terminal = Terminal::start(&stage);
+    terminal.keys(&format!("/dream{ENTER}"));
+    terminal.shows("dreaming in the background");
+    terminal.keys(&format!("/exit{ENTER}"));
+    assert_eq!(terminal.ended(), 0);
+    assert!(dream(&stage, &["log"]).stdout.contains("1 changed, 1 removed"), "it was waited for");
 }
 
 /// DREAM-6: with `dailyLog` a session is told to keep a log and not to save memories; no dream comes by itself.
