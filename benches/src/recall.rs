@@ -14,18 +14,31 @@ use crate::table::{Row, Unit};
 /// The day the labelled questions are asked on.
 const TODAY: i64 = 1_772_800_000;
 
-/// The figures of the half of the questions that nothing was fitted on, of a set from other trades that was written when
-/// the ranker was done, and of a directory of 200 and one of 10,000 files.
+/// Sets from other trades that were written when a ranker was done: the first and the second one.
+const AFTERWARDS: [(&str, &str, &str); 2] = [
+    (
+        "a set written afterwards",
+        include_str!("../../crates/memory/tests/recall/fourth_memories.txt"),
+        include_str!("../../crates/memory/tests/recall/fourth_queries.txt"),
+    ),
+    (
+        "another, after the second cut-off",
+        include_str!("../../crates/memory/tests/recall/fifth_memories.txt"),
+        include_str!("../../crates/memory/tests/recall/fifth_queries.txt"),
+    ),
+];
+
+/// The figures of the half of the questions that nothing was fitted on, of the sets that were written afterwards, and of a
+/// directory of 200 and one of 10,000 files.
 pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     let now = jiff::Timestamp::from_second(TODAY)?;
     let sets = repository(Half::Telling);
-    let fourth = Set::read(
-        include_str!("../../crates/memory/tests/recall/fourth_memories.txt"),
-        include_str!("../../crates/memory/tests/recall/fourth_queries.txt"),
-    );
     let mut rows = quality(&sets, now);
-    let (ours, plain) = (fourth.ask(now), Plain::of(&fourth.memories).ask(&fourth));
-    rows.push(Row::figure("a set written afterwards", both(&Figures::of(&ours), &Figures::of(&plain))));
+    for (name, memories, questions) in AFTERWARDS {
+        let set = Set::read(memories, questions);
+        let (ours, plain) = (set.ask(now), Plain::of(&set.memories).ask(&set));
+        rows.push(Row::figure(name, both(&Figures::of(&ours), &Figures::of(&plain))));
+    }
     rows.extend(speed(&sets[0], place)?);
     Ok(rows)
 }

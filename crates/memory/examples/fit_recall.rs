@@ -1,14 +1,15 @@
 //! Fits the ranker's numbers on every second question of the repository's sets, and prints figures of the others.
 //!
 //! `cargo run -p memory --example fit_recall [-- --show]` prints what today's numbers give; with `--fit` it looks for
-//! better ones first. The order's five are tried one after the other over a small grid until none gets better; the cut-off's
-//! three are a logistic regression, its base moved until the fitting half is silent where it must be.
+//! better ones first. The order's five are tried one after the other over a small grid until none gets better. Of the cut-off's
+//! three, two are tried over a grid, and the third is moved until the fitting half is silent where it must be: what then
+//! surfaces most is taken.
 
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 use memory::Ranker;
 use memory::bench::{Answer, Figures, Half, Plain, Set, by_kind, repository};
-use memory::rank::{Route, SURE, Weights};
+use memory::rank::{Route, Weights};
 
 /// What a change must gain to be made: less is one question more or less, and chance.
 const WORTH_IT: f64 = 0.005;
@@ -40,8 +41,10 @@ fn main() {
     let mut weights = Weights::FITTED;
     if arguments.iter().any(|argument| argument == "--fit") {
         let mut bench = Bench::new(Half::Fitting, weights);
-        weights = order(&mut bench, weights);
-        weights = cut_off(&mut bench, weights);
+        for _ in 0..2 {
+            weights = order(&mut bench, weights);
+            weights = cut_off(&mut bench, weights);
+        }
         println!("{weights:#?}");
     }
     for (name, which) in [("fitting half", Half::Fitting), ("telling half", Half::Telling)] {
@@ -82,39 +85,38 @@ fn show(answers: &[Answer<'_>]) {
     }
 }
 
-/// How good an order is: is a wanted memory among the first five, where does it stand, and how often does a question
-/// that has an answer stand higher above chance than one that has none.
-fn goodness(answers: &[Answer<'_>]) -> f64 {
-    let figures = Figures::of(answers);
-    let (mut with, mut without) = (Vec::new(), Vec::new());
-    for answer in answers {
-        let best = answer.ranked.iter().find(|hit| hit.route == Route::Likeness).map_or(-1.0, |hit| hit.figures.above);
-        if answer.question.wanted.is_empty() { without.push(best) } else { with.push(best) }
-    }
-    let above: usize = with.iter().map(|one| without.iter().filter(|other| one > other).count()).sum();
-    let told = above as f64 / (with.len() * without.len()).max(1) as f64;
-    figures.ranked() + figures.reciprocal / figures.answerable.max(1) as f64 + told
+/// How good an order is: is a wanted memory among the first five, where does it stand, and does it surface where so many
+/// others stay silent as must.
+fn goodness(bench: &mut Bench, weights: Weights) -> f64 {
+    let figures = Figures::of(&silenced(bench, weights).1);
+    figures.ranked() + figures.reciprocal / figures.answerable.max(1) as f64 + figures.recall()
+}
+
+/// The same with as much evidence asked for as silence needs, and what is then answered.
+fn silenced(bench: &mut Bench, weights: Weights) -> (Weights, Vec<Answer<'_>>) {
+    let sure_from = enough(&bench.answers(weights), weights.sure_missing);
+    let weights = Weights { sure_from, ..weights };
+    (weights, bench.answers(weights))
 }
 
 /// A number, and what is tried for it.
 type Grid = (fn(&mut Weights) -> &mut f32, &'static [f32]);
 
 fn order(bench: &mut Bench, start: Weights) -> Weights {
-    let grids: [Grid; 5] = [
+    let grids: [Grid; 4] = [
         (|weights| &mut weights.saturation, &[0.5, 0.7, 0.9, 1.2, 1.6]),
         (|weights| &mut weights.length, &[0.2, 0.3, 0.4, 0.5, 0.75]),
-        (|weights| &mut weights.language, &[0.2, 0.35, 0.5, 0.65]),
-        (|weights| &mut weights.alike, &[0.25, 0.3, 0.35, 0.4, 0.5]),
-        (|weights| &mut weights.soft, &[0.4, 0.6, 0.8, 1.0]),
+        (|weights| &mut weights.alike, &[0.2, 0.25, 0.3, 0.35, 0.4]),
+        (|weights| &mut weights.soft, &[0.4, 0.5, 0.6, 0.8, 1.0]),
     ];
-    let mut best = (goodness(&bench.answers(start)), start);
+    let mut best = (goodness(bench, start), start);
     loop {
         let before = best.0;
         for (field, values) in &grids {
             for value in *values {
                 let mut weights = best.1;
                 *field(&mut weights) = *value;
-                let found = goodness(&bench.answers(weights));
+                let found = goodness(bench, weights);
                 if found > best.0 + WORTH_IT {
                     best = (found, weights);
                 }
@@ -127,47 +129,43 @@ fn order(bench: &mut Bench, start: Weights) -> Weights {
     }
 }
 
-fn cut_off(bench: &mut Bench, weights: Weights) -> Weights {
-    let answers = bench.answers(weights);
-    // The likeliest memory of each question, and whether it is wanted; what is wanted and not found says nothing.
-    let mut cases: Vec<(f64, f64, f64, &str)> = Vec::new();
-    for answer in &answers {
-        let Some(hit) = answer.ranked.iter().find(|hit| hit.route == Route::Likeness) else { continue };
-        let wanted = &answer.question.wanted;
-        let label = if wanted.is_empty() {
-            0.0
-        } else if answer.ranked.iter().take(5).any(|hit| wanted.contains(&hit.path)) {
-            1.0
-        } else {
-            continue;
-        };
-        cases.push((f64::from(hit.figures.above), f64::from(hit.figures.missing), label, &answer.question.kind));
-    }
-    let share = cases.iter().map(|case| case.2).sum::<f64>() / cases.len() as f64;
-    let (mut base, mut above, mut missing) = (0.0_f64, 5.0_f64, 5.0_f64);
-    for _ in 0..20_000 {
-        let mut slope = [0.0; 3];
-        for (a, m, label, _) in &cases {
-            let sure = 1.0 / (1.0 + (-(base + above * a - missing * m)).exp());
-            let off = (label - sure) * if *label > 0.5 { 0.5 / share } else { 0.5 / (1.0 - share) };
-            slope = [slope[0] + off, slope[1] + off * a, slope[2] - off * m];
+/// How much silence is asked of the fitting half.
+const SILENT: [(&str, f64); 3] = [("none", 0.89), ("foreign", 0.9), ("near", 0.83)];
+
+fn cut_off(bench: &mut Bench, start: Weights) -> Weights {
+    let mut tried: Vec<(f64, Weights)> = Vec::new();
+    for sure_most in [0.35, 0.4, 0.45] {
+        for sure_missing in [0.2, 0.3, 0.4, 0.5] {
+            let (weights, answers) = silenced(bench, Weights { sure_most, sure_missing, ..start });
+            let surfaces = Figures::of(&answers).recall();
+            println!("cut-off {sure_most} {sure_missing}: from {:.3} surfaces {surfaces:.3}", weights.sure_from);
+            tried.push((surfaces, weights));
         }
-        let step = 4.0 / cases.len() as f64;
-        base += step * slope[0];
-        above += step * slope[1];
-        missing += step * slope[2];
     }
-    let silent = |base: f64, kinds: &[&str]| {
-        let of: Vec<bool> = cases
-            .iter()
-            .filter(|case| case.2 < 0.5 && kinds.contains(&case.3))
-            .map(|(a, m, ..)| 1.0 / (1.0 + (-(base + above * a - missing * m)).exp()) < f64::from(SURE))
-            .collect();
-        of.iter().filter(|silent| **silent).count() as f64 / of.len().max(1) as f64
+    // Of those that surface most, but for a question, the one in the middle: beside it little changes. What is enough is
+    // rounded to the silent side.
+    let most = tried.iter().map(|(surfaces, _)| *surfaces).fold(0.0, f64::max);
+    tried.retain(|(surfaces, _)| *surfaces > most - 2.0 * WORTH_IT);
+    let middle = tried[tried.len() / 2].1;
+    Weights { sure_from: (middle.sure_from * 20.0).ceil() / 20.0, ..middle }
+}
+
+/// How much evidence is enough: the least with which so many stay silent as must. An instruction for what is done
+/// surfaces with any.
+fn enough(answers: &[Answer<'_>], missing: f32) -> f32 {
+    let most = |answer: &Answer<'_>| {
+        let each = answer.ranked.iter().map(|hit| match hit.route {
+            Route::Likeness => hit.figures.evidence - missing * hit.figures.missing,
+            Route::Standing => f32::MAX,
+        });
+        each.fold(f32::MIN, f32::max)
     };
-    base += 4.0;
-    while silent(base, &["none", "foreign"]) < 0.9 || silent(base, &["near"]) < 0.84 {
-        base -= 0.02;
-    }
-    Weights { sure_base: base as f32, sure_above: above as f32, sure_missing: missing as f32, ..weights }
+    let of = |(kind, silent): &(&str, f64)| {
+        let of_kind = answers.iter().filter(|answer| answer.question.kind == *kind);
+        let mut all: Vec<f32> = of_kind.map(most).collect();
+        all.sort_by(f32::total_cmp);
+        let last = (all.len() as f64 * silent).ceil() as usize;
+        all.get(last.saturating_sub(1)).map_or(0.0, |most| most + 0.001)
+    };
+    SILENT.iter().map(of).fold(0.0, f32::max)
 }

@@ -5,7 +5,7 @@
 //! what a memory applies to ([`standing`]). Whether the best is an answer or only the least bad is told by [`sure`]: if it
 //! is not, nothing is surfaced. "Nothing relevant" is an answer, and mostly the right one.
 //!
-//! The numbers are few, and fitted by `./bench recall fit` on one half of the repository's questions ([`Weights`]).
+//! The numbers are few, and fitted by `cargo run -p memory --example fit_recall -- --fit` on one half of the repository's questions ([`Weights`]).
 
 mod corpus;
 mod dates;
@@ -30,7 +30,6 @@ use crate::error::Error;
 use crate::scan;
 use corpus::{Corpus, Words};
 use standing::Turn;
-use sure::Chance;
 use words::Splitter;
 
 pub use standing::Doing;
@@ -49,38 +48,38 @@ const FOLLOWS: f32 = 0.5;
 /// How many of the likeliest are looked at closely.
 const SHORTLIST: usize = 24;
 
-/// The fitted numbers: five for the order, three for the cut-off. The one for twins is [`twins::ALIKE`].
+/// The numbers: five for the order, of which four are fitted, three for the cut-off. The one for duplicates is [`twins::KIN`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// How soon a word said again counts for nothing more (BM25's k1).
     pub saturation: f32,
     /// How far a long text counts for less (BM25's b).
     pub length: f32,
-    /// How much of a word's worth is its rarity in the language, and not in the directory.
+    /// How much of a word's worth is its rarity in the language, and not in the directory: half, whatever fits best.
     pub language: f32,
     /// From which likeness on one word stands for another.
     pub alike: f32,
     /// What a word of the same meaning is worth at most.
     pub soft: f32,
-    /// The cut-off: what there is to begin with.
-    pub sure_base: f32,
-    /// What standing above chance is worth.
-    pub sure_above: f32,
-    /// What the largest part that is missing costs.
+    /// The cut-off: how much evidence is enough.
+    pub sure_from: f32,
+    /// For how much one thing that is asked can count.
+    pub sure_most: f32,
+    /// What the largest thing that is missing costs.
     pub sure_missing: f32,
 }
 
 impl Weights {
-    /// As `./bench recall fit` found them.
+    /// As `cargo run -p memory --example fit_recall -- --fit` found them.
     pub const FITTED: Self = Self {
-        saturation: 0.9,
+        saturation: 0.5,
         length: 0.75,
         language: 0.5,
         alike: 0.25,
-        soft: 0.8,
-        sure_base: -1.4,
-        sure_above: 9.24,
-        sure_missing: 1.66,
+        soft: 0.5,
+        sure_from: 0.45,
+        sure_most: 0.4,
+        sure_missing: 0.4,
     };
 }
 
@@ -91,7 +90,6 @@ pub struct Ranker {
     /// Each file's words, and the state of the file they were read from.
     known: HashMap<String, Arc<Known>>,
     corpus: Corpus,
-    chance: Chance,
 }
 
 struct Known {
@@ -175,12 +173,11 @@ impl Ranker {
     /// The same memories with other numbers.
     pub fn set(&mut self, weights: Weights) {
         self.weights = weights;
-        self.chance = Chance::of(&self.corpus, &weights);
     }
 
     fn empty(weights: Weights) -> Self {
         let (splitter, corpus) = (Splitter::new(), Corpus::default());
-        Self { weights, splitter, known: HashMap::new(), corpus, chance: Chance::default() }
+        Self { weights, splitter, known: HashMap::new(), corpus }
     }
 
     /// Reads what was added or changed since, forgets what is gone, and says how many files that were.
@@ -221,7 +218,6 @@ impl Ranker {
         let mut all: Vec<&Words> = self.known.values().map(|known| &known.words).collect();
         all.sort_by(|one, other| one.path.cmp(&other.path));
         self.corpus = Corpus::new(all.into_iter());
-        self.chance = Chance::of(&self.corpus, &self.weights);
     }
 
     /// How many memories there are.
@@ -238,12 +234,12 @@ impl Ranker {
     /// right after the likeliest, or first if that one is not sure.
     pub fn rank(&self, question: &Question<'_>) -> Vec<Hit> {
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
-        let shares = score::shares(&self.corpus, &units, &self.weights);
-        let mut order = self.order(&shares, SHORTLIST);
-        let mut hits: Vec<Hit> = order.iter().map(|doc| self.hit(*doc, shares[*doc], &units)).collect();
-        self.put_twins_in_order(&mut hits, &mut order);
+        let found = score::search(&self.corpus, &units, &self.weights);
+        let order = self.order(&found.shares, SHORTLIST);
+        let hits: Vec<(usize, Hit)> = order.into_iter().map(|doc| (doc, self.hit(doc, &found, &units))).collect();
+        let mut hits = self.with_newer_first(hits);
         let at = usize::from(hits.iter().any(|hit| hit.confidence >= SURE));
-        let standing = self.standing(question, &units, &shares);
+        let standing = self.standing(question, &units, &found);
         hits.retain(|hit| !standing.iter().any(|other| other.path == hit.path));
         let at = at.min(hits.len());
         hits.splice(at..at, standing);
@@ -269,14 +265,15 @@ impl Ranker {
         order
     }
 
-    fn hit(&self, doc: usize, share: f32, units: &[question::Unit]) -> Hit {
+    fn hit(&self, doc: usize, search: &score::Found, units: &[question::Unit]) -> Hit {
+        let share = search.shares[doc];
         let doc = &self.corpus.docs[doc];
         let found: Vec<f32> = units.iter().map(|unit| score::found(doc, unit, &self.corpus, &self.weights)).collect();
+        let figures = Figures::of(units, &found, &search.together, self.len(), &self.weights);
         let matched = units.iter().zip(&found).filter(|(_, found)| **found > 0.0);
-        let figures = self.chance.figures(units, &found);
         Hit {
             path: doc.path.clone(),
-            confidence: self.chance.confidence(figures, &self.weights),
+            confidence: figures.confidence(&self.weights),
             route: Route::Likeness,
             share,
             figures,
@@ -286,31 +283,42 @@ impl Ranker {
         }
     }
 
-    /// Of memories with the same name, or that say the same with other values, the newer stands first. Only of the second
-    /// the older gives way: a name says nothing about what is true.
-    fn put_twins_in_order(&self, hits: &mut [Hit], order: &mut [usize]) {
+    /// A newer memory about the same stands before the older, and is found by what the older is found by: it may be its
+    /// correction, in other words than the question's. Only if the two say the same with other values is the older known
+    /// to be overtaken.
+    fn with_newer_first(&self, mut hits: Vec<(usize, Hit)>) -> Vec<Hit> {
+        let docs = &self.corpus.docs;
+        let mut at = 0;
+        while at < hits.len().min(MOST) {
+            let (doc, hit) = &hits[at];
+            let (share, confidence) = (hit.share, hit.confidence);
+            let overtakes = |(other, _): &(usize, Hit)| {
+                docs[*other].dated > docs[*doc].dated && twins::are_kin(*doc, *other, &self.corpus, &self.weights)
+            };
+            let Some(newer) = hits[at + 1..].iter().position(overtakes) else {
+                at += 1;
+                continue;
+            };
+            let (newer, hit) = hits.remove(at + 1 + newer);
+            let hit = Hit { share: hit.share.max(share), confidence: hit.confidence.max(confidence), ..hit };
+            hits.insert(at, (newer, hit));
+        }
         for one in 0..hits.len() {
             for other in one + 1..hits.len() {
-                let (a, b) = (&self.corpus.docs[order[one]], &self.corpus.docs[order[other]]);
-                let twins = twins::are_twins(&a.gist, &b.gist);
-                if a.dated == b.dated || !twins && a.name != b.name {
-                    continue;
-                }
-                if a.dated < b.dated {
-                    hits.swap(one, other);
-                    order.swap(one, other);
-                }
-                if twins {
-                    let (newer, older) = (hits[one].path.clone(), hits[other].path.clone());
-                    hits[other].newer = Some(newer);
-                    hits[one].older.push(older);
+                let (a, b) = (&docs[hits[one].0], &docs[hits[other].0]);
+                if a.dated > b.dated && twins::are_twins(&a.gist, &b.gist) {
+                    let (newer, older) = (hits[one].1.path.clone(), hits[other].1.path.clone());
+                    hits[other].1.newer = Some(newer);
+                    hits[one].1.older.push(older);
                 }
             }
         }
+        hits.into_iter().map(|(_, hit)| hit).collect()
     }
 
     /// The instructions for what the turn does, those that share most words with the question first.
-    fn standing(&self, question: &Question<'_>, units: &[question::Unit], shares: &[f32]) -> Vec<Hit> {
+    fn standing(&self, question: &Question<'_>, units: &[question::Unit], found: &score::Found) -> Vec<Hit> {
+        let shares = &found.shares;
         let turn = Turn::of(question.text, &self.splitter.split(question.text), question.doing, &self.splitter);
         let docs = self.corpus.docs.iter().enumerate();
         let mut fits: Vec<(usize, f32)> = docs
@@ -323,7 +331,7 @@ impl Ranker {
             b.total_cmp(&a).then_with(|| dated(other.0).cmp(&dated(one.0)))
         });
         let standing = fits.into_iter().take(standing::MOST).map(|(doc, fit)| {
-            let hit = self.hit(doc, shares[doc], units);
+            let hit = self.hit(doc, found, units);
             Hit { confidence: hit.confidence.max(fit), route: Route::Standing, ..hit }
         });
         standing.collect()
@@ -345,7 +353,7 @@ impl Ranker {
     pub fn likeliest(&self, question: &Question<'_>, count: usize) -> Vec<String> {
         let mut paths: Vec<String> = self.rank(question).into_iter().map(|hit| hit.path).collect();
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
-        let shares = score::shares(&self.corpus, &units, &self.weights);
+        let shares = score::search(&self.corpus, &units, &self.weights).shares;
         let docs = &self.corpus.docs;
         let mut rest: Vec<usize> = (0..docs.len()).filter(|doc| shares[*doc] == 0.0).collect();
         rest.sort_by(|one, other| docs[*other].dated.cmp(&docs[*one].dated));

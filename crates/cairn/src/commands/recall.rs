@@ -167,7 +167,7 @@ fn explained_hit(hit: &Hit) -> Value {
     let words: Vec<&str> = hit.matched.iter().map(|(word, _)| word.as_str()).collect();
     json!({
         "path": hit.path, "score": hit.confidence, "route": route(hit), "share": hit.share, "matched": words,
-        "above_chance": hit.figures.above, "largest_missing": hit.figures.missing, "older": hit.older,
+        "evidence": hit.figures.evidence, "largest_missing": hit.figures.missing, "older": hit.older,
     })
 }
 

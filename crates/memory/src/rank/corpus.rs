@@ -29,8 +29,6 @@ pub(crate) struct Words {
     counts: Vec<(String, Option<Row>, f32)>,
     /// What it says but for the values it gives.
     gist: Vec<u64>,
-    /// Its name, in small letters.
-    name: String,
     /// What it applies to, if it is a standing instruction.
     scope: Option<Scope>,
 }
@@ -45,7 +43,6 @@ pub(crate) struct Doc {
     /// How many words that are.
     pub(crate) length: f32,
     pub(crate) gist: Vec<u64>,
-    pub(crate) name: String,
     pub(crate) scope: Option<Scope>,
 }
 
@@ -87,7 +84,6 @@ impl Words {
             dated: memory.dated,
             counts,
             gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
-            name: memory.name.to_lowercase(),
             scope: Scope::of(memory, splitter),
         }
     }
@@ -113,7 +109,6 @@ impl Corpus {
                 terms,
                 length,
                 gist: words.gist.clone(),
-                name: words.name.clone(),
                 scope: words.scope.clone(),
             });
         }

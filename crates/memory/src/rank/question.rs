@@ -64,13 +64,6 @@ fn unit(token: &Token, corpus: &Corpus, weights: &Weights) -> Unit {
     Unit { label: token.shown.clone(), weight, stands: stands(exact, row, weight, corpus, weights) }
 }
 
-/// A word of a memory, asked of the others.
-pub(crate) fn of_term(term: Term, corpus: &Corpus, weights: &Weights) -> Unit {
-    let row = corpus.rows[term as usize];
-    let weight = worth(Some(term), row, corpus, weights);
-    Unit { label: String::new(), weight, stands: stands(Some(term), row, weight, corpus, weights) }
-}
-
 /// What stands for a word: itself, and words of like meaning, none for more than it is worth by itself.
 fn stands(exact: Option<Term>, row: Option<Row>, weight: f32, corpus: &Corpus, weights: &Weights) -> Vec<(Term, f32)> {
     let mut stands: Vec<(Term, f32)> = exact.map(|term| (term, 1.0)).into_iter().collect();
@@ -88,7 +81,7 @@ fn stands(exact: Option<Term>, row: Option<Row>, weight: f32, corpus: &Corpus, w
 
 /// What a word is worth: how rare it is in the directory and how rare in the language. The second keeps small
 /// directories steady, where every word is rare.
-fn worth(term: Option<Term>, row: Option<Row>, corpus: &Corpus, weights: &Weights) -> f32 {
+pub(crate) fn worth(term: Option<Term>, row: Option<Row>, corpus: &Corpus, weights: &Weights) -> f32 {
     let (all, has) = (corpus.docs.len() as f32, term.map_or(0, |term| corpus.frequency(term)) as f32);
     let here = (1.0 + (all - has + 0.5) / (has + 0.5)).ln() / (all + 1.0).ln().max(1.0);
     let in_language = row.map_or(1.0, |row| (row.place() as f32).ln() / RAREST);

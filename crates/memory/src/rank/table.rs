@@ -1,6 +1,6 @@
 //! What words of the language mean, roughly, and how common they are.
 //!
-//! The table is part of the program: 32,271 English words, each with 64 small numbers (a direction: words that are used
+//! The table is part of the program: 33,092 English words, each with 64 small numbers (a direction: words that are used
 //! alike point alike) and its place in the order of frequency. It lies sorted and is searched where it lies, so nothing is
 //! built at the start. `scripts/make-word-table` makes it. A word that is not in it has no meaning here and is rare.
 

@@ -125,6 +125,31 @@ fn memories_with_like_titles_are_not_set_against_each_other() {
     assert!(hits.iter().all(|hit| hit.older.is_empty() && hit.newer.is_none()));
 }
 
+/// RECALL-10: a correction that was saved beside what it corrects stands above it, though the question has the older's
+/// words; it is not claimed that the older is wrong.
+#[test]
+fn a_correction_stands_above_what_it_corrects() {
+    let mut memories = vec![
+        memory(
+            "old.md",
+            "project",
+            "2026-01-01",
+            "Invoice batch",
+            "the nightly invoice batch starts at 02:30 and takes about forty minutes",
+        ),
+        memory("new.md", "project", "2026-02-01", "Batch moved", "the nightly invoice batch was moved to 04:00"),
+    ];
+    for (at, about) in ["parking is free", "lunch is at noon", "the printer is on the third floor"].iter().enumerate() {
+        memories.push(memory(&format!("other{at}.md"), "project", "2026-02-02", "Office", about));
+    }
+    let hits = ask(&memories, "how many minutes does the invoice batch take, and when does it start?", &[]);
+    assert_eq!(paths(&hits), ["new.md", "old.md"], "{hits:?}");
+    assert!(hits.iter().all(|hit| hit.older.is_empty() && hit.newer.is_none()));
+    let of_one = ask(&memories[..1], "when does the invoice batch start?", &[]);
+    assert_eq!(paths(&of_one), ["old.md"], "a directory of one memory answers too: {of_one:?}");
+    assert_eq!(paths(&ask(&memories[..1], "batch?", &[])), ["old.md"], "and so does a question of one word");
+}
+
 /// Identifiers are split, words stemmed, like meanings found and other languages bridged.
 #[test]
 fn words_need_not_be_the_same() {
