@@ -290,7 +290,8 @@ impl Repl {
         }
     }
 
-    /// Waits for what is being learnt and for a dream, for a while; any key leaves at once. Says with what code the program is to end.
+    /// Waits for what is being learnt and for a dream, for a while; any key leaves at once. Says with what code the program
+    /// is to end.
     async fn finish_learning(
         &mut self,
         keys: &mut Option<EventStream>,
