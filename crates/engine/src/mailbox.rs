@@ -19,6 +19,9 @@ pub use message::{LEAD, Message, Order, Word};
 
 /// The largest mailbox that is read.
 const MOST_BYTES: u64 = 16_000_000;
+/// The largest that is written by whoever sends: what waits is read at every look, and what is larger than can be read
+/// would be lost.
+const MOST_SENT: usize = 4_000_000;
 /// So many may wait; a recipient that reads none of them is not there.
 const MOST_WAITING: usize = 1_000;
 /// The longest text of one message, in bytes. What is longer belongs into a file that the message names.
@@ -210,6 +213,7 @@ impl Mailbox {
     ) -> Result<(), MailError> {
         let _held = self.lock()?;
         let mut letters = self.letters()?;
+        let before = letters.iter().filter(|letter| !is_read(letter)).count();
         if !by(&mut letters)? {
             return Ok(());
         }
@@ -219,7 +223,17 @@ impl Mailbox {
             old -= usize::from(goes);
             !goes
         });
-        let text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+        let mut text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+        while text.len() > MOST_SENT
+            && let Some(oldest) = letters.iter().position(is_read)
+        {
+            letters.remove(oldest);
+            text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+        }
+        let waiting = letters.iter().filter(|letter| !is_read(letter)).count();
+        if text.len() > MOST_SENT && waiting > before {
+            return Err(MailError::Full(waiting, self.name.clone()));
+        }
         Ok(self.folder.replace(self.file(), &text, PRIVATE_FILE)?)
     }
 

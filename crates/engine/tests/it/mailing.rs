@@ -104,6 +104,22 @@ fn letters_of_others_are_read_and_keep_what_they_carry() {
     assert_eq!(file[0]["color"], "blue");
 }
 
+/// MSG-1: what waits is bounded in bytes as well, so that a mailbox can always be read; what was delivered makes room again.
+#[test]
+fn a_mailbox_never_grows_beyond_what_can_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    let mailbox = Mailbox::create(root.path(), "worker").unwrap();
+    let long = |number: usize| Message { text: "\u{1}".repeat(100_000), ..message("a", number) };
+    let sent = (0..100).take_while(|&number| mailbox.send(&long(number)).is_ok()).count();
+    assert!((2..100).contains(&sent), "{sent}");
+    assert!(matches!(mailbox.send(&long(sent)), Err(MailError::Full(..))));
+    let waiting = mailbox.waiting().unwrap();
+    assert_eq!(waiting.len(), sent);
+    mailbox.delivered(&waiting.into_iter().map(|message| message.id).collect()).unwrap();
+    mailbox.send(&message("a", sent)).unwrap();
+    assert_eq!(mailbox.waiting().unwrap().len(), 1);
+}
+
 /// MSG-1: a recipient that is not there is named, with those that are; a name is no path; a broken file is left alone.
 #[test]
 fn what_cannot_be_sent_is_said() {
