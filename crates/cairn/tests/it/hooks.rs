@@ -10,6 +10,28 @@ use crate::stage::{Ran, Stage, run};
 /// A model that works a little: it looks, runs, fails, is denied, writes and edits.
 pub const WORKER: &str = include_str!("../clients/work.toml");
 
+/// All moments that hooks hear of.
+pub const EVENTS: [&str; 18] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "UserPromptSubmit",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "PreCompact",
+    "PostCompact",
+    "InstructionsLoaded",
+    "ConfigChange",
+    "CwdChanged",
+    "FileChanged",
+    "Notification",
+];
+
 /// A hook that runs a command.
 pub fn command(command: &str) -> Value {
     json!({"hooks": [{"type": "command", "command": command}]})

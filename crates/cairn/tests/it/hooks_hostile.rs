@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::hooks::{command, settings};
+use crate::hooks::{EVENTS, command, settings};
 use crate::stage::{Stage, run};
 use crate::terminal::Terminal;
 
@@ -18,27 +18,6 @@ const CALLER: &str = r#"
     [[rule]]
     say = "Well."
 "#;
-
-const EVENTS: [&str; 18] = [
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PostToolBatch",
-    "PermissionRequest",
-    "PermissionDenied",
-    "UserPromptSubmit",
-    "SessionStart",
-    "SessionEnd",
-    "Stop",
-    "StopFailure",
-    "PreCompact",
-    "PostCompact",
-    "InstructionsLoaded",
-    "ConfigChange",
-    "CwdChanged",
-    "FileChanged",
-    "Notification",
-];
 
 /// Whether a process with these words runs.
 pub fn runs(words: &str) -> bool {
@@ -84,7 +63,9 @@ fn a_daemon_does_not_outlive_its_hook() {
 #[test]
 fn a_gigabyte_of_output_is_drained() {
     let stage = Stage::new(CALLER);
-    settings(&stage, &json!({"hooks": {"UserPromptSubmit": [command("head -c 1000000000 /dev/zero | tr '\\0' x")]}}));
+    // As long as it takes on a busy machine: what is asked here is what becomes of the output.
+    let prints = json!({"type": "command", "command": "head -c 1000000000 /dev/zero | tr '\\0' x", "timeout": 600});
+    settings(&stage, &json!({"hooks": {"UserPromptSubmit": [{"hooks": [prints]}]}}));
     let ran = call(&stage);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Well.\n"), "{ran:?}");
     let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();

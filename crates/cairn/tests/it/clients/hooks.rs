@@ -7,32 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::claude_code;
-use crate::hooks::{WORKER, settings};
+use crate::hooks::{EVENTS, WORKER, command, settings};
 use crate::stage::{Stage, piped, run};
 
 /// What Claude Code tells.
 const RECORDED: &str = include_str!("../../clients/hook-inputs.json");
-
-const EVENTS: [&str; 18] = [
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PostToolBatch",
-    "PermissionRequest",
-    "PermissionDenied",
-    "UserPromptSubmit",
-    "SessionStart",
-    "SessionEnd",
-    "Stop",
-    "StopFailure",
-    "PreCompact",
-    "PostCompact",
-    "InstructionsLoaded",
-    "ConfigChange",
-    "CwdChanged",
-    "FileChanged",
-    "Notification",
-];
 
 /// Keys that Claude Code has and we have not, and why.
 const NOT_OURS: [(&str, &str); 1] = [("effort", "there is no such setting here")];
@@ -41,18 +20,24 @@ const OURS_ALONE: [(&str, &str); 1] =
     [("PermissionDenied", "there it is for its classifier alone; here rules, modes and an empty chair deny")];
 
 /// A project in which every hook writes down what it is told.
-fn recording() -> (Stage, Value) {
+fn recording() -> Stage {
     let stage = Stage::new(WORKER);
     stage.write("note.txt", "alpha\n");
     stage.write("CLAUDE.md", "# Rules\n");
-    let told = stage.config().join("told");
-    let write = format!("printf '%s\\n' \"$(cat)\" >> {}", told.display());
-    let hook = json!([{"hooks": [{"type": "command", "command": write}]}]);
-    let hooks: serde_json::Map<String, Value> =
-        EVENTS.iter().map(|event| ((*event).to_owned(), hook.clone())).collect();
-    let all = json!({"hooks": hooks, "permissions": {"deny": ["Bash(rm:*)"], "ask": ["Write"]}});
+    record_hooks(&stage);
+    let mut all: Value = serde_json::from_slice(&std::fs::read(stage.config().join("settings.json")).unwrap()).unwrap();
+    all["permissions"]["ask"] = json!(["Write"]);
     settings(&stage, &all);
-    (stage, all)
+    stage
+}
+
+/// Lets every hook write down what it is told.
+fn record_hooks(stage: &Stage) {
+    let told = stage.config().join("told");
+    let write = command(&format!("printf '%s\\n' \"$(cat)\" >> {}", told.display()));
+    let hooks: serde_json::Map<String, Value> =
+        EVENTS.iter().map(|event| ((*event).to_owned(), json!([write]))).collect();
+    settings(stage, &json!({"hooks": hooks, "permissions": {"deny": ["Bash(rm:*)"]}}));
 }
 
 /// What was told, in the form of the recording.
@@ -94,7 +79,7 @@ const ALLOWED: [&str; 4] = ["--allowedTools", "Read", "Edit", "Bash"];
 /// HOOK-1: on the same work the same events with the same keys, in the same order but for what is said above.
 #[test]
 fn hooks_are_told_what_claude_code_tells_them() {
-    let (stage, _) = recording();
+    let stage = recording();
     let ran = run(stage.cairn().args(["-p", "mend the note"]).args(ALLOWED));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "The note says beta now.\n"), "{ran:?}");
     let (events, mut keys) = told(&stage);
@@ -123,10 +108,130 @@ fn hooks_are_told_what_claude_code_tells_them() {
     }
 }
 
+/// Work of every kind, a call a round: what a tool is called with, and in the last round calls at the same time.
+const VARIED: &[(&str, &str)] = &[
+    ("Read", r#"file_path = "{{ project }}/note.txt""#),
+    ("Read", r#"file_path = "{{ project }}/long.txt", offset = 5, limit = 3"#),
+    ("Read", r#"file_path = "{{ project }}/none.txt""#),
+    ("Read", r#"file_path = "{{ project }}/empty.txt""#),
+    ("Read", r#"file_path = "{{ project }}/dot.png""#),
+    ("Read", r#"file_path = "{{ project }}/long.txt""#),
+    ("Bash", r#"command = "echo out; echo err >&2", description = "Both""#),
+    ("Bash", r#"command = "echo part; false", description = "Fails""#),
+    ("Bash", r#"command = "true", description = "Nothing""#),
+    ("Bash", r#"command = "echo only >&2; exit 3", description = "Fails""#),
+    ("Bash", r#"command = "rm -rf ./nothing", description = "Denied""#),
+    ("Write", r#"file_path = "{{ project }}/new.txt", content = "one\ntwo\n""#),
+    ("Write", r#"file_path = "{{ project }}/note.txt", content = "alpha\nbeta\nbeta\n""#),
+    ("Edit", r#"file_path = "{{ project }}/note.txt", old_string = "alpha", new_string = "gamma""#),
+    ("Edit", r#"file_path = "{{ project }}/note.txt", old_string = "beta", new_string = "x", replace_all = true"#),
+    ("Glob", r#"pattern = "**/*.txt""#),
+    ("Glob", r#"pattern = "*.nothing""#),
+    ("Glob", r#"pattern = "many/*""#),
+    ("Grep", r#"pattern = "gamma""#),
+    ("Grep", r#"pattern = "line 1", output_mode = "content", "-n" = true, "-C" = 1"#),
+    ("Grep", r#"pattern = "line", output_mode = "content", head_limit = 3, offset = 2"#),
+    ("Grep", r#"pattern = "line|gamma", output_mode = "count""#),
+    ("Grep", r#"pattern = "x", glob = "f*", head_limit = 2"#),
+    ("Grep", r#"pattern = "nowhere at all", output_mode = "content""#),
+    ("Bash", r#"command = "mkdir -p sub && cd sub && pwd", description = "Moves""#),
+];
+
+/// Keys that Claude Code has on this work and we have not, and why.
+const NOT_OURS_VARIED: [(&str, &str); 2] =
+    [("effort", "there is no such setting here"), ("dimensions", "a picture is sent as it is")];
+
+/// A project for it.
+fn varied() -> Stage {
+    let mut script = String::new();
+    for (at, (tool, input)) in VARIED.iter().enumerate() {
+        script += &format!(
+            "[[rule]]\nwhen = {{ user = \"vary\", missing = \"step {at:02}:\" }}\nsay = \"step {at:02}:\"\n\
+             call = [{{ tool = \"{tool}\", input = {{ {input} }} }}]\n"
+        );
+    }
+    script += r#"
+        [[rule]]
+        when = { user = "vary", missing = "together:" }
+        say = "together:"
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/note.txt" } },
+                { tool = "Read", input = { file_path = "{{ project }}/gone.txt" } },
+                { tool = "Grep", input = { pattern = "gamma" } }]
+        [[rule]]
+        say = "Done with it."
+    "#;
+    let stage = Stage::new(&script);
+    stage.write("note.txt", "alpha\n");
+    stage.write("empty.txt", "");
+    stage.write("long.txt", &(1..=40).map(|at| format!("line {at}\n")).collect::<String>());
+    std::fs::write(stage.project().join("dot.png"), DOT).unwrap();
+    std::fs::create_dir(stage.project().join("many")).unwrap();
+    (0..120).for_each(|at| drop(stage.write(&format!("many/f{at:03}"), "x\n")));
+    record_hooks(&stage);
+    stage
+}
+
+/// A picture of one point.
+const DOT: [u8; 70] = [
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 31, 21, 196,
+    137, 0, 0, 0, 13, 73, 68, 65, 84, 120, 218, 99, 100, 248, 207, 80, 15, 0, 3, 134, 1, 128, 90, 52, 125, 107, 0, 0,
+    0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+];
+
+/// What was told, each as its name and the names of everything in it.
+fn shapes(stage: &Stage, left_out: &[&str]) -> Vec<String> {
+    fn names(value: &Value, path: &str, left_out: &[&str], out: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields.iter().filter(|(name, _)| !left_out.contains(&name.as_str())) {
+                    out.insert(format!("{path}{name}"));
+                    names(value, &format!("{path}{name}."), left_out, out);
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|value| names(value, path, left_out, out)),
+            _ => {}
+        }
+    }
+    let text = std::fs::read_to_string(stage.config().join("told")).unwrap_or_default();
+    let shape = |line: &str| {
+        let told: Value = serde_json::from_str(line).unwrap();
+        let mut all = BTreeSet::new();
+        names(&told, "", left_out, &mut all);
+        let event = told["hook_event_name"].as_str().unwrap();
+        (!OURS_ALONE.iter().any(|(ours, _)| *ours == event))
+            .then(|| format!("{event} {} {all:?}", told["tool_name"].as_str().unwrap_or_default()))
+    };
+    text.lines().filter_map(shape).collect()
+}
+
+/// HOOK-1: on work of every kind Claude Code and we tell hooks the same, event by event and key by key, side by side.
+#[test]
+fn on_varied_work_hooks_are_told_the_same_side_by_side() {
+    let theirs = varied();
+    let Some(mut claude) = claude_code(&theirs) else { return };
+    let words = ["-p", "vary it", "--allowedTools", "Read", "Edit", "Write", "Bash", "Glob", "Grep"];
+    let ran = run(claude.args(words));
+    assert_eq!(ran.stdout, "Done with it.\n", "{ran:?}");
+    let ours = varied();
+    let ran = run(ours.cairn().args(words));
+    assert_eq!(ran.stdout, "Done with it.\n", "{ran:?}");
+    let left_out = NOT_OURS_VARIED.map(|(name, _)| name);
+    let (mut theirs, mut ours) = (shapes(&theirs, &left_out), shapes(&ours, &left_out));
+    // What calls at the same time gave is told in any order.
+    for told in [&mut theirs, &mut ours] {
+        let together = told.len() - 6..told.len() - 3;
+        told[together].sort();
+    }
+    for (at, (theirs, ours)) in theirs.iter().zip(&ours).enumerate() {
+        assert_eq!(ours, theirs, "number {at}");
+    }
+    assert_eq!(ours.len(), theirs.len());
+}
+
 /// HOOK-1: what Claude Code tells is what was recorded.
 #[test]
 fn claude_code_tells_hooks_what_was_recorded() {
-    let (stage, _) = recording();
+    let stage = recording();
     let Some(mut claude) = claude_code(&stage) else { return };
     let ran = run(claude.args(["-p", "mend the note"]).args(ALLOWED));
     assert_eq!(ran.stdout, "The note says beta now.\n", "{ran:?}");
