@@ -9,6 +9,7 @@ use crate::commands::{
     secrets, send, session, simulate, stats, team, trust,
 };
 use crate::setup::OneRun;
+use crate::telemetry::Telemetry;
 use crate::{env, exit};
 
 /// Memory and context for AI agents, in plain files.
@@ -89,6 +90,10 @@ pub(crate) struct RunArgs {
     /// Its name there.
     #[arg(long, hide = true, requires = "team_name")]
     pub(crate) agent_name: Option<String>,
+
+    /// Who else hears of what happens.
+    #[arg(skip)]
+    pub(crate) telemetry: Telemetry,
 
     /// Without a terminal: write down what was learnt, as sessions in a terminal do.
     #[arg(long, help_heading = SESSION)]

@@ -22,9 +22,10 @@ pub(crate) mod stats;
 pub(crate) mod team;
 pub(crate) mod trust;
 
-use crate::args::{Args, Command, InputFormat};
+use crate::args::{Args, Command, InputFormat, RunArgs};
 use crate::exit::Code;
 use crate::repl;
+use crate::telemetry::Telemetry;
 use std::io::IsTerminal;
 
 /// Does what the command line says.
@@ -50,10 +51,25 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),
         Some(Command::Reference(args)) => reference::run(&args),
-        None if args.run.print || args.run.input_format == InputFormat::StreamJson => print::run(&args.run).await,
-        None if repl::terminal_is_capable() && !args.run.plain => repl::run(&args.run).await,
-        // A pipe on stdin asks once, as with -p; a terminal that cannot be redrawn gets plain lines.
-        None if !std::io::stdin().is_terminal() && !args.run.plain => print::run(&args.run).await,
-        None => repl::plain::run(&args.run).await,
+        None => {
+            let args = RunArgs { telemetry: Telemetry::from_env(), ..args.run };
+            let ended = session_of(&args).await;
+            args.telemetry.flush().await;
+            ended
+        }
+    }
+}
+
+/// Runs a session, in whichever form.
+async fn session_of(args: &RunArgs) -> anyhow::Result<Code> {
+    // A pipe on stdin asks once, as with -p; a terminal that cannot be redrawn gets plain lines.
+    if args.print || args.input_format == InputFormat::StreamJson {
+        print::run(args).await
+    } else if repl::terminal_is_capable() && !args.plain {
+        repl::run(args).await
+    } else if !std::io::stdin().is_terminal() && !args.plain {
+        print::run(args).await
+    } else {
+        repl::plain::run(args).await
     }
 }

@@ -25,6 +25,11 @@ mod setup;
 mod sharing;
 mod span;
 mod surroundings;
+#[cfg(feature = "otel")]
+mod telemetry;
+#[cfg(not(feature = "otel"))]
+#[path = "no_telemetry.rs"]
+mod telemetry;
 mod told;
 
 use clap::Parser;

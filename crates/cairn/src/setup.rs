@@ -200,6 +200,7 @@ pub(crate) async fn agent(
     approver: Arc<dyn Approver>,
     listener: Listener,
 ) -> anyhow::Result<Ready> {
+    let listener = args.telemetry.hearing(listener);
     let watch = reload::watch(args, place)?;
     let judged = place.judged(args.settings.as_deref(), args.one_run())?;
     let settings = &judged.settings;

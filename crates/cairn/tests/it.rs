@@ -42,6 +42,8 @@ mod hooks_hostile;
 mod hostile;
 #[path = "it/includes.rs"]
 mod includes;
+#[path = "it/journal.rs"]
+mod journal;
 #[path = "it/kills.rs"]
 mod kills;
 #[path = "it/learning.rs"]

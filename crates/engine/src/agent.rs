@@ -207,7 +207,7 @@ impl Agent {
         self.driver.scope.set_sandbox(sandbox.map(Arc::new));
     }
 
-    /// How it shows itself.
+    /// How it makes itself known.
     pub fn signals(&self) -> &crate::settings::Signals {
         &self.driver.parts.signals
     }

@@ -47,6 +47,7 @@ pub mod history;
 pub mod home;
 pub mod hooks;
 mod inbox;
+pub mod journal;
 pub mod knowledge;
 pub mod ledger;
 pub mod mail;

@@ -122,7 +122,7 @@ pub struct Settings {
     pub hooks: Hooks,
     /// Whose hooks run.
     pub hooks_of: HooksOf,
-    /// How a session shows itself.
+    /// How a session makes itself known.
     pub signals: Signals,
     /// Every value of the files, and whether it counts.
     pub sets: Vec<Set>,
@@ -291,7 +291,7 @@ impl Settings {
             sandbox: Sandbox::of(&counting, ground),
             hooks,
             hooks_of: whose,
-            signals: Signals::of(&counting, whose),
+            signals: Signals::of(&counting, whose, ground),
             sets: Vec::new(),
             findings,
         };

@@ -76,7 +76,7 @@ pub struct Parts {
     pub policy: Policy,
     /// What else has a say, and what runs at certain moments.
     pub hooks: Hooks,
-    /// How it shows itself.
+    /// How it makes itself known.
     pub signals: Signals,
     /// Reads a variable of this program, for headers of hooks that may hold one.
     pub variable: Option<fn(&str) -> Option<String>>,

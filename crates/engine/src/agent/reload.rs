@@ -47,7 +47,7 @@ pub struct Reloaded {
     pub messages: Admission,
     /// The hooks.
     pub hooks: Hooks,
-    /// How the session shows itself.
+    /// How the session makes itself known.
     pub signals: Signals,
     /// How to keep within the window.
     pub layers: Layers,

@@ -140,6 +140,7 @@ keys! {
     STATUS_LINE = "statusLine", Kind::Entry(LINE), Trusted, "A line of your own above the status line, by a command.";
     CHANNEL = "preferredNotifChannel", Kind::OneOf(CHANNELS), Own, "How you are told that you are waited for: by the bell, or as iTerm2, Kitty or Ghostty show it. `auto` finds out which of these it is.";
     IDLE = "messageIdleNotifThresholdMs", Kind::Count, Own, "After how long without a word of yours you are told so, in milliseconds (60000).";
+    EVENT_LOG = "eventLog", Kind::Text, Own, "A file to which what happens is added, a JSON object a line: names, counts and reasons, no text of yours, of the model or of files.";
     MANAGED_HOOKS = "allowManagedHooksOnly", Kind::Switch, Own, "Whether only an organisation's hooks run.";
     HTTP_HOOKS = "allowedHttpHookUrls", Kind::Texts, Own, "Where http hooks may post to, with `*` for anything; anywhere where nothing is said.";
     HTTP_VARIABLES = "httpHookAllowedEnvVars", Kind::Texts, Own, "Variables that headers of http hooks may hold; what each hook allows where nothing is said.";

@@ -1,17 +1,19 @@
-//! How a session shows itself to a person: a line of the user's own, and how the user is told of being waited for.
+//! How a session makes itself known beside the conversation: a line of the user's own, how the user is told of being
+//! waited for, and where what happens is written down.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::hooks::HooksOf;
 use super::keys;
-use super::{Counting, Source};
+use super::{Counting, Ground, Set, Source};
 
 /// After how long without a word the user is told of being waited for, as in Claude Code.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a session shows itself.
+/// How a session makes itself known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signals {
     /// The user's own line.
@@ -20,11 +22,13 @@ pub struct Signals {
     pub channel: Channel,
     /// After how long without a word that is.
     pub patience: Duration,
+    /// Where what happens is written down.
+    pub event_log: Option<PathBuf>,
 }
 
 impl Default for Signals {
     fn default() -> Self {
-        Self { status_line: None, channel: Channel::default(), patience: PATIENCE }
+        Self { status_line: None, channel: Channel::default(), patience: PATIENCE, event_log: None }
     }
 }
 
@@ -63,7 +67,7 @@ pub enum Channel {
 }
 
 impl Signals {
-    pub(super) fn of(counting: &Counting<'_>, whose: HooksOf) -> Self {
+    pub(super) fn of(counting: &Counting<'_>, whose: HooksOf, ground: &Ground<'_>) -> Self {
         // What keeps hooks from running keeps this from running.
         let runs = |source: Source| match whose {
             HooksOf::All => true,
@@ -75,6 +79,17 @@ impl Signals {
             status_line: line.and_then(|set| serde_json::from_value(set.value.clone()).ok()),
             channel: counting.one(&keys::CHANNEL).unwrap_or_default(),
             patience: counting.one(&keys::IDLE).map_or(PATIENCE, Duration::from_millis),
+            event_log: counting.of(&keys::EVENT_LOG).find_map(|set| path(set, ground)),
         }
     }
+}
+
+/// A path as one writes it: from the home directory, from the file it stands in, or from the root.
+fn path(set: &Set, ground: &Ground<'_>) -> Option<PathBuf> {
+    let text = set.value.as_str().filter(|text| !text.is_empty())?;
+    let folder = set.origin.file.as_deref().and_then(Path::parent).unwrap_or(ground.directory);
+    Some(match (text.strip_prefix("~/"), ground.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => folder.join(text),
+    })
 }

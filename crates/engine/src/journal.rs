@@ -1,0 +1,115 @@
+//! The journal: what happened in sessions, a JSON object a line, in a file of the user's choice.
+//!
+//! It holds names, counts, times and reasons, and no text of the user, the model, a file or a command. Reasons are ours,
+//! but may quote others: one in which a secret is found is left out. A journal that cannot be written stops nothing.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use memory::secrets::{Remarks, scan};
+use serde_json::{Value, json};
+use transcript::{Outcome, Usage};
+
+use crate::event::Event;
+
+/// The most of a reason that is kept, in characters.
+const LONGEST: usize = 500;
+
+/// Adds what happened.
+pub(crate) fn add(path: &Path, session: &str, now: Timestamp, event: &Event) {
+    if let Some((name, mut line)) = entry(event) {
+        line["time"] = json!(now.to_string());
+        line["session"] = json!(session);
+        line["event"] = json!(name);
+        let _ = files::add_line(path, line.to_string().as_bytes()); // it is no part of the work
+    }
+}
+
+/// What is kept of an event, and its name; nothing of pieces of replies and of what only the screen needs.
+pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
+    Some(match event {
+        Event::SessionStarted { model, tools, mode, .. } => {
+            ("session_started", json!({"model": model, "tools": tools.len(), "mode": mode}))
+        }
+        Event::PromptSubmitted { text, .. } => ("prompt_submitted", json!({"characters": text.chars().count()})),
+        Event::ModelChanged { model, window } => ("model_changed", json!({"model": model, "window": window.size})),
+        Event::RequestSent { round, tokens } => ("request_sent", json!({"round": round, "tokens": tokens})),
+        Event::Retrying { attempt, after, why } => {
+            let after = after.as_millis() as u64;
+            ("retrying", json!({"attempt": attempt, "after_ms": after, "why": reason(why)}))
+        }
+        Event::Restarted => ("restarted", json!({})),
+        Event::Replied { reply } => ("replied", json!({"model": reply.model, "usage": used(&reply.usage)})),
+        Event::ToolStarted { id, tool, .. } => ("tool_started", json!({"id": id, "tool": tool})),
+        Event::ToolDenied { id, tool, why, .. } => ("tool_denied", json!({"id": id, "tool": tool, "why": reason(why)})),
+        Event::ToolEnded { id, tool, output } => {
+            let (failed, characters) = (output.outcome == Outcome::Failed, output.text().chars().count());
+            ("tool_ended", json!({"id": id, "tool": tool, "failed": failed, "characters": characters}))
+        }
+        Event::Spilled { results, freed } => ("spilled", json!({"results": results, "freed": freed})),
+        Event::Snipped { messages, freed } => ("snipped", json!({"messages": messages, "freed": freed})),
+        Event::Collapsed { messages, freed } => ("collapsed", json!({"messages": messages, "freed": freed})),
+        Event::Cleared { results, freed, why } => {
+            ("cleared", json!({"results": results, "freed": freed, "why": reason(why)}))
+        }
+        Event::Compacting { tokens } => ("compacting", json!({"tokens": tokens})),
+        Event::Compacted { before, after, .. } => ("compacted", json!({"before": before, "after": after})),
+        Event::CompactionFailed { why } => ("compaction_failed", json!({"why": reason(why)})),
+        Event::NotesUpdated { usage, failed, .. } => {
+            ("notes_updated", json!({"usage": used(usage), "failed": failed.as_deref().map(reason)}))
+        }
+        Event::CacheBroke(broke) => {
+            let why = reason(&serde_json::to_string(&broke.cause).unwrap_or_default());
+            ("cache_broke", json!({"expected": broke.expected, "read": broke.read, "why": why}))
+        }
+        Event::TurnEnded { usage } => ("turn_ended", json!({"usage": used(usage)})),
+        Event::Recalled { memories } => ("recalled", json!({"memories": memories.len()})),
+        Event::InstructionsLoaded { files } => ("instructions_loaded", json!({"files": files.len()})),
+        Event::MemorySaved { .. } => ("memory_saved", json!({})),
+        Event::TeamMemory { changed, .. } => ("team_memory", json!({"changed": changed.len()})),
+        Event::Extracted(_) => ("extracted", json!({})),
+        Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
+        Event::HookSaid { moment, .. } => ("hook_said", json!({"moment": moment.name()})),
+        Event::AgentActs { agent, tool, .. } => ("agent_acts", json!({"agent": agent, "tool": tool})),
+        Event::Warning(text) => ("warning", json!({"why": reason(text)})),
+        Event::Text(_)
+        | Event::Thinking(_)
+        | Event::CallWriting { .. }
+        | Event::Dream(_)
+        | Event::SignalsChanged(_) => return None,
+    })
+}
+
+fn used(usage: &Usage) -> Value {
+    json!({
+        "input": usage.input_tokens, "output": usage.output_tokens, "cache_read": usage.cache_read_input_tokens,
+        "cache_write": usage.cache_creation_input_tokens,
+    })
+}
+
+fn reason(text: &str) -> String {
+    if scan(text.as_bytes(), "", Remarks::Ignored).is_empty() {
+        text.chars().take(LONGEST).collect()
+    } else {
+        "(left out: there is a secret in it)".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CONF-3: no text of others is in an event, and no secret in a reason.
+    #[test]
+    fn events_hold_no_text_and_no_secret() {
+        let key = format!("sk-ant-api03-{}AA", "aB3x".repeat(23) + "q");
+        let (name, line) = entry(&Event::Warning(format!("the server said: bad key {key}"))).unwrap();
+        assert_eq!((name, line["why"].as_str()), ("warning", Some("(left out: there is a secret in it)")));
+        let (_, line) = entry(&Event::PromptSubmitted { line: None, text: format!("my key is {key}") }).unwrap();
+        assert!(!line.to_string().contains("key"), "{line}");
+        let input = json!({"command": format!("export KEY={key}")});
+        let started = Event::ToolStarted { id: "toolu_1".into(), tool: "Bash".into(), input };
+        assert_eq!(entry(&started).unwrap().1, json!({"id": "toolu_1", "tool": "Bash"}));
+        assert!(entry(&Event::Text(key)).is_none());
+    }
+}
