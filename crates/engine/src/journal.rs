@@ -66,6 +66,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::Recalled { memories } => ("recalled", json!({"memories": memories.len()})),
         Event::InstructionsLoaded { files } => ("instructions_loaded", json!({"files": files.len()})),
         Event::MemorySaved { .. } => ("memory_saved", json!({})),
+        Event::MessageArrived { .. } => ("message_arrived", json!({})),
         Event::TeamMemory { changed, .. } => ("team_memory", json!({"changed": changed.len()})),
         Event::Extracted(_) => ("extracted", json!({})),
         Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
