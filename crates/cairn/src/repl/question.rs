@@ -114,6 +114,13 @@ impl Asking {
                     page.line(&[Span::plain("  "), Span::plain(line)], 2);
                 }
             }
+            // No call: somebody writes.
+            Subject::Whole if self.question.id.is_empty() => {
+                page.line(&[tool, Span::plain(" wants to say")], 2);
+                for line in self.question.input["message"].as_str().unwrap_or_default().lines() {
+                    page.line(&[Span::plain("  "), Span::plain(line)], 2);
+                }
+            }
             Subject::Whole => {
                 page.line(&[tool, Span::plain(" wants to run")], 2);
                 page.line(&[Span::plain("  "), Span::plain(&self.question.input.to_string())], 2);
