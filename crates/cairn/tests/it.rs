@@ -36,6 +36,8 @@ mod ends;
 mod headless;
 #[path = "it/hooks.rs"]
 mod hooks;
+#[path = "it/hooks_events.rs"]
+mod hooks_events;
 #[path = "it/hooks_hostile.rs"]
 mod hooks_hostile;
 #[path = "it/hostile.rs"]

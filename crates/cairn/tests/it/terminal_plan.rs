@@ -132,6 +132,21 @@ fn in_plain_lines_questions_are_numbered() {
     assert!(shown.contains("Nobody answered."), "{shown}");
 }
 
+/// PLAN-1: `/tasks` shows the whole list; the plan that was approved is there again after a compaction.
+#[test]
+fn tasks_are_listed_and_the_plan_outlives_a_compaction() {
+    let stage = Stage::new(PLANNER);
+    let shown = piped(&stage, &[], "/tasks\nlist\n/tasks\n");
+    assert!(shown.contains("there are no tasks"), "{shown}");
+    assert!(shown.contains("▶ mending the roof") && shown.contains("☐ paint the door"), "{shown}");
+
+    let stage = Stage::new(PLANNER);
+    let shown = piped(&stage, &["--permission-mode", "plan"], "begin\ny\ny\n/compact\nso?\n");
+    assert!(shown.contains("It is carried out."), "{shown}");
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(sent.contains("The plan that the user has approved") && sent.contains("1. write the file"), "{sent}");
+}
+
 /// PLAN-1: none of it is offered where nobody can be asked.
 #[test]
 fn headless_there_are_no_plans() {
