@@ -82,6 +82,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ),
     ("~/.claude/history.jsonl", "What was typed, for the history."),
     ("~/.claude/settings.json", "Your settings."),
+    ("~/.claude/output-styles/", "Styles of answers: a Markdown file each."),
     (
         "/etc/claude-code/managed-settings.json",
         "The organisation's settings, and those in managed-settings.d beside it.",
