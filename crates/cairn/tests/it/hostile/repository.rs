@@ -81,6 +81,8 @@ pub struct Repository {
 pub struct Trusted {
     /// The command runs.
     pub runs: bool,
+    /// The command may run at a terminal: what it prints is for the screen, and nobody waits for it.
+    pub screen: bool,
     /// The stranger's server is visited.
     pub visits: bool,
     /// Something from outside the project is sent.
