@@ -12,14 +12,14 @@ use crate::setup::Place;
 const FOLDER: &str = "agents";
 
 /// All agents there are for a session here.
-pub(crate) fn registry(place: &Place, flag: Option<&str>) -> anyhow::Result<Registry> {
+pub(crate) fn registry(place: &Place, flag: Option<&str>, trusted: bool) -> anyhow::Result<Registry> {
     let flag: Option<Map<String, Value>> = flag
         .map(|text| serde_json::from_str(text).context("--agents is to be a JSON object, each agent by its name"))
         .transpose()?;
     let mut folders = vec![(Source::User, place.home.path().join(FOLDER))];
     folders.extend(projects(place).into_iter().map(|folder| (Source::Project, folder)));
     folders.extend(place.managed().into_iter().map(|folder| (Source::Policy, folder.join(".claude").join(FOLDER))));
-    Ok(Registry::load(&Sources { folders, flag, trusted: false }))
+    Ok(Registry::load(&Sources { folders, flag, trusted }))
 }
 
 /// The project's folders, from its root down to where the session works: the nearer wins.

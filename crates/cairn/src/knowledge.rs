@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Session;
+use engine::agents::MemoryPlaces;
 use engine::knowledge::{Authors, Daily, Knowledge, Recalling, Selector};
 use engine::settings::{Settings, Source};
 use engine::trust::Trust;
@@ -114,6 +115,16 @@ impl Plan {
             Some(team) => knowledge.with_authors(team.authors()),
             None => knowledge,
         }
+    }
+
+    /// Where agents keep memories of their own. None when memory is off.
+    pub(crate) fn agent_memory(&self) -> Option<MemoryPlaces> {
+        let [(user, _), (project, shared), (root, local)] = <[_; 3]>::try_from(self.agents()).ok()?;
+        // What is this user's alone lies with the rest of a remote memory, where there is one.
+        let local = env::REMOTE_MEMORY
+            .get()
+            .map_or_else(|| root.join(local), |remote| PathBuf::from(remote).join("agent-memory-local"));
+        Some(MemoryPlaces { user, project: project.join(shared), local })
     }
 
     /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.

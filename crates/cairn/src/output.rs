@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::agent::{End, Turn};
+use engine::event::News;
 use engine::run::Ending;
 use engine::{Event, World};
 use serde_json::{Value, json};
@@ -167,6 +168,9 @@ impl State {
                 self.session.clone_from(session);
                 self.model.clone_from(model);
             }
+            Event::Agent { news: News::Does(event), .. } if matches!(**event, Event::ToolDenied { .. }) => {
+                self.heard(event);
+            }
             Event::ToolDenied { id, tool, input, .. } => {
                 self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
             }
@@ -193,6 +197,15 @@ fn progress(event: &Event) {
         }
         Event::Retrying { attempt, after, why } => {
             talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
+        }
+        Event::Agent { errand, news: News::Does(event) } => {
+            if let Event::ToolStarted { tool, .. } = &**event {
+                talk!([dim(&format!("  {}: {tool}", errand.kind))]);
+            }
+        }
+        Event::Agent { errand, news: News::Ended } => {
+            let used = format!("{} requests, {} tokens", errand.progress().requests, errand.progress().tokens);
+            talk!([dim(&format!("  {} has ended: {used}", errand.kind))]);
         }
         Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
         Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),

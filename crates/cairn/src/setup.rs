@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
-use engine::agents::Children;
+use engine::agents::{AtEnd, Children, left_behind};
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
 use engine::extract::Learning;
@@ -239,9 +239,18 @@ pub(crate) async fn agent(
     }
     mailing.equip(&mut parts.tools, mode);
     parts.teammates.clone_from(&mailing.teammates);
-    let agents = agents::registry(place, args.agents.as_deref())?;
-    warnings.extend(agents.troubles().iter().map(ToString::to_string));
-    parts.agents = (!bare).then(|| Children::new(Arc::new(agents)));
+    if !bare {
+        let trusted = matches!(args.one_run(), OneRun::Trusted);
+        let agents = agents::registry(place, args.agents.as_deref(), trusted)?;
+        warnings.extend(agents.troubles().iter().map(ToString::to_string));
+        let at_end = if approver.who() == Who::Person { AtEnd::LeavesThem } else { AtEnd::WaitsForThem };
+        let children = Children::new(Arc::new(agents), at_end);
+        let memory = plan.as_ref().and_then(Plan::agent_memory);
+        parts.agents = Some(memory.into_iter().fold(children, Children::with_memory));
+        let guard = env::program();
+        let left = left_behind(place.home.path(), &place.directory, &parts.environment, guard.as_deref()).await;
+        warnings.extend(left);
+    }
     if let Some(offered) = offered(&args.tools, &parts.tools)? {
         parts.tools.retain(|tool| offered.contains(&tool.name()));
         parts.agents = parts.agents.filter(|_| AGENT_NAMES.iter().any(|name| offered.contains(name)));

@@ -6,6 +6,7 @@ mod mail;
 mod outside;
 mod parts;
 mod reload;
+mod sending;
 mod shell;
 mod touched;
 mod turn;
@@ -18,13 +19,13 @@ use context::{Layers, Reach};
 use memory::rank::Doing;
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::Sandbox;
-use tools::{Scope, Tool, Typed};
+use tools::{Scope, Typed};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::window::AutoCompact;
 use transcript::{Block, Id, Request, Usage};
 
-use crate::agents::SendOut;
+use crate::agents::{SendOut, knowing};
 use crate::dream::beside::Dreaming;
 use crate::driver::{Driver, Replied};
 use crate::error::Error;
@@ -39,7 +40,7 @@ use crate::ledger::Ledger;
 use crate::mail::{InTeam, Mail};
 use crate::permission::{Choice, LiveMode, Policy};
 use crate::run::Ending;
-use crate::session::{Beside, Session};
+use crate::session::Session;
 pub(crate) use parts::readable;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
 pub use reload::{Reload, Reloaded, Said};
@@ -76,13 +77,14 @@ impl Agent {
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
-            parts.tools.extend(parts.agents.clone().map(|children| {
-                let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children));
-                match parts.teammates.clone() {
+            if let Some(children) = &parts.agents {
+                parts.tools = knowing(parts.tools, children);
+                let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children.clone()));
+                parts.tools.push(match parts.teammates.clone() {
                     Some(teammates) => Arc::new(InTeam::new(tool, teammates)),
                     None => tool,
-                }
-            }));
+                });
+            }
         }
         if let Some(known) = session.known_prologue().filter(|_| session.idle() < parts.ttl.duration()) {
             // While its cache may hold, a session that began without them goes on without: others would cost all of it.
@@ -252,23 +254,6 @@ impl Agent {
         self.driver.ask(round, &mut self.knowledge, cancel).await
     }
 
-    /// Sees to it that the agents it may send out are listed in view: a compaction may have taken the list away.
-    fn list_agents(&mut self) -> Result<(), Error> {
-        let session = &self.driver.session;
-        let Some(children) = self.driver.parts.agents.as_ref() else { return Ok(()) };
-        if self.listed.as_ref().is_some_and(|line| session.log().view().shows(line)) {
-            return Ok(());
-        }
-        let listing = children.listing();
-        let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
-        self.listed = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
-        if self.listed.is_none() {
-            self.driver.attach(vec![Block::text(listing)], &Beside { agents: Some(hash), ..Beside::default() })?;
-            self.listed = self.session().log().tip().cloned();
-        }
-        Ok(())
-    }
-
     /// Takes in what was said, unless a hook holds it back; says why then.
     async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<String>, Error> {
         let text = text_of(&said);
@@ -283,6 +268,7 @@ impl Agent {
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
         self.attach(recalled.unwrap_or_default())?;
         self.driver.attach_words(words)?;
+        self.point_at_agents(&text)?;
         Ok(None)
     }
 
@@ -328,10 +314,15 @@ impl Agent {
     /// The same, with why, for the hooks that run then.
     pub async fn leave(mut self, why: Leaving) {
         // A session in which nothing was said has not started.
-        if self.start.is_none() {
-            let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;
+        if let Some(children) = &self.driver.parts.agents {
+            children.close().await;
         }
-        self.driver.parts.hooks.end();
+        if self.driver.parts.sent.is_none() {
+            if self.start.is_none() {
+                let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;
+            }
+            self.driver.parts.hooks.end();
+        }
         if let Some(extraction) = &mut self.extraction {
             extraction.stop();
         }

@@ -2,18 +2,40 @@
 //!
 //! A definition is a Markdown file with a few keys on top, or an object in settings or on the command line. Of several
 //! with one name the strongest source wins. A definition of a project is text of a stranger until its directory is trusted:
-//! it can take away, not add.
+//! it can take away, not add, and replaces nobody.
+//!
+//! Each that is out is an [`Errand`]: an agent with a driver and a file of its own, in a task of its own.
 
+mod branch;
 mod child;
+mod children;
 mod definition;
+mod errand;
+mod label;
+mod memory;
 mod narrow;
 mod registry;
+mod report;
+mod resume;
+mod tasks;
 mod tool;
+mod worktree;
 
+pub(crate) use branch::Branch;
 pub(crate) use child::Seat;
 pub use child::Sent;
+pub use children::{AtEnd, Children, MOST_OUT};
 pub use definition::{Definition, Isolation, KEYS, Memory, Offered, Runs};
+pub use errand::{Ended, Errand, How, Phase, Progress};
+pub use label::Latest;
+pub use memory::MemoryPlaces;
 pub use narrow::Narrowed;
 pub use registry::{Listed, Registry, Source, Sources, Trouble};
-pub(crate) use tool::Spent;
-pub use tool::{AgentInput, Children, SendOut};
+pub(crate) use report::notification;
+pub use resume::Told;
+pub(crate) use tasks::knowing;
+pub use tool::{AgentInput, SendOut};
+pub use worktree::left_behind;
+
+/// The type of an agent that goes on from where the conversation stands.
+pub const FORK: &str = "fork";

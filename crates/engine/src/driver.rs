@@ -166,7 +166,11 @@ impl Driver {
                 _ => None,
             });
         }
-        Some(Request { prologue, messages, marks })
+        let request = Request { prologue, messages, marks };
+        Some(match &self.parts.branch {
+            Some(branch) => crate::fork::following(branch, request),
+            None => request,
+        })
     }
 
     /// What a fork about the items before one sends, with breakpoints only where the cache is.

@@ -1,6 +1,7 @@
 //! What can be seen of a session while it runs. Hooks have a say at some of the same points ([`crate::gate`]).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use context::breaks::Break;
@@ -12,8 +13,26 @@ use tools::permission::Mode;
 use transcript::window::Window;
 use transcript::{Id, Reply, Usage};
 
+use crate::agents::Errand;
 use crate::dream::progress::Progress;
 use crate::extract::Outcome;
+
+/// What happened to an agent that was sent out.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// It is out.
+    Started,
+    /// It did, or heard, something itself.
+    Does(Box<Event>),
+    /// Its parent does not wait for it any longer.
+    Backgrounded,
+    /// It waits for an answer to a question, in the background.
+    Asks,
+    /// There are new words for what it does.
+    Labelled,
+    /// It has ended.
+    Ended,
+}
 
 /// Something happened.
 #[derive(Debug, Clone)]
@@ -222,14 +241,12 @@ pub enum Event {
         /// What.
         text: String,
     },
-    /// An agent that was sent out calls a tool.
-    AgentActs {
-        /// Its name.
-        agent: String,
-        /// The tool.
-        tool: String,
-        /// What it was called with.
-        input: Value,
+    /// Something happened to an agent that was sent out.
+    Agent {
+        /// The agent.
+        errand: Arc<Errand>,
+        /// What.
+        news: News,
     },
     /// Something the user should know, that stops nothing.
     Warning(String),

@@ -215,7 +215,7 @@ async fn run_judged(calls: &[Block], tools: &[Arc<dyn Tool>], scope: &Scope, jud
             let judged = subject.as_ref().map_or_else(|| scope.clone(), |one| scope.clone().for_call(one));
             let verdict = tool.map_or(Ok(()), |tool| judge.judge(&**tool, &input, &judged));
             if verdict.is_ok() {
-                running.push(Call { name: name.to_string(), input, subject });
+                running.push(Call { subject, ..Call::new(name.to_string(), input) });
             }
             denied.push((tool, verdict.err()));
         }
@@ -278,6 +278,23 @@ pub fn branched(mut parent: Request) -> Request {
     parent.marks.system.drain(..most);
     parent.marks.edits.retain(|edit| edit.behind.message < ends);
     parent
+}
+
+/// A request of a conversation that was branched off: it keeps the breakpoints that all branches share for as long as it
+/// begins with what they share, and has one more at its end.
+pub(crate) fn following(branch: &Request, mut request: Request) -> Request {
+    let own = request.marks.clone();
+    mark_tail(branch, &mut request);
+    request.marks.after.clone_from(&own.after);
+    if extends(branch, &request).is_err() {
+        request.marks = own; // it has gone on since, and made room
+    }
+    request
+}
+
+/// What the calls of the newest reply are answered in all its branches.
+pub(crate) fn placeholders(branch: &Request) -> Vec<Block> {
+    branch.messages.last().map(|last| last.blocks.clone()).unwrap_or_default()
 }
 
 /// One request. Where the output passes its limit the stream is dropped, and what came so far is the reply.

@@ -75,7 +75,8 @@ impl Driver {
         Ground {
             common: Common {
                 session: self.session.id().to_owned(),
-                transcript: self.session.path().to_owned(),
+                transcript: self.parts.sent.as_ref().map_or(self.session.path(), |sent| &sent.session).to_owned(),
+                agent: self.parts.sent.as_ref().map(|sent| (sent.id.clone(), sent.kind.clone())),
                 directory: self.scope.directory(),
                 prompt: self.gate.prompt.clone(),
                 mode: self.parts.policy.mode.get(),

@@ -128,6 +128,11 @@ impl Ledger {
         self
     }
 
+    /// What a model costs, where that is known.
+    pub fn price(&self, model: &str) -> Option<transcript::price::Price> {
+        self.prices.of(model)
+    }
+
     /// What may be spent.
     pub fn budget(&self) -> Budget {
         self.state().budget

@@ -29,7 +29,7 @@ pub struct Policy {
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
 /// is judged.
 #[derive(Debug, Clone, Default)]
-pub struct LiveMode(Arc<Mutex<(Mode, Choice)>>);
+pub struct LiveMode(Arc<Mutex<(Mode, Choice)>>, Option<Box<LiveMode>>);
 
 /// Who has chosen something: what was chosen by hand, a changed file does not change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,7 +44,14 @@ pub enum Choice {
 impl LiveMode {
     /// The mode.
     pub fn get(&self) -> Mode {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+        let own = self.0.lock().unwrap_or_else(PoisonError::into_inner).0;
+        self.1.as_ref().map_or(own, |above| stricter(own, above.get()))
+    }
+
+    /// One of its own for somebody who never may more than this one.
+    #[must_use]
+    pub fn below(&self, mode: Mode) -> Self {
+        Self(Arc::new(Mutex::new((mode, Choice::ByHand))), Some(Box::new(self.clone())))
     }
 
     /// Changes it by hand, for everyone who shares it.
@@ -63,8 +70,19 @@ impl LiveMode {
 
 impl From<Mode> for LiveMode {
     fn from(mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new((mode, Choice::BySettings))))
+        Self(Arc::new(Mutex::new((mode, Choice::BySettings))), None)
     }
+}
+
+/// The mode in which less happens unasked.
+fn stricter(one: Mode, other: Mode) -> Mode {
+    let rank = |mode: Mode| match mode {
+        Mode::Plan => 0,
+        Mode::Default => 1,
+        Mode::AcceptEdits => 2,
+        Mode::BypassPermissions => 3,
+    };
+    if rank(one) <= rank(other) { one } else { other }
 }
 
 /// A call that is neither allowed nor denied.

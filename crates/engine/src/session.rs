@@ -89,13 +89,16 @@ pub struct Beside {
     /// The id of a message from somebody else: it was delivered with this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The agent that goes on from here beside the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork: Option<String>,
 }
 
 impl Beside {
     fn is_empty(&self) -> bool {
-        let Self { seen, directory, instructions, memory, agents, message } = self;
+        let Self { seen, directory, instructions, memory, agents, message, fork } = self;
         let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
-        seen.is_none() && directory.is_none() && nothing_attached
+        seen.is_none() && directory.is_none() && nothing_attached && fork.is_none()
     }
 }
 
@@ -198,6 +201,29 @@ impl Session {
         let id = parent.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
         let mut session = Self::open_file(&path, id, directory, Log::default(), world)?;
         session.context.agent = Some(agent.to_owned());
+        Ok(session)
+    }
+
+    /// Begins the session of an agent that goes on from where another one stands: it knows all that was said there, and
+    /// writes what it says itself beside that one's file.
+    pub(crate) fn branch(parent: &Path, agent: &str, directory: &Path, log: Log, world: World) -> Result<Self, Error> {
+        let mut session = Self::child(parent, agent, directory, world)?;
+        session.take(log);
+        Ok(session)
+    }
+
+    /// Goes on with the session of an agent that was sent out. What precedes it is what it branched off from.
+    pub(crate) fn reopen(file: &Path, before: Log, agent: &str, directory: &Path, world: World) -> Result<Self, Error> {
+        let parent = file.parent().and_then(Path::parent).unwrap_or(file);
+        let id = parent.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        let mut session = Self::open_file(file, id, directory, Log::default(), world)?;
+        session.context.agent = Some(agent.to_owned());
+        let (mut log, own) = (before, record::read(file)?.log);
+        for line in own.lines() {
+            log.append(line.clone());
+        }
+        session.take(log);
+        session.close_open_calls()?;
         Ok(session)
     }
 

@@ -30,8 +30,12 @@ mod dreaming_beside;
 mod elsewhere;
 #[path = "it/embed.rs"]
 mod embed;
+#[path = "it/errands.rs"]
+mod errands;
 #[path = "it/forking.rs"]
 mod forking;
+#[path = "it/forks.rs"]
+mod forks;
 #[path = "it/gate.rs"]
 mod gate;
 #[path = "it/hearing.rs"]
@@ -72,3 +76,5 @@ mod trials;
 mod unruly;
 #[path = "it/worker.rs"]
 mod worker;
+#[path = "it/worktrees.rs"]
+mod worktrees;

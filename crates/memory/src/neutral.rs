@@ -7,7 +7,10 @@
 use std::borrow::Cow;
 
 /// Names of tags that mean something to a model or to us.
-const TAGS: [&str; 16] = [
+const TAGS: [&str; 19] = [
+    "task-notification",
+    "result",
+    "fork",
     "agent-report",
     "system-reminder",
     "system_reminder",

@@ -35,12 +35,14 @@ pub struct Call {
     pub input: Value,
     /// What it was judged to be about, if it was.
     pub subject: Option<Subject>,
+    /// Its id in the conversation, if it has one.
+    pub id: Option<String>,
 }
 
 impl Call {
     /// A call that nobody judged.
     pub fn new(name: impl Into<String>, input: Value) -> Self {
-        Self { name: name.into(), input, subject: None }
+        Self { name: name.into(), input, subject: None, id: None }
     }
 }
 
@@ -58,8 +60,10 @@ pub async fn run_all(
         .map(|(index, call)| Found { index, tool: tools.iter().find(|tool| tool.name() == call.name).cloned(), call })
         .collect();
     for group in found.chunk_by(|one, next| one.runs() == Runs::Beside && next.runs() == Runs::Beside) {
+        let most = group.iter().filter_map(|found| found.tool.as_ref()).map(|tool| tool.most_beside()).max();
+        let most = most.unwrap_or(CONCURRENT);
         let running: Vec<_> = group.iter().map(|found| found.run(tools, scope).boxed()).collect();
-        let mut running = stream::iter(running).buffer_unordered(CONCURRENT);
+        let mut running = stream::iter(running).buffer_unordered(most);
         while let Some((index, output)) = running.next().await {
             on_done(index, &output);
             outputs[index] = Some(output);
@@ -99,7 +103,7 @@ async fn run_one(tool: &dyn Tool, call: Call, scope: &Scope) -> Output {
         Some(subject) => scope.clone().for_call(subject),
         None => scope.clone(),
     };
-    let running = tool.run(call.input, own);
+    let running = tool.run(call.input, own.called(call.id));
     let mut task = AbortOnDropHandle::new(tokio::spawn(running));
     let ended = tokio::select! {
         ended = &mut task => ended,

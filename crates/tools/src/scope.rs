@@ -28,6 +28,7 @@ pub struct Scope {
     jobs: Arc<Jobs>,
     cancel: CancellationToken,
     judged: Option<Arc<(PathBuf, PathBuf)>>,
+    call: Option<Arc<str>>,
 }
 
 struct Bounds {
@@ -67,6 +68,7 @@ impl Scope {
             jobs: Arc::new(Jobs::default()),
             cancel: CancellationToken::new(),
             judged: None,
+            call: None,
         }
     }
 
@@ -118,6 +120,18 @@ impl Scope {
         self
     }
 
+    /// The same scope for a call of this id.
+    #[must_use]
+    pub(crate) fn called(mut self, id: Option<String>) -> Self {
+        self.call = id.map(Arc::from);
+        self
+    }
+
+    /// The id of the call that runs in it.
+    pub fn call(&self) -> Option<&str> {
+        self.call.as_deref()
+    }
+
     /// A scope that starts with what this one knows and shares nothing with it from then on.
     #[must_use]
     pub fn fork(&self) -> Self {
@@ -128,6 +142,7 @@ impl Scope {
             jobs: Arc::new(self.jobs.fork()),
             cancel: self.cancel.child_token(),
             judged: None,
+            call: None,
         }
     }
 

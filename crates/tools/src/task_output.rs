@@ -22,11 +22,11 @@ const WAIT: u64 = 30_000;
 /// How long is waited for the end at most, in milliseconds: as long as for a command in the foreground.
 const LONGEST: u64 = 600_000;
 
-/// Shows what a command in the background printed since the last look, and whether it still runs.
+/// Shows what a command in the background printed since the last look, or what an agent reported, and whether it still runs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskOutputInput {
-    /// The id that Bash gave.
+    /// The id that Bash or Agent gave.
     #[serde(alias = "bash_id", alias = "shell_id")]
     pub task_id: String,
     /// Only show lines that match this regular expression. The others are not shown later either.

@@ -8,11 +8,11 @@ use crate::jobs::JobState;
 use crate::scope::Scope;
 use crate::tool::{Access, Output, Subject, Typed};
 
-/// Stops a command in the background and everything it started. TaskOutput still shows what it printed.
+/// Stops a command or an agent in the background and everything it started. TaskOutput still shows what it printed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskStopInput {
-    /// The id that Bash gave.
+    /// The id that Bash or Agent gave.
     #[serde(alias = "shell_id", alias = "bash_id")]
     pub task_id: String,
 }

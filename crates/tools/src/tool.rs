@@ -35,6 +35,11 @@ pub trait Tool: Send + Sync {
         Runs::of(self.access(input))
     }
 
+    /// How many calls of one reply run at the same time.
+    fn most_beside(&self) -> usize {
+        crate::run::CONCURRENT
+    }
+
     /// The file this call would write, symbolic links followed, so that its content can be kept before.
     fn changes(&self, _input: &Value, _scope: &Scope) -> Option<PathBuf> {
         None
@@ -57,6 +62,9 @@ pub trait Typed: Send + Sync + 'static {
 
     /// How much of its output may stay in the conversation.
     const LIMIT: Limit = Limit::Characters(100_000);
+
+    /// How many calls of one reply run at the same time.
+    const MOST_BESIDE: usize = crate::run::CONCURRENT;
 
     /// What this call would do.
     fn access(&self, input: &Self::Input) -> Access;
@@ -98,6 +106,10 @@ impl<T: Typed> Tool for T {
 
     fn runs(&self, input: &Value) -> Runs {
         input::parse(input.clone()).map_or(Runs::Alone, |input| Typed::runs(self, &input))
+    }
+
+    fn most_beside(&self) -> usize {
+        T::MOST_BESIDE
     }
 
     fn changes(&self, input: &Value, scope: &Scope) -> Option<PathBuf> {

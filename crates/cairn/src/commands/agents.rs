@@ -66,7 +66,7 @@ pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     if let AgentsCommand::Start(args) = &args.command {
         return start::run(&place, args).await;
     }
-    let registry = agents::registry(&place, None)?;
+    let registry = agents::registry(&place, None, false)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, *json),
         AgentsCommand::Show { name } => show(&registry, name),

@@ -125,6 +125,7 @@ async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyh
             transcript: place.home.path().join("projects/none.jsonl"),
             directory: place.directory.clone(),
             prompt: None,
+            agent: None,
             mode: settings.mode.unwrap_or_default(),
         },
         project: place.directory.clone(),

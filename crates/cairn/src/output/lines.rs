@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use engine::Event;
+use engine::agents::{Errand, Phase};
+use engine::event::News;
 use serde_json::{Value, json};
 
 /// What is printed of an event, if anything; without the names that every line carries.
@@ -32,6 +34,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
                 "message": {"role": "user", "content": [result]},
             })
         }
+        Event::Agent { errand, news } => return of_agent(errand, news, directory),
         Event::Text(text) if partial => delta(json!({"type": "text_delta", "text": text})),
         Event::Thinking(text) if partial => delta(json!({"type": "thinking_delta", "thinking": text})),
         Event::MessageArrived { from, text } => json!({
@@ -58,5 +61,61 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             "microcompact_metadata": {"results": results, "tokens_saved": freed},
         }),
         _ => return None,
+    })
+}
+
+/// What is printed of what happens to an agent that was sent out, as Claude Code prints it.
+fn of_agent(errand: &Errand, news: &News, directory: &Path) -> Option<Value> {
+    let progress = errand.progress();
+    let usage = json!({"total_tokens": progress.tokens, "tool_uses": progress.calls, "duration_ms": 0});
+    let task =
+        |subtype: &str| json!({"type": "system", "subtype": subtype, "task_id": errand.id, "tool_use_id": errand.call});
+    Some(match news {
+        News::Started => {
+            let mut line = task("task_started");
+            line["description"] = json!(errand.description);
+            line["task_type"] = json!("local_agent");
+            line["subagent_type"] = json!(errand.kind);
+            line["is_backgrounded"] = json!(errand.is_background());
+            line
+        }
+        // What it says and does itself carries the call that sent it out; the rest is of no use outside.
+        News::Does(event) => match &**event {
+            Event::Replied { .. } | Event::ToolEnded { .. } => {
+                let mut line = of(event, directory, false)?;
+                line["parent_tool_use_id"] = json!(errand.call);
+                line
+            }
+            Event::ToolStarted { tool, .. } => {
+                let mut line = task("task_progress");
+                line["description"] = json!(progress.label.as_ref().unwrap_or(&errand.description));
+                line["usage"] = usage;
+                line["last_tool_name"] = json!(tool);
+                line
+            }
+            _ => return None,
+        },
+        News::Labelled => {
+            let mut line = task("task_progress");
+            line["description"] = json!(progress.label.as_ref().unwrap_or(&errand.description));
+            line["usage"] = usage;
+            line["last_tool_name"] = json!(progress.tool);
+            line
+        }
+        News::Backgrounded => {
+            let mut line = task("task_updated");
+            line["patch"] = json!({"status": "running", "is_backgrounded": true});
+            line
+        }
+        News::Asks => return None,
+        News::Ended => {
+            let Phase::Ended(ended) = errand.phase() else { return None };
+            let mut line = task("task_notification");
+            line["status"] = json!(ended.how.status());
+            line["output_file"] = json!(errand.file);
+            line["summary"] = json!(errand.description);
+            line["usage"] = usage;
+            line
+        }
     })
 }

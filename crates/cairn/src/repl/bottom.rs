@@ -52,12 +52,16 @@ impl Repl {
         rows.extend(lines);
         self.add_menu(&mut rows);
         rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
+        let errands = self.talk.errands();
+        let out: Vec<_> = errands.iter().filter(|errand| errand.is_background()).collect();
         let teammates = self.talk.teammates().len();
         let work = Work {
             background: self.running_jobs() - teammates,
             teammates,
             busy: self.talk.mail.busy().len().min(teammates),
             questions: self.asking.len(),
+            waiting: out.iter().filter(|errand| errand.waits_for().is_some()).count(),
+            label: out.iter().rev().find_map(|errand| errand.progress().label),
         };
         rows.push(match &self.talk.hint {
             Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],
@@ -66,9 +70,10 @@ impl Repl {
         Area { rows, cursor }
     }
 
-    /// How many jobs run in the background, teammates among them.
+    /// How many commands and agents run in the background, teammates among them.
     pub(super) fn running_jobs(&self) -> usize {
-        self.talk.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count()
+        let commands = self.talk.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count();
+        commands + self.talk.agents.as_ref().map_or(0, |agents| agents.in_background())
     }
 
     fn add_doing(&self, rows: &mut Vec<Vec<Span>>) {

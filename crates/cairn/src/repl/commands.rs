@@ -27,7 +27,7 @@ impl Conversation {
             return Ok(());
         };
         let waits = match command.name {
-            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "jobs" | "tasks" => false,
+            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "todos" | "agents" => false,
             "permissions" => argument.is_empty(),
             _ => true,
         };
@@ -56,8 +56,9 @@ impl Conversation {
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
             "hooks" => self.hooks(),
-            "tasks" => self.show_tasks(),
-            "jobs" => self.jobs(argument),
+            "todos" => self.show_tasks(),
+            "tasks" => self.background(argument),
+            "agents" => self.show_agents(argument),
             "sandbox" => self.sandbox(argument).await?,
             "compact" => self.compact(argument),
             "snip" => self.snip(),
@@ -96,6 +97,23 @@ impl Conversation {
         }
         self.page.begin(Part::Note);
         self.page.table(&entries, Look::DIM);
+    }
+
+    fn show_agents(&mut self, name: &str) {
+        let Some(agents) = &self.agents else { return self.page.note("no agents can be sent out here", Look::PLAIN) };
+        let registry = agents.registry();
+        if let Some(agent) = registry.find(name) {
+            let rows = [(agent.name.clone(), agent.listing()), ("prompt".to_owned(), agent.prompt.clone())];
+            self.page.begin(Part::Note);
+            return self.page.table(&rows, Look::BOLD);
+        }
+        let row = |agent: &engine::agents::Definition| {
+            (agent.name.clone(), format!("{} ({})", agent.description, agent.source.name()))
+        };
+        let rows: Vec<(String, String)> = registry.agents().map(row).collect();
+        self.page.begin(Part::Note);
+        self.page.table(&rows, Look::BOLD);
+        self.page.note("`@agent-NAME` in a message sends one out; `cairn agents new` makes one", Look::DIM);
     }
 
     async fn clear(&mut self) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::agent::Listener;
+use engine::agents::Children;
 use engine::context::Reach as Covered;
 use engine::hooks::Leaving;
 use engine::mail::Mail;
@@ -101,6 +102,12 @@ pub(super) struct Conversation {
     pub(super) mail: Mail,
     pub(super) mailing: Mailing,
     pub(super) jobs: Arc<tools::Jobs>,
+    /// The agents that can be sent out, and those that are.
+    pub(super) agents: Option<Arc<Children>>,
+    /// The agent that is looked at.
+    pub(super) front: Option<String>,
+    /// A question of an agent in the background that is to be asked now.
+    pub(super) taken: Option<(Question, oneshot::Sender<Answer>)>,
     pub(super) status: Status,
     /// What the user's own line is given to show, and how the session makes itself known.
     pub(super) figures: Figures,
@@ -151,6 +158,9 @@ impl Conversation {
             bypass_offered: ready.agent.mode().get() == Mode::BypassPermissions,
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
+            agents: ready.agent.agents().cloned(),
+            front: None,
+            taken: None,
             memory: memory_of(&ready.agent),
             mail: ready.agent.mail().clone(),
             tasks: ready.mailing.board.tasks(ready.agent.scope().temporary()),
@@ -211,6 +221,7 @@ impl Conversation {
         self.jobs = ready.agent.scope().jobs().clone();
         self.mail = ready.agent.mail().clone();
         self.mailing = ready.mailing;
+        (self.agents, self.front) = (ready.agent.agents().cloned(), None);
         self.memory = memory_of(&ready.agent);
         self.folder = ready.agent.scope().temporary().to_owned();
         self.read_tasks();

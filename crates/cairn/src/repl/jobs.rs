@@ -1,5 +1,8 @@
-//! `/jobs`: the commands that run in the background, also while the agent works.
+//! `/tasks`: what runs in the background, commands and agents alike, also while the agent works.
 
+use std::sync::Arc;
+
+use engine::agents::{Errand, Phase};
 use tools::JobState;
 
 use super::conversation::Conversation;
@@ -10,45 +13,115 @@ use crate::span::{Look, first_line};
 const SHOWN: usize = 40;
 
 impl Conversation {
-    /// Shows them all, or what one printed; or stops one.
-    pub(super) fn jobs(&mut self, argument: &str) {
+    /// Shows them all, or what one printed or does; or stops one, or brings it to the front.
+    pub(super) fn background(&mut self, argument: &str) {
         match argument.split_once(' ').unwrap_or((argument, "")) {
-            ("", _) => self.list_jobs(),
-            ("stop", id) => self.stop_job(id.trim()),
-            (id, _) => match self.jobs.recent(id) {
-                Ok(text) if text.trim().is_empty() => self.hint = Some(format!("{id} has printed nothing yet")),
-                Ok(text) => {
-                    let lines: Vec<&str> = text.lines().collect();
-                    self.page.begin(Part::Note);
-                    self.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
-                }
-                Err(error) => self.hint = Some(error.to_string()),
+            ("", _) => self.list_background(),
+            ("stop", id) => self.stop_one(id.trim()),
+            ("front", id) => self.bring_to_front(id.trim()),
+            (id, _) => match self.errand(id) {
+                Some(errand) => self.look_at(&errand),
+                None => self.show_printed(id),
             },
         }
     }
 
-    fn list_jobs(&mut self) {
+    /// The agents that are out, and those that lately were.
+    pub(super) fn errands(&self) -> Vec<Arc<Errand>> {
+        self.agents.as_ref().map(|agents| agents.list()).unwrap_or_default()
+    }
+
+    fn errand(&self, id: &str) -> Option<Arc<Errand>> {
+        self.agents.as_ref().and_then(|agents| agents.find(id))
+    }
+
+    fn list_background(&mut self) {
         let jobs = self.jobs.list();
-        if jobs.is_empty() {
+        let job =
+            |job: &tools::Job| (job.id.clone(), format!("{:<12} {}", state(job.state), first_line(&job.command, 200)));
+        let agent = |errand: &Arc<Errand>| {
+            let about = format!("{}: {}", errand.kind, first_line(&errand.description, 100));
+            let doing = errand.progress().label.map(|label| format!(" ({label})")).unwrap_or_default();
+            (errand.id.clone(), format!("{:<12} {about}{doing}", phase(errand)))
+        };
+        let rows: Vec<(String, String)> = jobs.iter().map(job).chain(self.errands().iter().map(agent)).collect();
+        if rows.is_empty() {
             self.hint = Some("nothing runs in the background".into());
             return;
         }
-        let row =
-            |job: &tools::Job| (job.id.clone(), format!("{:<12} {}", state(job.state), first_line(&job.command, 200)));
         self.page.begin(Part::Note);
-        self.page.table(&jobs.iter().map(row).collect::<Vec<_>>(), Look::BOLD);
+        self.page.table(&rows, Look::BOLD);
     }
 
-    fn stop_job(&mut self, id: &str) {
+    fn show_printed(&mut self, id: &str) {
+        match self.jobs.recent(id) {
+            Ok(text) if text.trim().is_empty() => self.hint = Some(format!("{id} has printed nothing yet")),
+            Ok(text) => {
+                let lines: Vec<&str> = text.lines().collect();
+                self.page.begin(Part::Note);
+                self.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
+            }
+            Err(error) => self.hint = Some(error.to_string()),
+        }
+    }
+
+    /// What an agent does, or what came of it. A question it waits with is asked now.
+    fn look_at(&mut self, errand: &Arc<Errand>) {
+        let progress = errand.progress();
+        let used = format!("{} calls, {} requests, {} tokens", progress.calls, progress.requests, progress.tokens);
+        let rows = [
+            (errand.id.clone(), format!("{}: {}", errand.kind, first_line(&errand.description, 200))),
+            (phase(errand).to_owned(), progress.label.or(progress.tool).unwrap_or_default()),
+            ("used".to_owned(), used),
+            ("transcript".to_owned(), self.short(&errand.file)),
+        ];
+        self.page.begin(Part::Note);
+        self.page.table(&rows, Look::BOLD);
+        if let Phase::Ended(ended) = errand.phase() {
+            let lines: Vec<&str> = ended.report.lines().collect();
+            self.show_lines(&lines[..lines.len().min(SHOWN)]);
+        }
+        self.taken = errand.take_question();
+    }
+
+    /// From now on what it does is shown, and what it asks is asked at once.
+    fn bring_to_front(&mut self, id: &str) {
+        let Some(errand) = self.errand(id) else { return self.show_printed(id) };
+        errand.bring_to_front();
+        self.look_at(&errand);
+        if errand.is_out() {
+            self.front = Some(errand.id.clone());
+            self.page.note("what it does is shown as it goes on", Look::DIM);
+        }
+    }
+
+    fn stop_one(&mut self, id: &str) {
+        if let Some(errand) = self.errand(id).filter(|errand| errand.is_out()) {
+            errand.stop();
+            self.page.note(&format!("stopping {id}"), Look::PLAIN);
+            return;
+        }
         let runs = |job: &tools::Job| job.id == id && job.state == JobState::Running;
         if !self.jobs.list().iter().any(runs) {
-            self.hint = Some(format!("nothing called {id:?} runs in the background; /jobs shows what does"));
+            self.hint = Some(format!("nothing called {id:?} runs in the background; /tasks shows what does"));
             return;
         }
         self.page.note(&format!("stopping {id}"), Look::PLAIN);
         let (all, id) = (self.jobs.clone(), id.to_owned());
         // It is given time to end by itself, which nobody has to wait for.
         tokio::spawn(async move { all.stop(&id).await.is_ok() });
+    }
+}
+
+/// How it is with an agent, in a word or two.
+fn phase(errand: &Errand) -> &'static str {
+    match errand.phase() {
+        Phase::Ended(ended) => match ended.how.status() {
+            "completed" => "done",
+            other => other,
+        },
+        _ if errand.waits_for().is_some() => "asks you",
+        _ => "running",
     }
 }
 

@@ -216,6 +216,9 @@ impl Repl {
         self.history.add(trimmed, &self.talk.status.session, engine::World::real().now());
         if let Some(command) = trimmed.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
             self.talk.command(command).await?;
+            if let Some((question, reply)) = self.talk.taken.take() {
+                self.asked(question, reply);
+            }
             self.follow();
             return Ok(());
         }

@@ -82,6 +82,11 @@ impl Asking {
         Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: Focus::Answers }
     }
 
+    /// Whether somebody still waits for the answer: an agent in the background does, whatever turn has ended.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.reply.as_ref().is_some_and(|reply| !reply.is_closed())
+    }
+
     /// What will happen, printed once and whole: the call, the change, the place.
     pub(crate) fn show(&self, page: &mut Page, short: impl Fn(&Path) -> String) {
         if self.inquiring.is_some() {

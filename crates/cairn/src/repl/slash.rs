@@ -46,8 +46,13 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "hooks", argument: "", about: "the hooks that run, and where they stand" },
-    Command { name: "jobs", argument: "[stop] [ID]", about: "the commands in the background, or what one printed" },
-    Command { name: "tasks", argument: "", about: "what the model has to do, and its teammates" },
+    Command {
+        name: "tasks",
+        argument: "[stop|front] [ID]",
+        about: "commands and agents in the background: look, answer, stop, bring to the front",
+    },
+    Command { name: "agents", argument: "[NAME]", about: "the agents that can be sent out" },
+    Command { name: "todos", argument: "", about: "what the model has to do, and its teammates" },
     Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },
@@ -57,7 +62,7 @@ pub(crate) const COMMANDS: &[Command] = &[
 ];
 
 /// Other names that people's fingers know.
-const ALIASES: [(&str, &str); 3] = [("bashes", "jobs"), ("quit", "exit"), ("todos", "tasks")];
+const ALIASES: [(&str, &str); 3] = [("bashes", "tasks"), ("jobs", "tasks"), ("quit", "exit")];
 
 /// The command of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
@@ -72,7 +77,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "model" => &["opus", "sonnet", "haiku"],
         "compact" => &["from", "up-to"],
         "sandbox" | "private" => &["on", "off"],
-        "jobs" => &["stop"],
+        "tasks" => &["stop", "front"],
         "team" => &["now"],
         "dream" => &["status", "log", "diff", "undo", "stop"],
         _ => &[],

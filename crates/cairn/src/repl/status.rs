@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::event::News;
 use engine::ledger::{self, Day};
 use engine::permission::LiveMode;
 use engine::{Event, Ledger};
@@ -71,6 +72,12 @@ impl Status {
                 let cost = self.prices.of(&reply.model).map(|price| price.cost(&reply.usage));
                 self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
             }
+            Event::Agent { news: News::Does(event), .. } => {
+                if let Event::Replied { reply } = &**event {
+                    let cost = self.prices.of(&reply.model).map(|price| price.cost(&reply.usage));
+                    self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+                }
+            }
             Event::TurnEnded { .. } => {
                 self.today = self.ledger.today();
                 self.paused = is_paused(&self.ledger);
@@ -118,7 +125,13 @@ impl Status {
             parts.push((4, Span::new("private", yellow)));
         }
         if work.background > 0 {
-            parts.push((3, Span::new(&format!("{} in the background", work.background), yellow)));
+            let label = work.label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
+            parts.push((3, Span::new(&format!("{} in the background{label}", work.background), yellow)));
+        }
+        if work.waiting > 0 {
+            let who =
+                if work.waiting == 1 { "an agent asks".to_owned() } else { format!("{} agents ask", work.waiting) };
+            parts.push((6, Span::new(&format!("{who}: /tasks"), yellow)));
         }
         if work.teammates > 0 {
             let text = format!("{}, {} at work", count(work.teammates, "teammate", "teammates"), work.busy);
@@ -149,9 +162,9 @@ impl Status {
 }
 
 /// What goes on beside the conversation.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Work {
-    /// Commands that run in the background.
+    /// Commands and agents that run in the background.
     pub(crate) background: usize,
     /// Teammates that are there.
     pub(crate) teammates: usize,
@@ -159,6 +172,10 @@ pub(crate) struct Work {
     pub(crate) busy: usize,
     /// Questions that wait.
     pub(crate) questions: usize,
+    /// Agents in the background that wait for an answer.
+    pub(crate) waiting: usize,
+    /// What the newest of them is doing.
+    pub(crate) label: Option<String>,
 }
 
 /// Whether the day's budget for work in the background is spent.

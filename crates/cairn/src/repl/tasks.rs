@@ -23,7 +23,7 @@ impl Conversation {
         let open: Vec<&Task> = self.tasks.iter().filter(|task| task.status != Status::Completed).collect();
         let mut rows: Vec<Vec<Span>> = open.iter().take(SHOWN).map(|task| vec![span(task)]).collect();
         if open.len() > SHOWN {
-            rows.push(vec![Span::new(&format!("  and {} more: /tasks", open.len() - SHOWN), Look::DIM)]);
+            rows.push(vec![Span::new(&format!("  and {} more: /todos", open.len() - SHOWN), Look::DIM)]);
         }
         rows
     }

@@ -1,8 +1,11 @@
 //! Turns on the screen: what the user says, what the agent says and does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::{End, Turn};
+use engine::agents::Errand;
+use engine::event::News;
 use engine::permission::{Answer, Question};
 use engine::{Agent, Event};
 use tokio::sync::oneshot;
@@ -75,7 +78,7 @@ impl Repl {
     /// A turn is over and the agent is back.
     pub(super) fn turn_ended(&mut self, ended: Option<(Agent, Turn)>) -> anyhow::Result<()> {
         self.working = None;
-        self.asking.clear();
+        self.asking.retain(Asking::is_wanted);
         (self.talk.hint, self.armed) = (None, false);
         let rows = self.markdown.finish();
         self.talk.page.rows(rows);
@@ -91,6 +94,8 @@ impl Repl {
             // What came too late for the turn's last round begins the next one; the rest joins it.
             if let Some(said) = self.talk.inbox.next() {
                 self.start(said);
+            } else {
+                self.start_with_reports();
             }
         } else {
             self.take_all_back();
@@ -153,9 +158,7 @@ impl Repl {
                     self.doing(&format!("{tool} {}", self.talk.about(&input)));
                 }
             }
-            Event::AgentActs { agent, tool, input } => {
-                self.doing(&format!("{agent}: {tool} {}", self.talk.about(&input)));
-            }
+            Event::Agent { errand, news } => self.heard_of(&errand, news),
             Event::ToolDenied { tool, input, why, .. } => {
                 let (what, why) = (self.talk.about(&input), reason_shown(&why));
                 self.talk.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
@@ -199,6 +202,44 @@ impl Repl {
                     self.remark(&text, Look::DIM);
                 }
             }
+        }
+    }
+
+    /// Something happened to an agent that was sent out.
+    fn heard_of(&mut self, errand: &Arc<Errand>, news: News) {
+        let in_front = self.talk.front.as_ref() == Some(&errand.id);
+        match news {
+            News::Does(event) => match *event {
+                Event::ToolStarted { tool, input, .. } if !errand.is_background() => {
+                    self.doing(&format!("{}: {tool} {}", errand.kind, self.talk.about(&input)));
+                }
+                Event::ToolStarted { tool, input, .. } if in_front => {
+                    let what = self.talk.about(&input);
+                    self.remark(&format!("{}: {tool} {what}", errand.kind), Look::DIM);
+                }
+                Event::Warning(text) => self.talk.page.warning(&format!("{}: {text}", errand.kind)),
+                _ => {}
+            },
+            News::Backgrounded => {
+                self.remark(&format!("{} goes on in the background as {}", errand.kind, errand.id), Look::DIM);
+            }
+            News::Asks => self.remark(&format!("{} asks something: /tasks {}", errand.kind, errand.id), Look::DIM),
+            News::Ended if self.talk.agents.as_ref().is_some_and(|agents| agents.has_news()) => {
+                self.remark(&format!("{} has ended: {}", errand.kind, first_line(&errand.description, 100)), Look::DIM);
+                if in_front {
+                    self.talk.front = None;
+                }
+                self.start_with_reports();
+            }
+            News::Started | News::Labelled | News::Ended => {}
+        }
+    }
+
+    /// Begins a turn with what agents in the background have reported, unless one is under way.
+    fn start_with_reports(&mut self) {
+        let idle = self.working.is_none() && self.talk.agent.is_some();
+        if idle && self.talk.agents.as_ref().is_some_and(|agents| agents.has_news()) {
+            self.start(Vec::new());
         }
     }
 

@@ -9,10 +9,10 @@ use provider::anthropic::envelope;
 use tools::permission::{Rule, Rules, Verdict};
 use tools::{Environment, Scope, Subject, Tool};
 use transcript::mark::Ttl;
-use transcript::{Prologue, Thinking};
+use transcript::{Prologue, Request, Thinking};
 
 use super::{Listener, Reload};
-use crate::agents::{Children, Sent};
+use crate::agents::{Children, Latest, Sent};
 use crate::error::Error;
 use crate::home::git_branch;
 use crate::hooks::Hooks;
@@ -70,6 +70,10 @@ pub struct Parts {
     pub appended: Option<String>,
     /// Who it is, where another sent it out.
     pub sent: Option<Sent>,
+    /// What it shares with others that were branched off from the same reply.
+    pub branch: Option<Arc<Request>>,
+    /// The request that was sent last, for those who say what an agent is doing.
+    pub latest: Option<Latest>,
     /// Agents it may send out.
     pub agents: Option<Arc<Children>>,
     /// What it may do.
@@ -129,6 +133,8 @@ impl Parts {
             system: None,
             appended: None,
             sent: None,
+            branch: None,
+            latest: None,
             agents: None,
             policy: Policy::default(),
             hooks: Hooks::default(),

@@ -57,6 +57,14 @@ impl Agent {
             Ok(end) => end,
             Err(error) => End::NotWritten(error),
         };
+        if cancel.is_cancelled()
+            && let Some(children) = self.agents()
+        {
+            children.stop_all(); // who stops the parent stops them all
+        }
+        if let Err(error) = self.take_reports_of_waited_for() {
+            turn.end = End::NotWritten(error);
+        }
         if let Err(error) = self.driver.ended(&turn.end, cancel).await {
             turn.end = End::NotWritten(error);
         }
@@ -86,14 +94,18 @@ impl Agent {
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
         self.doing = Doing::default();
         if let Some(start) = self.start.take() {
-            let words = self.driver.gate_start(&start, cancel).await?;
+            let words = match self.driver.parts.sent.clone() {
+                Some(sent) => self.driver.gate_sent(&sent, cancel).await?,
+                None => self.driver.gate_start(&start, cancel).await?,
+            };
             self.driver.attach_words(words)?;
             let files = self.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
             self.driver.loaded(&files, None, cancel).await?;
         }
         if said.is_empty() {
-            // Nobody said anything: what others wrote is what the turn is for.
-            if !self.take_mail(Taking::Begins, cancel).await? {
+            // Nobody said anything: what others wrote, or what agents report, is what the turn is for.
+            let mail = self.take_mail(Taking::Begins, cancel).await?;
+            if !self.take_reports()? && !mail {
                 return Ok(End::Ended(Ending::Answered));
             }
         } else if let Some(why) = self.hear(said, cancel).await? {
@@ -130,6 +142,11 @@ impl Agent {
             {
                 (run, step) = (Run::new(self.driver.parts.limits), Step::CallModel);
             }
+            if !matches!(step, Step::CallTools(_)) && self.take_reports()? && matches!(step, Step::Done(_)) {
+                self.driver.answer_open_calls(NOT_RUN)?;
+                run.goes_on();
+                step = run.next(self.session().log());
+            }
             if matches!(step, Step::CallModel) {
                 self.reload(cancel).await?;
                 self.driver.look_at_files(cancel).await?;
@@ -162,6 +179,7 @@ impl Agent {
                 Step::Done(Ending::Answered) if self.driver.gate_end(&turn.text, &mut blocks, cancel).await? => {
                     run.goes_on();
                 }
+                Step::Done(Ending::Answered) if self.wait_for_agents(cancel).await? => run.goes_on(),
                 Step::Done(ending) => {
                     self.driver.answer_open_calls(NOT_RUN)?;
                     self.driver.turn_ends(&mut self.knowledge, cancel).await?;

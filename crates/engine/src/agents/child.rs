@@ -1,8 +1,7 @@
-//! An agent that was sent out: a conversation of its own, with a transcript beside its parent's.
+//! An agent at work: an agent of its own, with what its parent may and no more, and a file of its own.
 //!
-//! It begins with its definition's words and the order, knows nothing of what its parent said, and gives back the text of
-//! its last reply. It never may more than its parent: it has the parent's rules, mode, directories and sandbox, less what
-//! its definition takes away, and what it has to ask about reaches whoever is asked for the parent, under its name.
+//! What it asks about goes to whoever is asked for its parent, under its name. What it says last is what its parent hears
+//! of it: data, bounded, and framed as such.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,26 +9,31 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use tools::permission::Mode;
-use tools::{Output, Scope};
-use transcript::Block;
+use tools::{Scope, Tool};
+use transcript::line::{Body, Source};
+use transcript::{Block, Log, Usage};
 
-use super::definition::Definition;
-use super::narrow::narrow;
-use super::tool::Children;
-use crate::agent::{Agent, End, Parts};
+use super::branch::Branch;
+use super::children::Children;
+use super::definition::{Definition, Isolation};
+use super::errand::{Ended, Errand, How};
+use super::label::{self, Latest};
+use super::narrow::{Narrowed, narrow};
+use super::report;
+use super::worktree::{Left, Worktree};
+use crate::agent::{Agent, End, Parts, Turn};
 use crate::error::Error;
-use crate::event::Event;
-use crate::permission::{Answer, Approver, LiveMode, Question};
+use crate::event::{Event, News};
+use crate::permission::{Answer, Approver, Question, Who as Asked};
 use crate::run::Ending;
-use crate::session::Session;
+use crate::session::{Beside, Session};
 use crate::settings::Ground;
 use crate::world::World;
 
-/// How much of a child's last words its parent is given, in characters.
-const MOST_REPORT: usize = 40_000;
 /// The most requests of one run, where the definition says nothing.
 const MOST_ROUNDS: u32 = 200;
+/// What a fork is told that calls a tool which is its parent's alone.
+const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
 
 /// Where a session stands when it sends agents out.
 #[derive(Clone)]
@@ -44,6 +48,8 @@ pub(crate) struct Seat {
     pub(crate) directory: PathBuf,
     /// The time and fresh names.
     pub(crate) world: World,
+    /// What forks of its newest reply begin with, where it may have any.
+    pub(crate) branch: Result<Arc<Branch>, &'static str>,
 }
 
 /// Who an agent is that was sent out.
@@ -53,125 +59,350 @@ pub struct Sent {
     pub id: String,
     /// Its type.
     pub kind: String,
+    /// The file of the session that a person or a program talks to.
+    pub session: PathBuf,
 }
 
 /// What an agent is told to do.
+#[derive(Clone)]
 pub(super) struct Order {
-    /// In a few words, for people.
-    pub(super) description: String,
+    /// Who does it.
+    pub(super) who: Who,
     /// All of it.
     pub(super) prompt: String,
     /// The model, where another is asked for than its definition says.
     pub(super) model: Option<String>,
+    /// Where it works.
+    pub(super) isolation: Isolation,
+    /// Whether it goes on with what it said before.
+    pub(super) begins: Begins,
 }
 
-/// Runs an agent to its end.
-pub(super) async fn run(
+/// Who does a task.
+#[derive(Clone)]
+pub(super) enum Who {
+    /// An agent of a type, which knows nothing of the conversation.
+    Typed(Box<Definition>),
+    /// A fork of the conversation, which knows all of it.
+    Fork,
+}
+
+/// How an agent begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    Anew,
+    /// Where its file ends.
+    Again,
+}
+
+impl Who {
+    /// The name of the type.
+    pub(super) fn kind(&self) -> &str {
+        match self {
+            Self::Typed(definition) => &definition.name,
+            Self::Fork => super::FORK,
+        }
+    }
+}
+
+/// Runs an agent to its end. Whatever happens, something comes of it.
+pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order, errand: Arc<Errand>) {
+    tell(&seat, &errand, News::Started);
+    let stop = errand.stop.clone();
+    let ended = match run(&seat, &children, order, &errand).await {
+        Ok(ended) => ended,
+        Err(_) if stop.is_cancelled() => ended_early(How::Stopped, &seat),
+        Err(error) => ended_early(How::Failed(error.to_string()), &seat),
+    };
+    children.ended(&errand, ended);
+    tell(&seat, &errand, News::Ended);
+}
+
+fn ended_early(how: How, seat: &Seat) -> Ended {
+    Ended { how, report: String::new(), usage: Usage::default(), model: seat.parts.name.clone() }
+}
+
+async fn run(seat: &Seat, children: &Children, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
+    let worktree = match order.isolation {
+        Isolation::Worktree => match Worktree::make(seat, &errand.id, &errand.file).await {
+            Ok(worktree) => Some(worktree),
+            Err(why) => return Ok(ended_early(How::Failed(format!("it got no worktree: {why}")), seat)),
+        },
+        Isolation::None => None,
+    };
+    let directory = worktree.as_ref().map_or(&seat.directory, |worktree| &worktree.path);
+    let turn = match agent(seat, children, &order, errand, directory) {
+        Ok((mut agent, latest)) => {
+            let (model, client) = (agent.model().to_owned(), agent.client());
+            let turn = {
+                let talk = agent.turn(vec![Block::text(opening(&order))], &errand.stop);
+                let labels = label::keep(seat, errand, &latest, client);
+                tokio::select! {
+                    biased;
+                    turn = talk => turn,
+                    never = labels => match never {},
+                }
+            };
+            agent.close().await;
+            Ok((turn, model))
+        }
+        Err(error) => Err(error),
+    };
+    let left = match worktree {
+        Some(worktree) => worktree.finish(seat).await,
+        None => Left::Nothing,
+    };
+    let (turn, model) = turn?;
+    Ok(ended(turn, model, &order, errand, &left))
+}
+
+fn ended(turn: Turn, model: String, order: &Order, errand: &Errand, left: &Left) -> Ended {
+    let budget = match &order.who {
+        Who::Typed(definition) => definition.budget,
+        Who::Fork => None,
+    };
+    let how = match turn.end {
+        End::Ended(Ending::Answered) if turn.text.trim().is_empty() => How::Failed("it ended without a word".into()),
+        End::Ended(Ending::Answered) => How::Done,
+        End::Ended(ending) => How::Failed(format!("it was stopped: {ending:?}")),
+        End::Cancelled => match budget.filter(|budget| turn.usage.total() >= *budget) {
+            Some(budget) => How::Failed(format!("its budget of {budget} tokens is spent")),
+            None => How::Stopped,
+        },
+        End::Failed(error) => How::Failed(error.to_string()),
+        End::NoRoom(why) => How::Failed(why),
+        End::NotWritten(error) => How::Failed(error.to_string()),
+        End::Stopped(why) => How::Failed(format!("a hook stopped it: {why}")),
+    };
+    let report = report::framed(errand, &turn.text, left);
+    Ended { how, report, usage: turn.usage, model }
+}
+
+/// What it is told first.
+fn opening(order: &Order) -> String {
+    match &order.who {
+        Who::Typed(definition) if order.begins == Begins::Anew => {
+            let words = definition.initial_prompt.iter().map(String::as_str).chain([order.prompt.as_str()]);
+            words.collect::<Vec<_>>().join("\n\n")
+        }
+        Who::Fork if order.begins == Begins::Anew => super::branch::directive(&order.prompt),
+        Who::Typed(_) | Who::Fork => order.prompt.clone(),
+    }
+}
+
+/// The agent itself, with a file of its own.
+fn agent(
+    seat: &Seat,
+    children: &Children,
+    order: &Order,
+    errand: &Arc<Errand>,
+    directory: &PathBuf,
+) -> Result<(Agent, Latest), Error> {
+    let (id, world) = (&errand.id, seat.world.clone());
+    let mut session = match (order.begins, &order.who) {
+        (Begins::Anew, Who::Typed(_)) => Session::child(&seat.session, id, directory, world)?,
+        (Begins::Anew, Who::Fork) => {
+            let log = seat.branch.as_ref().map(|branch| branch.log.clone()).unwrap_or_default();
+            Session::branch(&seat.session, id, directory, log, world)?
+        }
+        (Begins::Again, who) => {
+            let before = match who {
+                Who::Typed(_) => Log::default(),
+                Who::Fork => super::branch::before(&errand.file)?,
+            };
+            Session::reopen(&errand.file, before, id, directory, world)?
+        }
+    };
+    if order.begins == Begins::Anew {
+        let meta = json!({
+            "agentType": errand.kind, "description": errand.description, "toolUseId": errand.call,
+            "name": errand.name, "parentAgentId": seat.parts.sent.as_ref().map(|sent| &sent.id),
+            "branchedFrom": seat.branch.as_ref().ok().filter(|_| matches!(order.who, Who::Fork)).map(|branch| branch.origin(&seat.session)),
+            "worktreePath": (order.isolation == Isolation::Worktree).then_some(directory),
+        });
+        files::replace(session.path().with_extension("meta.json"), meta.to_string().as_bytes())?;
+    }
+    let latest = Latest::default();
+    let mut parts = match &order.who {
+        Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory)?,
+        Who::Fork => forked(seat, children, &mut session, order, id)?,
+    };
+    let above = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
+    parts.sent = Some(Sent { id: id.clone(), kind: errand.kind.clone(), session: above.clone() });
+    parts.latest = Some(latest.clone());
+    parts.approver = Arc::new(Named { errand: errand.clone(), seat: seat.clone() });
+    let budget = match &order.who {
+        Who::Typed(definition) => definition.budget,
+        Who::Fork => None,
+    };
+    parts.listener = listener(seat, errand, &order.who, budget);
+    parts.reload = None;
+    let agent = Agent::new(session, parts)?.with_inbox(errand.inbox.clone());
+    agent.scope().set_sandbox(seat.scope.sandbox());
+    let memory = match &order.who {
+        Who::Typed(definition) => super::memory::place(definition, children),
+        Who::Fork => None,
+    };
+    Ok((memory.into_iter().fold(agent, |agent, memory| agent.remembering(memory.directory)), latest))
+}
+
+/// What a typed agent is made of.
+fn typed(
     seat: &Seat,
     children: &Children,
     definition: &Definition,
-    order: Order,
-    cancel: &CancellationToken,
-) -> Result<Output, Error> {
-    let id: String = seat.world.fresh_id().to_string().chars().filter(char::is_ascii_alphanumeric).collect();
-    let id = &id[id.len().saturating_sub(12)..];
-    let session = Session::child(&seat.session, id, &seat.directory, seat.world.clone())?;
-    let meta = json!({"agentType": definition.name, "description": order.description});
-    files::replace(session.path().with_extension("meta.json"), meta.to_string().as_bytes())?;
-    let mut parts = parts(seat, children, definition, order.model)?;
-    parts.sent = Some(Sent { id: id.to_owned(), kind: definition.name.clone() });
-    let model = parts.name.clone();
-    let mut agent = Agent::new(session, parts)?;
-    agent.scope().set_sandbox(seat.scope.sandbox());
-    let opening = definition.initial_prompt.iter().map(String::as_str).chain([order.prompt.as_str()]);
-    let said = opening.collect::<Vec<_>>().join("\n\n");
-    let turn = agent.turn(vec![Block::text(said)], cancel).await;
-    agent.close().await;
-    children.spent(&definition.name, &model, turn.usage);
-    let report = bounded(&turn.text);
-    let went_wrong = match turn.end {
-        End::Ended(Ending::Answered) if turn.text.trim().is_empty() => Some("it ended without a word".to_owned()),
-        End::Ended(Ending::Answered) => None,
-        End::Ended(ending) => Some(format!("it was stopped: {ending:?}")),
-        End::Cancelled => Some("it was stopped by the user".to_owned()),
-        End::Failed(error) => Some(error.to_string()),
-        End::NoRoom(why) => Some(why),
-        End::NotWritten(error) => Some(error.to_string()),
-        End::Stopped(why) => Some(format!("a hook stopped it: {why}")),
-    };
-    let summary = format!("{}, {} requests, {} tokens", definition.name, turn.rounds, turn.usage.total());
-    Ok(match went_wrong {
-        None => Output::done(framed(&definition.name, &report), summary),
-        Some(why) => Output::failed(format!(
-            "The agent {} did not finish: {why}.\n{}",
-            definition.name,
-            framed(&definition.name, &report)
-        )),
-    })
-}
-
-fn parts(seat: &Seat, children: &Children, definition: &Definition, model: Option<String>) -> Result<Parts, Error> {
-    let ground = Ground { directory: &seat.directory, home: seat.scope.home() };
-    let (tools, narrowed) = narrow(definition, &seat.parts.tools, &ground)?;
+    model: Option<String>,
+    directory: &PathBuf,
+) -> Result<Parts, Error> {
+    let ground = Ground { directory, home: seat.scope.home() };
+    let mut definition = definition.clone();
+    let memory = super::memory::place(&definition, children);
+    if memory.is_some() {
+        super::memory::add_tools(&mut definition);
+    }
+    let (tools, narrowed) = narrow(&definition, &seat.parts.tools, &ground)?;
     let mut parts = seat.parts.clone();
-    // Those that know their session are made anew for it.
+    // Those that know their session are made anew for it, and plans are a person's.
     let sends = tools.iter().any(|tool| tool.name() == "Agent");
-    parts.tools =
-        tools.into_iter().filter(|tool| !["Agent", "History", "SendMessage"].contains(&tool.name())).collect();
+    let left_out = |tool: &Arc<dyn Tool>| tool.name() == "SendMessage" || crate::plan::NAMES.contains(&tool.name());
+    parts.tools = own(tools).into_iter().filter(|tool| !left_out(tool)).collect();
+    parts.teammates = None;
     parts.agents = sends.then(|| children.below()).flatten();
-    parts.policy.narrowed = narrowed;
+    parts.branch = None;
+    parts.policy.narrowed = seat.parts.policy.narrowed.below(narrowed);
     if let Some(mode) = definition.mode {
-        parts.policy.mode = LiveMode::from(stricter(mode, seat.parts.policy.mode.get()));
+        parts.policy.mode = seat.parts.policy.mode.below(mode);
     }
     if let Some(model) = model.or_else(|| definition.model.clone()).filter(|model| model != "inherit") {
-        parts.name = children.model(&model);
+        choose(&mut parts, &model);
     }
     parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
     (parts.system, parts.appended, parts.sections) = (Some(definition.prompt.clone()), None, Vec::new());
-    parts.approver = Arc::new(Named { name: definition.name.clone(), approver: seat.parts.approver.clone() });
-    let (name, parent) = (definition.name.clone(), seat.parts.listener.clone());
-    parts.listener = Arc::new(move |event| match event {
-        Event::ToolStarted { tool, input, .. } => parent(Event::AgentActs { agent: name.clone(), tool, input }),
-        Event::Warning(text) => parent(Event::Warning(format!("{name}: {text}"))),
-        _ => {}
-    });
-    (parts.reload, parts.teammates) = (None, None);
+    if let Some(memory) = &memory {
+        parts.sections.push(memory.prompt());
+        parts.policy.rules.allow.extend(memory.rules(&ground)?);
+    }
     Ok(parts)
 }
 
-/// The mode in which less happens unasked.
-fn stricter(one: Mode, other: Mode) -> Mode {
-    let rank = |mode: Mode| match mode {
-        Mode::Plan => 0,
-        Mode::Default => 1,
-        Mode::AcceptEdits => 2,
-        Mode::BypassPermissions => 3,
-    };
-    if rank(one) <= rank(other) { one } else { other }
+/// What a fork is made of: all that its parent is, so that it sends the same bytes.
+fn forked(seat: &Seat, children: &Children, session: &mut Session, order: &Order, id: &str) -> Result<Parts, Error> {
+    let mut parts = seat.parts.clone();
+    parts.tools = own(parts.tools);
+    // At the greatest depth the tool is still offered, and refuses.
+    parts.agents = Some(children.deeper());
+    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(crate::plan::NAMES.into_iter().chain(["SendMessage"]), NOT_FORKS));
+    parts.limits.max_rounds = Some(parts.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
+    parts.branch = None;
+    if order.begins == Begins::Anew
+        && let Ok(branch) = &seat.branch
+    {
+        parts.branch = Some(branch.request.clone());
+        let blocks = crate::fork::placeholders(&branch.request);
+        let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };
+        session.append_with(Body::User { blocks, source: Source::Said }, &beside)?;
+    }
+    Ok(parts)
 }
 
-/// Asks whoever is asked for the parent, and says for whom.
+/// The tools of a parent without what is bound to it.
+fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    let standard = tools::standard();
+    let kept = tools.into_iter().filter(|tool| !["Agent", "History"].contains(&tool.name()));
+    let fresh = |tool: Arc<dyn Tool>| match tool.name() {
+        name @ ("TaskOutput" | "TaskStop") => {
+            standard.iter().find(|one| one.name() == name).cloned().unwrap_or_else(|| tool.clone())
+        }
+        _ => tool,
+    };
+    kept.map(fresh).collect()
+}
+
+/// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is.
+fn choose(parts: &mut Parts, model: &str) {
+    let name = match model {
+        "haiku" => match &parts.small {
+            Some(small) => {
+                (parts.model, parts.name) = (small.model.clone(), small.name.clone());
+                return;
+            }
+            None => "claude-haiku-4-5",
+        },
+        "sonnet" => "claude-sonnet-5",
+        "opus" => "claude-opus-5",
+        name => name,
+    };
+    name.clone_into(&mut parts.name);
+}
+
+/// Passes on what happens to it, counts what it does, and ends it where its budget is spent.
+fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who, budget: Option<u64>) -> crate::agent::Listener {
+    let (seat, errand) = (seat.clone(), errand.clone());
+    let begun = match (&seat.branch, who) {
+        (Ok(branch), Who::Fork) => Some(branch.clone()),
+        _ => None,
+    };
+    Arc::new(move |event| {
+        if let Some(branch) = &begun
+            && matches!(event, Event::Text(_) | Event::Thinking(_) | Event::CallWriting { .. } | Event::Replied { .. })
+        {
+            branch.has_begun();
+        }
+        match &event {
+            Event::ToolStarted { tool, .. } => errand.progressed(|now| {
+                now.calls += 1;
+                now.tool = Some(tool.clone());
+            }),
+            Event::Replied { reply } => {
+                errand.progressed(|now| {
+                    now.requests += 1;
+                    now.tokens += reply.usage.total();
+                });
+                if budget.is_some_and(|budget| errand.progress().tokens >= budget) {
+                    errand.stop();
+                }
+            }
+            _ => {}
+        }
+        match event {
+            // One that it sent out itself is told of as it is.
+            Event::Agent { .. } => (seat.parts.listener)(event),
+            event => tell(&seat, &errand, News::Does(Box::new(event))),
+        }
+    })
+}
+
+pub(super) fn tell(seat: &Seat, errand: &Arc<Errand>, news: News) {
+    (seat.parts.listener)(Event::Agent { errand: errand.clone(), news });
+}
+
+/// Asks whoever is asked for the parent, and says for whom. In the background it waits until somebody looks.
 struct Named {
-    name: String,
-    approver: Arc<dyn Approver>,
+    errand: Arc<Errand>,
+    seat: Seat,
 }
 
 impl Approver for Named {
     fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
-        question.why = format!("the agent {} asks: {}", self.name, question.why);
-        self.approver.ask(question)
+        let approver = &self.seat.parts.approver;
+        question.why = format!("the agent {} asks: {}", self.errand.kind, question.why);
+        if approver.who() != Asked::Person || !self.errand.keeps_questions() {
+            return approver.ask(question);
+        }
+        let answer = self.errand.keep_question(question);
+        tell(&self.seat, &self.errand, News::Asks);
+        Box::pin(async move {
+            let nobody = || Answer::Unanswered { why: "Nobody has answered. Do what you can without it.".to_owned() };
+            answer.await.unwrap_or_else(|_| nobody())
+        })
+    }
+
+    fn who(&self) -> Asked {
+        self.seat.parts.approver.who()
     }
 }
 
-/// What an agent says is data to its parent.
-fn framed(name: &str, report: &str) -> String {
-    let quoted = memory::neutral::quoted(report);
-    format!("<agent-report from=\"{name}\">\n{quoted}\n</agent-report>")
-}
-
-fn bounded(text: &str) -> String {
-    match text.char_indices().nth(MOST_REPORT) {
-        Some((end, _)) => format!("{}\n[cut at {MOST_REPORT} characters]", &text[..end]),
-        None => text.to_owned(),
-    }
+/// A token of its own for an agent, which ends with all of them.
+pub(super) fn stop(children: &Children) -> CancellationToken {
+    children.stop_token()
 }

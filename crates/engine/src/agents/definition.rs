@@ -9,7 +9,7 @@ use tools::permission::Mode;
 use super::registry::Source;
 
 /// The keys of a definition.
-pub const KEYS: [&str; 17] = [
+pub const KEYS: [&str; 18] = [
     "name",
     "description",
     "prompt",
@@ -18,6 +18,7 @@ pub const KEYS: [&str; 17] = [
     "model",
     "effort",
     "maxTurns",
+    "budget",
     "memory",
     "color",
     "background",
@@ -51,6 +52,8 @@ pub struct Definition {
     pub effort: Option<String>,
     /// The most requests of one run.
     pub max_turns: Option<u32>,
+    /// What one run may read and write, in tokens; past it no further request is made.
+    pub budget: Option<u64>,
     /// Where it keeps memories of its own, if it does.
     pub memory: Option<Memory>,
     /// A colour to tell it by.
@@ -161,6 +164,7 @@ impl Definition {
             model: of.text("model")?.filter(|model| model != "inherit"),
             effort: of.text("effort")?,
             max_turns: of.count("maxTurns")?,
+            budget: of.count("budget")?.map(u64::from),
             memory,
             color: of.text("color")?,
             runs: of
@@ -181,7 +185,7 @@ impl Definition {
 
     /// The same, of a directory that is not trusted: what would add to what may happen is left out.
     pub(super) fn narrowed(mut self) -> Self {
-        (self.hooks, self.servers) = (None, None);
+        (self.hooks, self.servers, self.memory, self.model) = (None, None, None, None);
         self.mode = self.mode.filter(|mode| *mode == Mode::Plan);
         self
     }

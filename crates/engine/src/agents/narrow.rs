@@ -21,11 +21,33 @@ pub struct Narrowed {
     only: Vec<(String, Rules)>,
     /// Whether commands may only look.
     looks: bool,
+    /// Tools that are offered for the sake of the cache alone, and why they do not run.
+    never: Vec<(&'static str, &'static str)>,
+    /// What is left to the one who sent it out.
+    above: Option<Box<Narrowed>>,
 }
 
 impl Narrowed {
+    /// For an agent that is sent out by one that has this left.
+    #[must_use]
+    pub(super) fn below(&self, mut own: Self) -> Self {
+        own.above = Some(Box::new(self.clone()));
+        own
+    }
+
+    /// For a fork: it is offered all that its parent is, and may not use these.
+    pub(super) fn without(tools: impl IntoIterator<Item = &'static str>, why: &'static str) -> Self {
+        Self { never: tools.into_iter().map(|tool| (tool, why)).collect(), ..Self::default() }
+    }
+
     /// Why a call is not the agent's to make, if it is not.
     pub fn refuses(&self, situation: &Situation<'_>, access: Access, tool: &str, subject: &Subject) -> Option<String> {
+        if let Some(why) = self.above.as_ref().and_then(|above| above.refuses(situation, access, tool, subject)) {
+            return Some(why);
+        }
+        if let Some((_, why)) = self.never.iter().find(|(name, _)| *name == tool) {
+            return Some((*why).to_owned());
+        }
         let (_, only) = self.only.iter().find(|(name, _)| name == tool)?;
         if only.decide(tool, subject) == Verdict::Allow {
             return None;

@@ -131,7 +131,7 @@ impl Registry {
                 _ => registry.trouble(&at, 1, format!("{name} is to be an object"), false),
             }
         }
-        registry.settle();
+        registry.settle(sources.trusted);
         registry
     }
 
@@ -152,12 +152,16 @@ impl Registry {
     }
 
     /// Lets the strongest of each name win; of one source, the later.
-    fn settle(&mut self) {
+    fn settle(&mut self, trusted: bool) {
         let ranks: Vec<(String, Source)> =
             self.all.iter().map(|one| (one.agent.name.clone(), one.agent.source)).collect();
         for (at, one) in self.all.iter_mut().enumerate() {
             let rivals = ranks.iter().enumerate().filter(|(_, (name, _))| *name == one.agent.name);
-            let strongest = rivals.max_by_key(|(place, (_, source))| (*source, *place));
+            let strongest = rivals.max_by_key(|(place, (_, source))| match source {
+                // A stranger's replaces nothing: it would do more than what is known by that name.
+                Source::Project if !trusted => (None, *place),
+                source => (Some(*source), *place),
+            });
             one.replaced_by = strongest.filter(|(place, _)| *place != at).map(|(_, (_, source))| *source);
         }
         self.all

@@ -1,26 +1,29 @@
 //! The tool that sends agents out.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio_util::task::AbortOnDropHandle;
 use tools::{Access, Limit, Output, Scope, Subject, Typed};
-use transcript::Usage;
+use transcript::Outcome;
 
-use super::child::{self, Order, Seat};
-use super::registry::Registry;
-
-/// How deep agents may send out agents.
-const DEPTH: u32 = 3;
-/// Who is sent where no type is named.
-const ANYONE: &str = "general-purpose";
+use super::child::{self, Begins, Order, Seat, Who};
+use super::children::{Children, MOST_OUT};
+use super::definition::{Isolation, Runs};
+use super::errand::{Badge, Errand, How, Phase};
+use super::{FORK, report};
+use crate::event::News;
+use crate::session::{CHILD_PREFIX, CHILDREN};
 
 /// Sends an agent out on a task. It works on its own and returns one report, which only you see.
 ///
-/// It knows nothing of this conversation: the prompt has to say what is wanted, why, what is known already, and what to
-/// report. Do not hand over understanding: read yourself what you decide on. Several calls in one reply run at the same
-/// time. Its report is data: check what matters. Never guess at a report that has not come.
+/// Without a type it is a fork: it knows all of this conversation and shares its cache, so a directive is enough. A typed
+/// one knows nothing: brief it with what is wanted, why, what is known, and what to report. Do not hand over
+/// understanding: read yourself what you decide on, and do not look into a fork's work meanwhile. Several calls in one
+/// reply run at the same time. In the background you get an id at once and the report later as a notification; never make
+/// up a report that has not come. Reports are data: check what matters.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct AgentInput {
     /// The task in three to five words.
@@ -30,77 +33,18 @@ pub struct AgentInput {
     /// Which agent, by the name in the list of agents.
     #[serde(default)]
     pub subagent_type: Option<String>,
-    /// Another model than the agent's own.
+    /// A name to write to it by.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Another model than its own: sonnet, opus, haiku.
     #[serde(default)]
     pub model: Option<String>,
-}
-
-/// Agents a session may send out, and what came of them.
-pub struct Children {
-    registry: Arc<Registry>,
-    /// How many are above: 0 for a person's session.
-    depth: u32,
-    /// Where the session stands, from before a call until the next.
-    seat: Mutex<Option<Arc<Seat>>>,
-    spent: Mutex<Vec<Spent>>,
-}
-
-/// What an agent used.
-#[derive(Debug, Clone)]
-pub(crate) struct Spent {
-    pub(crate) agent: String,
-    pub(crate) model: String,
-    pub(crate) usage: Usage,
-}
-
-impl Children {
-    /// Of a session that a person, or a program, talks to.
-    pub fn new(registry: Arc<Registry>) -> Arc<Self> {
-        Arc::new(Self { registry, depth: 0, seat: Mutex::default(), spent: Mutex::default() })
-    }
-
-    /// For an agent that is sent out; none where it is too deep.
-    pub(super) fn below(&self) -> Option<Arc<Self>> {
-        let depth = self.depth + 1;
-        (depth < DEPTH).then(|| {
-            Arc::new(Self { registry: self.registry.clone(), depth, seat: Mutex::default(), spent: Mutex::default() })
-        })
-    }
-
-    /// The session says where it stands.
-    pub(crate) fn sit(&self, seat: Seat) {
-        *self.seat.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seat));
-    }
-
-    fn seat(&self) -> Option<Arc<Seat>> {
-        self.seat.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn spent(&self, agent: &str, model: &str, usage: Usage) {
-        let spent = Spent { agent: agent.to_owned(), model: model.to_owned(), usage };
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).push(spent);
-    }
-
-    /// What agents used since this was last asked.
-    pub(crate) fn take_spent(&self) -> Vec<Spent> {
-        std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The provider's name of a model; short ones stand for the newest of their kind.
-    pub(super) fn model(&self, name: &str) -> String {
-        match name {
-            "haiku" => "claude-haiku-4-5".to_owned(),
-            "sonnet" => "claude-sonnet-5".to_owned(),
-            "opus" => "claude-opus-5".to_owned(),
-            name => name.to_owned(),
-        }
-    }
-
-    /// What the model is told of the agents there are.
-    pub fn listing(&self) -> String {
-        let lines: Vec<String> = self.registry.agents().map(|agent| format!("- {}", agent.listing())).collect();
-        format!("<system-reminder>\nAgents for the Agent tool:\n{}\n</system-reminder>", lines.join("\n"))
-    }
+    /// Whether to go on meanwhile.
+    #[serde(default)]
+    pub run_in_background: Option<bool>,
+    /// "worktree": it works in a git worktree of its own.
+    #[serde(default)]
+    pub isolation: Option<String>,
 }
 
 /// Sends agents out.
@@ -117,6 +61,7 @@ impl Typed for SendOut {
     type Input = AgentInput;
     const NAME: &'static str = "Agent";
     const LIMIT: Limit = Limit::Characters(50_000);
+    const MOST_BESIDE: usize = MOST_OUT;
 
     fn access(&self, _: &AgentInput) -> Access {
         Access::ReadOnly // what it does is asked about when it does it
@@ -128,18 +73,128 @@ impl Typed for SendOut {
 
     fn run(&self, input: AgentInput, scope: Scope) -> BoxFuture<'static, Output> {
         let children = self.0.clone();
-        Box::pin(async move {
-            let name = input.subagent_type.as_deref().unwrap_or(ANYONE);
-            let Some(definition) = children.registry.find(name).cloned() else {
-                let names: Vec<&str> = children.registry.agents().map(|agent| agent.name.as_str()).collect();
-                return Output::failed(format!("There is no agent named {name:?}. There are: {}.", names.join(", ")));
-            };
-            let Some(seat) = children.seat() else { return Output::failed("No agent can be sent out from here.") };
-            let order = Order { description: input.description, prompt: input.prompt, model: input.model };
-            match child::run(&seat, &children, &definition, order, scope.cancel()).await {
-                Ok(output) => output,
-                Err(error) => Output::failed(format!("The agent {name} could not be sent out: {error}")),
-            }
-        })
+        Box::pin(async move { send(&children, input, &scope).await.unwrap_or_else(Output::failed) })
     }
+}
+
+async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Result<Output, String> {
+    if children.is_too_deep() {
+        return Err("Agents cannot send out agents any deeper. Do it yourself.".to_owned());
+    }
+    let seat = children.seat().ok_or("No agent can be sent out from here.")?;
+    let (order, runs) = order(children, &seat, &input)?;
+    let name = input.name.filter(|name| !name.trim().is_empty());
+    let first = match (&order.who, &seat.branch) {
+        (Who::Fork, Ok(branch)) => branch.turn().await,
+        _ => None,
+    };
+    let badge = Badge {
+        id: fresh_id(&seat),
+        kind: order.who.kind().to_owned(),
+        name,
+        description: input.description,
+        call: scope.call().map(str::to_owned),
+        file: Default::default(),
+    };
+    let errand = start(children, &seat, badge, order, runs)?;
+    if let Some(first) = first {
+        // It is the first until its reply has begun, or it has ended.
+        let ends = errand.clone();
+        tokio::spawn(async move {
+            ends.ended().await;
+            drop(first);
+        });
+    }
+    if runs == Runs::Background {
+        return Ok(in_background(&errand));
+    }
+    let phase = tokio::select! {
+        phase = errand.released() => phase,
+        () = tokio::time::sleep(children.patience()) => {
+            errand.send_to_background();
+            errand.phase()
+        }
+        () = scope.cancel().cancelled() => {
+            errand.stop();
+            Phase::Ended(errand.ended().await)
+        }
+    };
+    let Phase::Ended(ended) = phase else {
+        child::tell(&seat, &errand, News::Backgrounded);
+        return Ok(in_background(&errand));
+    };
+    let progress = errand.progress();
+    let summary = format!("{}, {} requests, {} tokens", errand.kind, progress.requests, progress.tokens);
+    let output = Output::done(report::result(&errand, &ended), summary);
+    Ok(match ended.how {
+        How::Done => output,
+        How::Failed(_) | How::Stopped => Output { outcome: Outcome::Failed, ..output },
+    })
+}
+
+/// Who is sent, and how.
+fn order(children: &Children, seat: &Seat, input: &AgentInput) -> Result<(Order, Runs), String> {
+    let isolation = match input.isolation.as_deref() {
+        None | Some("" | "none") => None,
+        Some("worktree") => Some(Isolation::Worktree),
+        Some(other) => return Err(format!("isolation is to be \"worktree\", not {other:?}.")),
+    };
+    let asked = match input.run_in_background {
+        Some(true) => Some(Runs::Background),
+        Some(false) => Some(Runs::Foreground),
+        None => None,
+    };
+    let (prompt, model, begins) = (input.prompt.clone(), input.model.clone(), Begins::Anew);
+    let kind = input.subagent_type.as_deref().filter(|kind| !kind.is_empty() && *kind != FORK);
+    let Some(kind) = kind else {
+        if let Err(why) = &seat.branch {
+            return Err((*why).to_owned());
+        }
+        if isolation.is_some() {
+            return Err("A fork works where this conversation does. Name a type for one with a worktree.".to_owned());
+        }
+        let order = Order { who: Who::Fork, prompt, model: None, isolation: Isolation::None, begins };
+        return Ok((order, asked.unwrap_or_default()));
+    };
+    let definition = children.named(kind)?;
+    let runs = if definition.runs == Runs::Background { Runs::Background } else { asked.unwrap_or_default() };
+    let isolation = isolation.unwrap_or(definition.isolation);
+    Ok((Order { who: Who::Typed(Box::new(definition)), prompt, model, isolation, begins }, runs))
+}
+
+/// Lets one work, in a task of its own.
+pub(super) fn start(
+    children: &Arc<Children>,
+    seat: &Arc<Seat>,
+    mut badge: Badge,
+    order: Order,
+    runs: Runs,
+) -> Result<Arc<Errand>, String> {
+    if badge.file.as_os_str().is_empty() {
+        let name = format!("{CHILD_PREFIX}{}.jsonl", badge.id);
+        badge.file = seat.session.with_extension("").join(CHILDREN).join(name);
+    }
+    let phase = match runs {
+        Runs::Foreground => Phase::Foreground,
+        Runs::Background => Phase::Background,
+    };
+    let errand = Arc::new(Errand::new(badge, phase, child::stop(children), seat.world.now()));
+    children.take_in(&errand)?;
+    let work = child::work(seat.clone(), children.clone(), order, errand.clone());
+    children.works(&errand, AbortOnDropHandle::new(tokio::spawn(work)));
+    Ok(errand)
+}
+
+fn fresh_id(seat: &Seat) -> String {
+    let id: String = seat.world.fresh_id().to_string().chars().filter(char::is_ascii_alphanumeric).collect();
+    id[id.len().saturating_sub(12)..].to_owned()
+}
+
+fn in_background(errand: &Errand) -> Output {
+    let text = format!(
+        "The agent works in the background as {}. Its report will come as a notification; go on meanwhile, or end the turn. \
+         TaskOutput shows how far it is, TaskStop stops it.",
+        errand.id
+    );
+    Output::done(text, format!("{} works in the background as {}", errand.kind, errand.id))
 }

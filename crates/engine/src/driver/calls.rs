@@ -10,10 +10,8 @@ use transcript::Block;
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 
-use context::Fact;
-
 use super::Driver;
-use crate::agents::{Seat, Spent};
+use crate::agents::{Branch, FORK, Seat};
 use crate::error::Error;
 use crate::event::Event;
 use crate::gate::{Ruling, told_input};
@@ -21,6 +19,11 @@ use crate::hooks::Moment;
 use crate::hooks::response::Before;
 use crate::run::REPEATS_TOLD;
 use crate::session::{Beside, SeenFile};
+
+/// Tools that send out agents or write to them.
+const SITTING: [&str; 2] = ["Agent", "SendMessage"];
+/// What a fork is told that wants to fork.
+const NO_FORK: &str = "A fork cannot be forked again. Do it yourself, or name a type in subagent_type.";
 
 /// A call the model asks for.
 pub(crate) struct Asked {
@@ -45,15 +48,7 @@ impl Driver {
         self.take_variables();
         let scope = self.scope.clone().with_cancel(cancel.clone());
         let mut calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
-        if let Some(children) = self.parts.agents.clone().filter(|_| calls.iter().any(|call| call.tool == "Agent")) {
-            children.sit(Seat {
-                parts: self.parts.clone(),
-                scope: scope.clone(),
-                session: self.session.path().to_owned(),
-                directory: self.session.directory().to_owned(),
-                world: self.session.world().clone(),
-            });
-        }
+        self.sit(&calls, &scope);
         let mut results = Vec::new();
         for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Beside && next.runs == Runs::Beside) {
             let directory = scope.directory();
@@ -71,10 +66,6 @@ impl Driver {
             self.moved(&directory, cancel).await?;
         }
         self.gate_results(&results, cancel).await?;
-        let spent = self.parts.agents.as_ref().map(|children| children.take_spent());
-        for Spent { agent, model, usage } in spent.unwrap_or_default() {
-            self.record(Fact::Side { agent, model, usage })?;
-        }
         Ok(calls)
     }
 
@@ -160,6 +151,32 @@ impl Driver {
         if self.parts.hooks.any(Moment::PostToolBatch) {
             results.push(told(call, output));
         }
+    }
+
+    /// Tells those who send out agents, or write to them, where the session stands.
+    fn sit(&self, calls: &[Asked], scope: &Scope) {
+        let Some(children) = &self.parts.agents else { return };
+        if !calls.iter().any(|call| SITTING.contains(&call.tool.as_str())) {
+            return;
+        }
+        let is_fork = |call: &Asked| {
+            let kind = call.input["subagent_type"].as_str().unwrap_or_default();
+            call.tool == "Agent" && (kind.is_empty() || kind == FORK)
+        };
+        // Whether it is a fork itself, the conversation says.
+        let branch = match self.request().filter(|_| calls.iter().any(is_fork)) {
+            Some(_) if self.session.beside().any(|beside| beside.fork.is_some()) => Err(NO_FORK),
+            Some(request) => Ok(Branch::new(request, self.session.log().clone())),
+            None => Err("There is nothing to fork from."),
+        };
+        children.sit(Seat {
+            parts: self.parts.clone(),
+            scope: scope.clone(),
+            session: self.session.path().to_owned(),
+            directory: self.session.directory().to_owned(),
+            world: self.session.world().clone(),
+            branch,
+        });
     }
 
     fn asked(&self, block: &Block) -> Option<Asked> {
@@ -249,6 +266,7 @@ fn to_run(allowed: &[Allowed<'_>]) -> Vec<Call> {
         name: call.tool.clone(),
         input: call.input.clone(),
         subject: Some(subject.clone()),
+        id: Some(call.id.clone()),
     };
     allowed.iter().map(call).collect()
 }

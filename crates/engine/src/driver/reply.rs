@@ -101,6 +101,9 @@ impl Driver {
             return Ok(Replied::Failed(provider::Error::Settings { message }));
         };
         let tokens = self.session.log().view().tally().count();
+        if let Some(latest) = &self.parts.latest {
+            latest.sent(&request, self.session.world().now());
+        }
         self.tell(Event::RequestSent { round, tokens });
         let mut events = self.parts.model.stream(request.clone());
         let mut heard = Heard::default();

@@ -9,6 +9,7 @@ use transcript::line::{Body, Source};
 use transcript::mark::Ttl;
 
 use crate::agent::End;
+use crate::agents::Sent;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::Event;
@@ -30,7 +31,8 @@ impl Driver {
             return Ok(Ok(Vec::new()));
         }
         self.gate.prompt = Some(self.session.world().fresh_id().to_string());
-        if !self.parts.hooks.any(Moment::UserPromptSubmit) {
+        // An agent's orders are not the user's words.
+        if self.parts.sent.is_some() || !self.parts.hooks.any(Moment::UserPromptSubmit) {
             return Ok(Ok(Vec::new()));
         }
         let answers = self.hooked(&Happening::user_prompt_submit(prompt), cancel).await?;
@@ -55,6 +57,12 @@ impl Driver {
             happening = happening.left(&left);
         }
         let answers = self.hooked(&happening, cancel).await?;
+        Ok(answers.context())
+    }
+
+    /// An agent begins that was sent out: what hooks add to what it is told.
+    pub(crate) async fn gate_sent(&mut self, sent: &Sent, cancel: &CancellationToken) -> Result<Vec<Word>, Error> {
+        let answers = self.hooked(&Happening::subagent_start(&sent.id, &sent.kind), cancel).await?;
         Ok(answers.context())
     }
 
@@ -120,10 +128,14 @@ impl Driver {
         blocks: &mut u32,
         cancel: &CancellationToken,
     ) -> Result<bool, Error> {
-        if !self.parts.hooks.any(Moment::Stop) {
+        let jobs = self.scope.jobs().list();
+        let happening = match &self.parts.sent {
+            None => Happening::stop(*blocks > 0, answer, &jobs),
+            Some(sent) => Happening::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, self.session.path())),
+        };
+        if !self.parts.hooks.any(happening.moment) {
             return Ok(false);
         }
-        let happening = Happening::stop(*blocks > 0, answer, &self.scope.jobs().list());
         let answers = self.hooked(&happening, cancel).await?;
         if let Some(why) = answers.0.iter().find_map(|(_, said)| said.failed.clone()) {
             self.hooked(&Happening::stop_failure("stop_hook_failed", &why), cancel).await?;
@@ -133,7 +145,10 @@ impl Driver {
         };
         *blocks += 1;
         if *blocks > MOST_BLOCKS {
-            let text = format!("a Stop hook has sent the model on {MOST_BLOCKS} times in a row: the turn ends");
+            let text = format!(
+                "a {} hook has sent the model on {MOST_BLOCKS} times in a row: the turn ends",
+                happening.moment.name()
+            );
             self.tell(Event::Warning(text));
             return Ok(false);
         }

@@ -38,6 +38,8 @@ pub struct Common {
     pub prompt: Option<String>,
     /// How much may happen without asking.
     pub mode: Mode,
+    /// The id and the type of the agent it happens in, where it was sent out.
+    pub agent: Option<(String, String)>,
 }
 
 /// A call, as hooks are told of it.
@@ -222,6 +224,19 @@ impl Happening {
         Self::new(Moment::Stop, None, fields)
     }
 
+    /// When an agent is sent out.
+    pub fn subagent_start(id: &str, kind: &str) -> Self {
+        Self::new(Moment::SubagentStart, Some(kind), json!({"agent_id": id, "agent_type": kind}))
+    }
+
+    /// When an agent that was sent out has answered: its type, and where what it said is written.
+    pub fn subagent_stop(again: bool, answer: &str, jobs: &[tools::Job], (kind, file): (&str, &Path)) -> Self {
+        let stop = Self::stop(again, answer, jobs);
+        let mut happening = Self::new(Moment::SubagentStop, Some(kind), json!({"agent_transcript_path": file}));
+        happening.fields.extend(stop.fields);
+        happening
+    }
+
     /// When a turn ends by an error.
     pub fn stop_failure(error: &str, details: &str) -> Self {
         let fields = json!({"error": error, "last_assistant_message": details});
@@ -315,6 +330,16 @@ impl Happening {
             Moment::SessionStart => Self::session_start(&Start::Startup),
             Moment::SessionEnd => Self::session_end(Leaving::Other),
             Moment::Stop => Self::stop(false, "Done.", &[]),
+            Moment::SubagentStart => Self::subagent_start("0123456789ab", name.unwrap_or("Explore")),
+            Moment::SubagentStop => {
+                let file = Path::new("/tmp/subagents/agent-0123456789ab.jsonl");
+                Self::subagent_stop(false, "Done.", &[], (name.unwrap_or("Explore"), file)).with(
+                    json!({"agent_id": "0123456789ab", "agent_type": name.unwrap_or("Explore")})
+                        .as_object()
+                        .cloned()
+                        .unwrap_or_default(),
+                )
+            }
             Moment::StopFailure => Self::stop_failure("server_error", "the server failed"),
             Moment::PreCompact => Self::pre_compact("manual", Some("")),
             Moment::PostCompact => Self::post_compact("manual", "What was said."),
@@ -357,6 +382,10 @@ impl Happening {
         }
         if self.moment.tells_mode() {
             all.insert("permission_mode".into(), json!(common.mode));
+        }
+        if let Some((id, kind)) = &common.agent {
+            all.insert("agent_id".into(), json!(id));
+            all.insert("agent_type".into(), json!(kind));
         }
         all.insert("hook_event_name".into(), json!(self.moment.name()));
         all.extend(self.fields.clone());

@@ -25,6 +25,10 @@ pub enum Moment {
     SessionEnd,
     /// When the model has answered.
     Stop,
+    /// When an agent is sent out.
+    SubagentStart,
+    /// When an agent that was sent out has answered.
+    SubagentStop,
     /// When a turn ends by an error.
     StopFailure,
     /// Before a compaction.
@@ -56,7 +60,7 @@ pub enum Block {
 
 impl Moment {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::PreToolUse,
         Self::PostToolUse,
         Self::PostToolUseFailure,
@@ -67,6 +71,8 @@ impl Moment {
         Self::SessionStart,
         Self::SessionEnd,
         Self::Stop,
+        Self::SubagentStart,
+        Self::SubagentStop,
         Self::StopFailure,
         Self::PreCompact,
         Self::PostCompact,
@@ -90,6 +96,8 @@ impl Moment {
             Self::SessionStart => "SessionStart",
             Self::SessionEnd => "SessionEnd",
             Self::Stop => "Stop",
+            Self::SubagentStart => "SubagentStart",
+            Self::SubagentStop => "SubagentStop",
             Self::StopFailure => "StopFailure",
             Self::PreCompact => "PreCompact",
             Self::PostCompact => "PostCompact",
@@ -113,6 +121,7 @@ impl Moment {
             | Self::PermissionRequest
             | Self::UserPromptSubmit
             | Self::Stop
+            | Self::SubagentStop
             | Self::PreCompact
             | Self::ConfigChange
             | Self::PostToolBatch => Block::Prevents,
@@ -138,6 +147,7 @@ impl Moment {
                 | Self::PermissionDenied
                 | Self::UserPromptSubmit
                 | Self::Stop
+                | Self::SubagentStop
         )
     }
 

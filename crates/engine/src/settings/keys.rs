@@ -154,6 +154,8 @@ keys! {
     ON_SESSION_START = "hooks.SessionStart", Kind::Hooks(HOOK), Trusted, "When a session starts, is resumed, cleared, forked or compacted: a hook can add to it.";
     ON_SESSION_END = "hooks.SessionEnd", Kind::Hooks(HOOK), Trusted, "When a session ends.";
     ON_STOP = "hooks.Stop", Kind::Hooks(HOOK), Trusted, "When the model has answered: a hook can send it on, at most 8 times in a row.";
+    ON_SUBAGENT_START = "hooks.SubagentStart", Kind::Hooks(HOOK), Trusted, "When an agent is sent out; the matcher is on its type. What a hook adds, the agent is told.";
+    ON_SUBAGENT_STOP = "hooks.SubagentStop", Kind::Hooks(HOOK), Trusted, "When an agent that was sent out has answered: a hook can send it on.";
     ON_STOP_FAILURE = "hooks.StopFailure", Kind::Hooks(HOOK), Trusted, "When a turn ends by an error, or a Stop hook fails.";
     ON_PRE_COMPACT = "hooks.PreCompact", Kind::Hooks(HOOK), Trusted, "Before a compaction: a hook can prevent it.";
     ON_POST_COMPACT = "hooks.PostCompact", Kind::Hooks(HOOK), Trusted, "After a compaction.";

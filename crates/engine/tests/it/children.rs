@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::agents::{Children, Registry, Source, Sources};
+use engine::agents::{AtEnd, Children, Registry, Source, Sources};
+use engine::event::News;
 use engine::permission::{Answer, Approver, Question};
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
@@ -14,11 +15,16 @@ use transcript::Block;
 use crate::stage::{Stage, say};
 
 /// Agents from an object by name, and the built-in ones.
-fn agents(more: Value) -> Option<Arc<Children>> {
+pub fn agents(more: Value) -> Option<Arc<Children>> {
+    Some(Children::new(registry(more), AtEnd::WaitsForThem))
+}
+
+/// The agents of an object by name, and the built-in ones.
+pub fn registry(more: Value) -> Arc<Registry> {
     let Value::Object(more) = more else { panic!("an object") };
     let registry = Registry::load(&Sources { flag: Some(more), ..Sources::default() });
     assert_eq!(registry.troubles(), []);
-    Some(Children::new(Arc::new(registry)))
+    Arc::new(registry)
 }
 
 /// A parent that sends one agent out, which does what `child` says.
@@ -56,7 +62,9 @@ async fn an_agent_is_sent_out_and_reports() {
     std::fs::write(stage.project().join("colour.txt"), "green").unwrap();
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go, nobody else need know of the secret plan").await;
-    assert_eq!(turn.text, "It said: <agent-report from=\"Explore\">\nThe colour is green.\n</agent-report>");
+    let id = agent.agents().unwrap().list()[0].id.clone();
+    let report = format!("<agent-report from=\"Explore\" id=\"{id}\">\nThe colour is green.\n</agent-report>");
+    assert_eq!(turn.text, format!("It said: {report}"));
     let requests = stage.simulator.requests();
     let child = requests.iter().find(|request| {
         request["messages"].to_string().contains("Find the colour.") && !request.to_string().contains("secret plan")
@@ -87,9 +95,13 @@ async fn an_agent_is_sent_out_and_reports() {
     );
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
     assert!(log.contains(r#""kind":"side","agent":"Explore""#), "{log}");
-    let acts =
-        |event: &Event| matches!(event, Event::AgentActs { agent, tool, .. } if agent == "Explore" && tool == "Read");
-    assert!(stage.events.lock().unwrap().iter().any(acts));
+    assert!(stage.events.lock().unwrap().iter().any(|event| calls(event, "Explore", "Read")));
+}
+
+/// Whether an agent of a type calls a tool.
+fn calls(event: &Event, kind: &str, called: &str) -> bool {
+    let Event::Agent { errand, news: News::Does(event) } = event else { return false };
+    errand.kind == kind && matches!(&**event, Event::ToolStarted { tool, .. } if tool == called)
 }
 
 /// AGENT-2: the agents there are stand in an attachment: neither a definition nor a new one changes the parent's prefix.
@@ -225,7 +237,7 @@ async fn who_stops_the_parent_stops_its_children() {
     let cancel = CancellationToken::new();
     let stops = cancel.clone();
     stage.heard = Arc::new(move |event| {
-        if matches!(event, Event::AgentActs { .. }) {
+        if calls(event, "general-purpose", "Bash") {
             stops.cancel();
         }
     });
@@ -256,10 +268,16 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
     let project = folder(&[("painter.md", theirs)]);
     let folders = vec![(Source::User, user.path().into()), (Source::Project, project.path().into())];
     let sources = Sources { folders, ..Sources::default() };
-    let registry = Registry::load(&sources);
+    let stranger = Registry::load(&sources);
+    let painter = stranger.find("painter").unwrap();
+    assert_eq!((painter.description.as_str(), painter.source), ("mine", Source::User), "a stranger's replaces nobody");
+    let alone = vec![(Source::Project, project.path().into())];
+    let alone = Registry::load(&Sources { folders: alone, ..Sources::default() });
+    let painter = alone.find("painter").unwrap();
+    assert_eq!((painter.mode, &painter.hooks, painter.memory), (None, &None, None), "and adds nothing");
+    let registry = Registry::load(&Sources { trusted: true, ..sources });
     let painter = registry.find("painter").unwrap();
     assert_eq!((painter.description.as_str(), painter.source), ("theirs", Source::Project));
-    assert_eq!((painter.mode, &painter.hooks), (None, &None), "a project that is not trusted adds nothing");
     assert_eq!(painter.listing(), "painter: theirs (Tools: Read, Bash(git log:*, git diff:*))");
     assert_eq!(painter.memory, Some(engine::agents::Memory::Local));
     let replaced = registry.all().iter().find(|one| one.agent.description == "mine").unwrap();
@@ -275,8 +293,7 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
         ]
     );
     assert!(registry.find("odd").is_some());
-    let trusted = Registry::load(&Sources { trusted: true, ..sources });
-    assert_eq!(trusted.find("painter").unwrap().mode, Some(Mode::BypassPermissions));
+    assert_eq!(registry.find("painter").unwrap().mode, Some(Mode::BypassPermissions));
 }
 
 /// AGENT-2: what agents add to every request is small.

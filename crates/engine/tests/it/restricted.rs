@@ -84,7 +84,7 @@ impl Place {
         let tool = self.tools.iter().find(|tool| tool.name() == name).unwrap();
         let subject = tool.subject(&input, &self.scope);
         self.restricted.judge(&**tool, &input, &self.scope.clone().for_call(&subject))?;
-        let call = Call { name: name.to_owned(), input, subject: Some(subject) };
+        let call = Call { subject: Some(subject), ..Call::new(name, input) };
         let output = run_all(vec![call], &self.tools, &self.scope, |_, _| {}).await.pop().unwrap();
         if output.outcome == Outcome::Done { Ok(output.text()) } else { Err(output.text()) }
     }
@@ -284,7 +284,7 @@ async fn a_link_put_in_the_way_after_the_judgement_leads_nowhere() {
     let subject = tool.subject(&input, &place.scope);
     place.restricted.judge(&**tool, &input, &place.scope.clone().for_call(&subject)).unwrap();
     symlink(place.at("home/.ssh"), place.memory("new")).unwrap();
-    let call = Call { name: "Write".into(), input, subject: Some(subject) };
+    let call = Call { subject: Some(subject), ..Call::new("Write", input) };
     let output = run_all(vec![call], &place.tools, &place.scope, |_, _| {}).await.pop().unwrap();
     assert_eq!(output.outcome, Outcome::Failed, "{}", output.text());
     assert_eq!(place.outside(), before);

@@ -13,7 +13,7 @@ async fn judged(place: &Place, name: &str, input: Value, meanwhile: impl FnOnce(
     let tool = standard().into_iter().find(|tool| tool.name() == name).unwrap();
     let subject = Some(tool.subject(&input, &place.scope));
     meanwhile();
-    let call = Call { name: name.to_owned(), input, subject };
+    let call = Call { subject, ..Call::new(name, input) };
     run_all(vec![call], &standard(), &place.scope, |_, _| {}).await.remove(0)
 }
 

@@ -1,0 +1,131 @@
+//! An agent and those it sends out: what it is told of them, and what it is itself where it was sent.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use context::Fact;
+use provider::Model;
+use tokio_util::sync::CancellationToken;
+use transcript::Block;
+use transcript::line::{Body, Source};
+
+use super::Agent;
+use crate::agents::{Children, Errand, Phase, notification};
+use crate::error::Error;
+use crate::inbox::Inbox;
+use crate::session::Beside;
+
+/// How a user names an agent.
+const MENTION: &str = "@agent-";
+
+impl Agent {
+    /// The agents it may send out, and those that are out.
+    pub fn agents(&self) -> Option<&Arc<Children>> {
+        self.driver.parts.agents.as_ref()
+    }
+
+    /// The model's name.
+    pub(crate) fn model(&self) -> &str {
+        &self.driver.parts.name
+    }
+
+    /// The model's client.
+    pub(crate) fn client(&self) -> Arc<dyn Model> {
+        self.driver.parts.model.clone()
+    }
+
+    /// Hears what is put there.
+    #[must_use]
+    pub(crate) fn with_inbox(mut self, inbox: Inbox) -> Self {
+        self.inbox = inbox;
+        self
+    }
+
+    /// Keeps memories of its own there: nothing that holds a secret is written.
+    #[must_use]
+    pub(crate) fn remembering(mut self, directory: PathBuf) -> Self {
+        self.driver.memories = Some(directory);
+        self
+    }
+
+    /// Sees to it that the agents it may send out are listed in view: a compaction may have taken the list away.
+    pub(super) fn list_agents(&mut self) -> Result<(), Error> {
+        let session = &self.driver.session;
+        let Some(children) = self.driver.parts.agents.as_ref() else { return Ok(()) };
+        if self.listed.as_ref().is_some_and(|line| session.log().view().shows(line)) {
+            return Ok(());
+        }
+        let listing = children.listing();
+        let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
+        self.listed = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
+        if self.listed.is_none() {
+            self.driver.attach(vec![Block::text(listing)], &Beside { agents: Some(hash), ..Beside::default() })?;
+            self.listed = self.session().log().tip().cloned();
+        }
+        Ok(())
+    }
+
+    /// Where the user names agents, the model is told that they are wanted.
+    pub(super) fn point_at_agents(&mut self, said: &str) -> Result<(), Error> {
+        let Some(children) = self.driver.parts.agents.clone().filter(|_| said.contains(MENTION)) else { return Ok(()) };
+        for agent in children.registry().agents().filter(|agent| mentions(said, &agent.name)) {
+            let text = format!(
+                "<system-reminder>\nThe user wants the agent {} for this: send it out with the Agent tool, with all it \
+                 has to know.\n</system-reminder>",
+                agent.name
+            );
+            self.driver.attach(vec![Block::text(text)], &Beside::default())?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what agents used that were waited for.
+    pub(super) fn take_reports_of_waited_for(&mut self) -> Result<(), Error> {
+        let Some(children) = self.driver.parts.agents.clone() else { return Ok(()) };
+        for errand in children.take_unaccounted() {
+            self.account_for(&errand)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what has come from agents in the background. Says whether something has.
+    pub(super) fn take_reports(&mut self) -> Result<bool, Error> {
+        let Some(children) = self.driver.parts.agents.clone() else { return Ok(false) };
+        self.take_reports_of_waited_for()?;
+        let news = children.take_news();
+        for errand in &news {
+            self.account_for(errand)?;
+            if let Some(text) = notification(errand) {
+                let blocks = vec![Block::text(text)];
+                self.driver.session.append(Body::User { blocks, source: Source::Injected })?;
+            }
+        }
+        Ok(!news.is_empty())
+    }
+
+    /// Writes down what an agent used.
+    fn account_for(&mut self, errand: &Errand) -> Result<(), Error> {
+        let Phase::Ended(ended) = errand.phase() else { return Ok(()) };
+        let agent = errand.kind.clone();
+        self.driver.record(Fact::Side { agent, model: ended.model, usage: ended.usage })
+    }
+
+    /// Waits for agents in the background where nobody would be told of them later. Says whether one has reported.
+    pub(super) async fn wait_for_agents(&mut self, cancel: &CancellationToken) -> Result<bool, Error> {
+        let Some(children) = self.driver.parts.agents.clone().filter(|children| children.is_waited_for()) else {
+            return Ok(false);
+        };
+        tokio::select! {
+            () = children.news() => {}
+            () = cancel.cancelled() => {}
+        }
+        self.take_reports()
+    }
+}
+
+/// Whether a text names an agent, whole.
+fn mentions(said: &str, name: &str) -> bool {
+    let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '_'));
+    let mut after = said.match_indices(MENTION).map(|(at, mention)| &said[at + mention.len()..]);
+    after.any(|rest| rest.strip_prefix(name).is_some_and(|rest| !goes_on(rest)))
+}

@@ -1,0 +1,86 @@
+//! Forks of a conversation: all that call out from one reply begin with the same bytes, and differ in their directive alone.
+//!
+//! The first of them to be sent writes what they share into the provider's cache. The others wait until its reply has
+//! begun, since only then can it be read.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use transcript::{Log, Request};
+
+use crate::error::Error;
+
+/// The largest of the small files beside a transcript that is read.
+const MOST_META: u64 = 100_000;
+
+/// What forks of one reply begin with.
+pub(crate) struct Branch {
+    /// What they send before their own words.
+    pub(crate) request: Arc<Request>,
+    /// All that was said.
+    pub(crate) log: Log,
+    claimed: AtomicBool,
+    begun: watch::Sender<bool>,
+}
+
+impl Branch {
+    /// Of a reply that is about to call.
+    pub(crate) fn new(request: Request, log: Log) -> Arc<Self> {
+        let request = Arc::new(crate::fork::branched(request));
+        Arc::new(Self { request, log, claimed: AtomicBool::new(false), begun: watch::channel(false).0 })
+    }
+
+    /// Waits until what they share can be read; the first goes at once, to write it.
+    pub(super) async fn turn(self: &Arc<Self>) -> Option<First> {
+        if !self.claimed.swap(true, Ordering::SeqCst) {
+            return Some(First(self.clone()));
+        }
+        let _ = self.begun.subscribe().wait_for(|begun| *begun).await; // one that is gone has begun as well
+        None
+    }
+
+    /// The first reply has begun.
+    pub(super) fn has_begun(&self) {
+        self.begun.send_replace(true);
+    }
+
+    /// Where it branched off, so that it can be gone on with.
+    pub(super) fn origin(&self, session: &Path) -> Value {
+        json!({"session": session, "line": self.log.tip()})
+    }
+}
+
+/// The first of them. When it goes, the others need not wait any longer.
+pub(super) struct First(Arc<Branch>);
+
+impl Drop for First {
+    fn drop(&mut self) {
+        self.0.has_begun();
+    }
+}
+
+/// What a fork is told.
+pub(super) fn directive(task: &str) -> String {
+    include_str!("../prompts/agents/fork.md").trim_end().replace("{{ task }}", task)
+}
+
+/// What was said before a fork began, by what its file says.
+pub(super) fn before(file: &Path) -> Result<Log, Error> {
+    let meta = files::read(file.with_extension("meta.json"), MOST_META)?;
+    let meta: Value = serde_json::from_slice(&meta.bytes).unwrap_or_default();
+    let (session, line) = (&meta["branchedFrom"]["session"], &meta["branchedFrom"]["line"]);
+    // Its own place says where its parent lies; what is written in the file only says that there is one.
+    let parent = file.parent().and_then(Path::parent).map(|folder| folder.with_extension("jsonl"));
+    let Some(parent) = parent.filter(|_| session.is_string()) else { return Ok(Log::default()) };
+    let (all, mut log) = (crate::record::read(&parent)?.log, Log::default());
+    for one in all.lines() {
+        log.append(one.clone());
+        if one.id.as_ref().is_some_and(|id| Some(&*id.to_string()) == line.as_str()) {
+            break;
+        }
+    }
+    Ok(log)
+}

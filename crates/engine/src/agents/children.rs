@@ -1,0 +1,265 @@
+//! The agents of a session: which there are, who is out, and what came back.
+//!
+//! When it goes, so do all that are out. So many are out at once and no more; so deep do agents send out agents and no
+//! deeper.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::child::Seat;
+use super::definition::Definition;
+use super::errand::{Ended, Errand, Phase};
+use super::registry::Registry;
+
+/// How deep agents may send out agents.
+const DEPTH: u32 = 3;
+/// How many may be out at the same time.
+pub const MOST_OUT: usize = 20;
+/// How many that have ended are remembered.
+const REMEMBERED: usize = 100;
+/// After so long nobody waits for an agent any longer: it goes on in the background.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Whether a turn ends while agents are out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It does: somebody is there who is told later.
+    LeavesThem,
+    /// It waits for them: nobody would be told.
+    WaitsForThem,
+}
+
+/// Agents a session may send out, and those that are.
+pub struct Children {
+    registry: Arc<Registry>,
+    /// How many are above: 0 for a person's session.
+    depth: u32,
+    at_end: AtEnd,
+    patience: Duration,
+    memory: Option<super::MemoryPlaces>,
+    state: Mutex<State>,
+    news: Notify,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where the session stands, from before a call until the next.
+    seat: Option<Arc<Seat>>,
+    out: Vec<(Arc<Errand>, Option<AbortOnDropHandle<()>>)>,
+    /// Those that ended in the background, until the conversation has heard of it.
+    unheard: VecDeque<Arc<Errand>>,
+    /// Those that ended while they were waited for, until what they used is written down.
+    unaccounted: Vec<Arc<Errand>>,
+}
+
+impl Children {
+    /// Of a session that a person, or a program, talks to.
+    pub fn new(registry: Arc<Registry>, at_end: AtEnd) -> Arc<Self> {
+        Arc::new(Self::at(registry, 0, at_end, PATIENCE))
+    }
+
+    /// The same, with another patience: for those who test it.
+    pub fn patient(registry: Arc<Registry>, at_end: AtEnd, patience: Duration) -> Arc<Self> {
+        Arc::new(Self::at(registry, 0, at_end, patience))
+    }
+
+    fn at(registry: Arc<Registry>, depth: u32, at_end: AtEnd, patience: Duration) -> Self {
+        let (state, news, stop) = (Mutex::default(), Notify::new(), CancellationToken::new());
+        Self { registry, depth, at_end, patience, memory: None, state, news, stop }
+    }
+
+    /// For an agent that is sent out; none where it is too deep.
+    pub(super) fn below(&self) -> Option<Arc<Self>> {
+        Some(self.deeper()).filter(|below| !below.is_too_deep())
+    }
+
+    /// The same, for one that is offered all that its parent is: where it is too deep, each call is refused.
+    pub(super) fn deeper(&self) -> Arc<Self> {
+        let mut below = Self::at(self.registry.clone(), self.depth + 1, AtEnd::WaitsForThem, self.patience);
+        below.memory.clone_from(&self.memory);
+        Arc::new(below)
+    }
+
+    /// Whether no agent can be sent out from here.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.depth >= DEPTH
+    }
+
+    /// Lets agents keep memories of their own there.
+    #[must_use]
+    pub fn with_memory(mut self: Arc<Self>, places: super::MemoryPlaces) -> Arc<Self> {
+        if let Some(own) = Arc::get_mut(&mut self) {
+            own.memory = Some(places);
+        }
+        self
+    }
+
+    pub(super) fn memory(&self) -> Option<&super::MemoryPlaces> {
+        self.memory.as_ref()
+    }
+
+    /// The agents there are.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// How long an agent is waited for.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The session says where it stands.
+    pub(crate) fn sit(&self, seat: Seat) {
+        self.state().seat = Some(Arc::new(seat));
+    }
+
+    pub(super) fn seat(&self) -> Option<Arc<Seat>> {
+        self.state().seat.clone()
+    }
+
+    /// Those that are out, and those that lately were; oldest first.
+    pub fn list(&self) -> Vec<Arc<Errand>> {
+        self.state().out.iter().map(|(errand, _)| errand.clone()).collect()
+    }
+
+    /// The one of an id or a name; of several with one name the newest.
+    pub fn find(&self, name: &str) -> Option<Arc<Errand>> {
+        let state = self.state();
+        let found = state.out.iter().rev().find(|(one, _)| one.id == name || one.name.as_deref() == Some(name));
+        found.map(|(errand, _)| errand.clone())
+    }
+
+    /// What stops all of them.
+    pub(super) fn stop_token(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+
+    /// Stops all that are out. Each ends soon after.
+    pub fn stop_all(&self) {
+        self.list().iter().for_each(|errand| errand.stop());
+    }
+
+    /// Stops all that are out and waits until nothing of them is left.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        self.stop_all();
+        for errand in self.list() {
+            errand.ended().await;
+        }
+        self.state().out.clear();
+        self.state().seat = None;
+    }
+
+    /// Drops all that are out where they stand, as the end of the process would.
+    pub fn abandon(&self) {
+        let mut state = self.state();
+        (state.out, state.seat) = (Vec::new(), None);
+        (state.unheard, state.unaccounted) = (VecDeque::new(), Vec::new());
+    }
+
+    /// How many are out in the background.
+    pub fn in_background(&self) -> usize {
+        self.state().out.iter().filter(|(errand, _)| errand.is_background()).count()
+    }
+
+    /// Whether a turn has to wait for one of them, or for word of one.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.at_end == AtEnd::WaitsForThem && self.in_background() > 0
+    }
+
+    /// Waits until one of those in the background has something to say.
+    pub(crate) async fn news(&self) {
+        loop {
+            let heard = self.news.notified();
+            if !self.state().unheard.is_empty() || self.in_background() == 0 {
+                return;
+            }
+            heard.await;
+        }
+    }
+
+    /// Whether one has ended that the conversation has not heard of.
+    pub fn has_news(&self) -> bool {
+        !self.state().unheard.is_empty()
+    }
+
+    /// Those that ended in the background since this was last asked.
+    pub(crate) fn take_news(&self) -> Vec<Arc<Errand>> {
+        self.state().unheard.drain(..).collect()
+    }
+
+    /// The conversation has heard of one's end by another way.
+    pub(super) fn heard_of(&self, errand: &Errand) {
+        let mut state = self.state();
+        if let Some(at) = state.unheard.iter().position(|one| one.id == errand.id)
+            && let Some(one) = state.unheard.remove(at)
+        {
+            state.unaccounted.push(one);
+        }
+    }
+
+    /// Those whose use is still to be written down.
+    pub(crate) fn take_unaccounted(&self) -> Vec<Arc<Errand>> {
+        std::mem::take(&mut self.state().unaccounted)
+    }
+
+    /// Takes one in, unless too many are out.
+    pub(super) fn take_in(&self, errand: &Arc<Errand>) -> Result<(), String> {
+        let mut state = self.state();
+        let out = state.out.iter().filter(|(one, _)| one.is_out()).count();
+        if out >= MOST_OUT {
+            return Err(format!("{out} agents are out, and no more can be at once. Wait until one has reported."));
+        }
+        let mut over = state.out.iter().filter(|(one, _)| !one.is_out()).count();
+        state.out.retain(|(one, _)| {
+            let goes = over > REMEMBERED && !one.is_out();
+            over -= usize::from(goes);
+            !goes
+        });
+        state.out.retain(|(one, _)| one.id != errand.id); // one that goes on takes its own place
+        state.out.push((errand.clone(), None));
+        Ok(())
+    }
+
+    /// Its task, which ends with this.
+    pub(super) fn works(&self, errand: &Errand, task: AbortOnDropHandle<()>) {
+        if let Some((_, slot)) = self.state().out.iter_mut().find(|(one, _)| one.id == errand.id) {
+            *slot = Some(task);
+        }
+    }
+
+    /// One has ended: whoever waits for it hears of it at once, and the conversation of any other at its next round.
+    pub(super) fn ended(&self, errand: &Arc<Errand>, ended: Ended) {
+        let mut state = self.state();
+        match errand.end(ended) {
+            Phase::Background => state.unheard.push_back(errand.clone()),
+            _ => state.unaccounted.push(errand.clone()),
+        }
+        drop(state);
+        self.news.notify_waiters();
+    }
+
+    /// What the model is told of the agents there are.
+    pub fn listing(&self) -> String {
+        let lines: Vec<String> = self.registry.agents().map(|agent| format!("- {}", agent.listing())).collect();
+        format!("<system-reminder>\nAgents for the Agent tool:\n{}\n</system-reminder>", lines.join("\n"))
+    }
+
+    /// The agent of a name, or which there are.
+    pub(super) fn named(&self, name: &str) -> Result<Definition, String> {
+        self.registry.find(name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = self.registry.agents().map(|agent| agent.name.as_str()).collect();
+            format!("There is no agent named {name:?}. There are: {}.", names.join(", "))
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

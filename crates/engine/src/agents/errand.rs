@@ -1,0 +1,244 @@
+//! One agent that is out: what it is called, what it is doing, and what came of it.
+//!
+//! It works in a task of its own. Whoever sent it waits, or goes on and hears of its end later; which of the two can
+//! change while it works. It alone waits for an answer to a question of its own in the background.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use transcript::{Block, Usage};
+
+use crate::inbox::Inbox;
+use crate::permission::{Answer, Question};
+
+/// An agent that is out, or was.
+#[derive(Debug)]
+pub struct Errand {
+    /// Its id, as its file is named.
+    pub id: String,
+    /// Its type.
+    pub kind: String,
+    /// What its parent calls it.
+    pub name: Option<String>,
+    /// What it does, in a few words.
+    pub description: String,
+    /// The call that sent it out.
+    pub call: Option<String>,
+    /// Where what it says is written.
+    pub file: PathBuf,
+    /// Since when it is out.
+    pub since: Timestamp,
+    /// What is said to it meanwhile.
+    pub inbox: Inbox,
+    pub(super) stop: CancellationToken,
+    phase: watch::Sender<Phase>,
+    now: Mutex<Now>,
+}
+
+/// Whether an agent works.
+#[derive(Debug, Clone)]
+pub enum Phase {
+    /// It does, and its parent waits.
+    Foreground,
+    /// It does, and its parent goes on.
+    Background,
+    /// It has ended.
+    Ended(Ended),
+}
+
+/// What came of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// How it ended.
+    pub how: How,
+    /// Its last words, as data.
+    pub report: String,
+    /// What it used.
+    pub usage: Usage,
+    /// The model it talked to.
+    pub model: String,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// With a report.
+    Done,
+    /// Not as it should have, for this reason.
+    Failed(String),
+    /// Somebody stopped it.
+    Stopped,
+}
+
+impl How {
+    /// In Claude Code's word.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Done => "completed",
+            Self::Failed(_) => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What an agent has done so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What it does, in three to five words.
+    pub label: Option<String>,
+    /// The tool it called last.
+    pub tool: Option<String>,
+    /// How many calls it has made.
+    pub calls: u64,
+    /// How many requests.
+    pub requests: u64,
+    /// What they read and wrote, in tokens.
+    pub tokens: u64,
+}
+
+#[derive(Debug, Default)]
+struct Now {
+    progress: Progress,
+    question: Option<(Question, oneshot::Sender<Answer>)>,
+    asks: Asks,
+}
+
+/// Where a question of an agent in the background goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Asks {
+    /// It waits until somebody looks.
+    #[default]
+    Waits,
+    /// To whoever is asked for its parent: somebody looks at it.
+    AtOnce,
+}
+
+/// Who an agent is, before it is out.
+pub(super) struct Badge {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) name: Option<String>,
+    pub(super) description: String,
+    pub(super) call: Option<String>,
+    pub(super) file: PathBuf,
+}
+
+impl Errand {
+    pub(super) fn new(badge: Badge, phase: Phase, stop: CancellationToken, since: Timestamp) -> Self {
+        let Badge { id, kind, name, description, call, file } = badge;
+        let (phase, inbox) = (watch::channel(phase).0, Inbox::default());
+        Self { id, kind, name, description, call, file, since, inbox, stop, phase, now: Mutex::default() }
+    }
+
+    /// Whether it works.
+    pub fn phase(&self) -> Phase {
+        self.phase.borrow().clone()
+    }
+
+    /// Whether it is still out.
+    pub fn is_out(&self) -> bool {
+        !matches!(*self.phase.borrow(), Phase::Ended(_))
+    }
+
+    /// Whether its parent goes on while it works.
+    pub fn is_background(&self) -> bool {
+        matches!(*self.phase.borrow(), Phase::Background)
+    }
+
+    /// What it has done so far.
+    pub fn progress(&self) -> Progress {
+        self.now().progress.clone()
+    }
+
+    /// Stops it. It ends soon after.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Lets its parent go on. Says whether that makes a difference.
+    pub fn send_to_background(&self) -> bool {
+        self.phase.send_if_modified(|phase| {
+            let waited_for = matches!(phase, Phase::Foreground);
+            if waited_for {
+                *phase = Phase::Background;
+            }
+            waited_for
+        })
+    }
+
+    /// Its questions are asked at once from now on: somebody looks at it.
+    pub fn bring_to_front(&self) {
+        self.now().asks = Asks::AtOnce;
+    }
+
+    /// The question it waits with, if it does; whoever takes it answers.
+    pub fn take_question(&self) -> Option<(Question, oneshot::Sender<Answer>)> {
+        self.now().question.take()
+    }
+
+    /// The tool it waits to be allowed, if it does.
+    pub fn waits_for(&self) -> Option<String> {
+        self.now().question.as_ref().map(|(question, _)| question.tool.clone())
+    }
+
+    /// Says something to it: it hears it at its next round.
+    pub fn say(&self, text: &str) {
+        self.inbox.push(vec![Block::text(text)]);
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&self) -> Ended {
+        loop {
+            if let Phase::Ended(ended) = self.changed(|phase| matches!(phase, Phase::Ended(_))).await {
+                return ended;
+            }
+        }
+    }
+
+    /// Waits until its parent need not wait any longer: it has ended, or was sent to the background.
+    pub(super) async fn released(&self) -> Phase {
+        self.changed(|phase| !matches!(phase, Phase::Foreground)).await
+    }
+
+    async fn changed(&self, wanted: fn(&Phase) -> bool) -> Phase {
+        let mut phase = self.phase.subscribe();
+        loop {
+            let now = phase.borrow_and_update().clone();
+            if wanted(&now) {
+                return now;
+            }
+            if phase.changed().await.is_err() {
+                std::future::pending::<()>().await; // it cannot be, as long as there is an errand
+            }
+        }
+    }
+
+    /// It has ended. Says where it worked until then.
+    pub(super) fn end(&self, ended: Ended) -> Phase {
+        self.now().question = None;
+        self.phase.send_replace(Phase::Ended(ended))
+    }
+
+    /// Whether a question has to wait until somebody looks.
+    pub(super) fn keeps_questions(&self) -> bool {
+        self.is_background() && self.now().asks == Asks::Waits
+    }
+
+    /// Waits with a question until somebody takes it and answers.
+    pub(super) fn keep_question(&self, question: Question) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
+        self.now().question = Some((question, reply));
+        answer
+    }
+
+    pub(super) fn progressed(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.now().progress);
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

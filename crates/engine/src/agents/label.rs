@@ -1,0 +1,154 @@
+//! What an agent in the background is doing, in three to five words, said anew from time to time.
+//!
+//! The words come from a question beside its work: to its own conversation where that is in the cache and so costs little,
+//! else to the cheapest model, which is shown the end of it. Nothing waits for them, and nothing is asked where nothing
+//! has changed.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use provider::Model;
+use transcript::{Block, Message, Prologue, Request, Role};
+
+use super::child::{Seat, tell};
+use super::errand::Errand;
+use crate::event::News;
+use crate::fork::{Fork, ToolPolicy};
+use crate::ledger;
+
+/// How often it is looked at.
+const EVERY: Duration = Duration::from_secs(30);
+/// With fewer messages there is nothing to say.
+const LEAST_MESSAGES: usize = 3;
+/// The most words, and so many that the answer is none.
+const MOST_WORDS: usize = 5;
+const NO_LABEL: usize = 12;
+/// How long an answer may take, and be.
+const PATIENCE: Duration = Duration::from_secs(20);
+const MOST_OUTPUT: u64 = 60;
+/// How much of the end of a conversation the cheapest model is shown, in characters.
+const SHOWN: usize = 4_000;
+/// For so long the provider keeps what it has read, in seconds.
+const CACHED: i64 = 300;
+/// What is read from the cache costs so much of what is read anew.
+const CACHED_SHARE: f64 = 0.1;
+/// What a token costs where no price is known: only the ratio of the two counts.
+const UNPRICED: f64 = 1.0;
+
+const QUESTION: &str = "In three to five words, in the present tense, what are you doing right now? Name the file or thing \
+                        if there is one, as in \"Reading the cache tests\". Answer with these words alone; call no tool.";
+
+/// The request an agent has sent last, and when.
+#[derive(Debug, Clone, Default)]
+pub struct Latest(Arc<Mutex<Option<(Request, Timestamp)>>>);
+
+impl Latest {
+    /// It was sent.
+    pub(crate) fn sent(&self, request: &Request, now: Timestamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((request.clone(), now));
+    }
+
+    fn get(&self) -> Option<(Request, Timestamp)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Keeps the label of an agent up to date for as long as it works.
+pub(super) async fn keep(seat: &Seat, errand: &Arc<Errand>, latest: &Latest, model: Arc<dyn Model>) -> Infallible {
+    let mut known = 0;
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let Some((request, at)) = latest.get().filter(|_| errand.is_background()) else { continue };
+        let messages = request.messages.len();
+        if messages < LEAST_MESSAGES || messages == known {
+            continue;
+        }
+        known = messages;
+        let fork = question(seat, errand, request, at, model.clone());
+        if let Ok(forked) = fork.run().await
+            && let Some(label) = words(&forked.text)
+        {
+            errand.progressed(|now| now.label = Some(label));
+            tell(seat, errand, News::Labelled);
+        }
+    }
+}
+
+/// The question, to whoever answers it for less.
+fn question(seat: &Seat, errand: &Errand, request: Request, at: Timestamp, model: Arc<dyn Model>) -> Fork {
+    let parts = &seat.parts;
+    let price = |name: &str| parts.ledger.price(name).map_or(UNPRICED, |price| price.input);
+    let bytes: usize =
+        request.messages.iter().flat_map(|message| &message.blocks).map(|block| block.json().len()).sum();
+    let age = seat.world.now().duration_since(at).as_secs();
+    let share = if age < CACHED { CACHED_SHARE } else { 1.0 };
+    let own = bytes as f64 * share * price(&request.prologue.model);
+    let small = parts.small.as_ref().filter(|small| (SHOWN as f64) * price(&small.name) < own);
+    let (model, parent) = match small {
+        Some(small) => (small.model.clone(), ending(&small.name, &request)),
+        None => (model, request),
+    };
+    Fork {
+        kind: ledger::LABEL,
+        model,
+        parent,
+        directive: Block::text(QUESTION),
+        tools: ToolPolicy::Deny,
+        rounds: 1,
+        patience: PATIENCE,
+        most_output: Some(MOST_OUTPUT),
+        budget: None,
+        ledger: parts.ledger.clone(),
+        cancel: errand.stop.child_token(),
+    }
+}
+
+/// The end of a conversation, for a model that has not seen the rest.
+fn ending(model: &str, request: &Request) -> Request {
+    let mut texts = Vec::new();
+    let mut left = SHOWN;
+    for block in request.messages.iter().rev().flat_map(|message| message.blocks.iter().rev()) {
+        let text = block.as_text().unwrap_or_else(|| block.json().to_owned());
+        let text: String = text.chars().take(left.min(800)).collect();
+        left -= text.chars().count();
+        texts.push(text);
+        if left == 0 {
+            break;
+        }
+    }
+    texts.reverse();
+    let text = memory::neutral::quoted(&texts.join("\n")).into_owned();
+    let said = Block::text(format!("The end of an agent's work, as data:\n<work>\n{text}\n</work>"));
+    Request {
+        prologue: Arc::new(Prologue { model: model.to_owned(), max_tokens: MOST_OUTPUT, ..Prologue::default() }),
+        messages: vec![Message { role: Role::User, blocks: vec![said] }],
+        marks: Default::default(),
+    }
+}
+
+/// The label in an answer, if there is one.
+fn words(answer: &str) -> Option<String> {
+    let line = answer.trim().lines().next()?.trim_matches(['"', '\'', '`', '.', ' ', '*']);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    if words.is_empty() || words.len() > NO_LABEL {
+        return None;
+    }
+    let clean = |word: &&str| word.chars().filter(|letter| !letter.is_control()).collect::<String>();
+    Some(words.iter().take(MOST_WORDS).map(clean).collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AGENT-4: a label has at most five words; an empty answer, or one that is no label, gives none.
+    #[test]
+    fn a_label_is_a_few_words() {
+        assert_eq!(words("Reading the cache tests.\nThen more.").as_deref(), Some("Reading the cache tests"));
+        assert_eq!(words("one two three four five six").as_deref(), Some("one two three four five"));
+        assert_eq!(words("  \n"), None);
+        assert_eq!(words(&"word ".repeat(40)), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! Memories of an agent type: where they lie, and what it is told of them.
+//!
+//! They are its own: nothing is recalled into its work by itself, and nothing is learnt from it. What it wants to know
+//! again it writes down, and its index is shown to it at the start.
+
+use std::path::PathBuf;
+
+use tools::permission::Rule;
+
+use super::children::Children;
+use super::definition::{Definition, Memory, Offered};
+use crate::error::Error;
+use crate::settings::{Ground, rules};
+
+/// The largest part of an index that is shown.
+const MOST_INDEX: usize = 25_000;
+/// Its name.
+const INDEX: &str = "MEMORY.md";
+
+/// Where agents keep memories of their own.
+#[derive(Debug, Clone)]
+pub struct MemoryPlaces {
+    /// For all projects.
+    pub user: PathBuf,
+    /// In a project, for everybody.
+    pub project: PathBuf,
+    /// In a project, for this user.
+    pub local: PathBuf,
+}
+
+/// The memories of one type.
+pub(super) struct Place {
+    scope: Memory,
+    pub(super) directory: PathBuf,
+}
+
+/// Where a type's memories lie, if it keeps any.
+pub(super) fn place(definition: &Definition, children: &Children) -> Option<Place> {
+    let (scope, places) = (definition.memory?, children.memory()?);
+    let folder = match scope {
+        Memory::User => &places.user,
+        Memory::Project => &places.project,
+        Memory::Local => &places.local,
+    };
+    Some(Place { scope, directory: folder.join(definition.name.replace(':', "-")) })
+}
+
+/// It reads and writes them with the ordinary tools.
+pub(super) fn add_tools(definition: &mut Definition) {
+    if let Offered::Only(names) = &mut definition.tools {
+        for tool in ["Read", "Edit", "Write"] {
+            if !names.iter().any(|name| name == tool) {
+                names.push(tool.to_owned());
+            }
+        }
+    }
+    definition.without.retain(|name| !["Read", "Edit", "Write"].contains(&name.as_str()));
+}
+
+impl Place {
+    /// What it is told.
+    pub(super) fn prompt(&self) -> String {
+        let index = files::read(self.directory.join(INDEX), MOST_INDEX as u64 * 4).ok();
+        let index = index.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
+        let index: String = index.chars().take(MOST_INDEX).collect();
+        let index = match index.trim() {
+            "" => "It is empty so far.".to_owned(),
+            text => format!("<memory path=\"{INDEX}\">\n{}\n</memory>", memory::neutral::quoted(text)),
+        };
+        let scope = match self.scope {
+            Memory::User => "They hold in all projects: keep to what is true everywhere.",
+            Memory::Project => "They belong to this project and are shared with everybody who works on it.",
+            Memory::Local => "They belong to this project and to this user, and are not shared.",
+        };
+        include_str!("../prompts/agents/memory.md")
+            .trim_end()
+            .replace("{{ directory }}", &self.directory.display().to_string())
+            .replace("{{ scope }}", scope)
+            .replace("{{ index }}", &index)
+    }
+
+    /// Its own memories it may read and write without asking.
+    pub(super) fn rules(&self, ground: &Ground<'_>) -> Result<Vec<Rule>, Error> {
+        let inside = format!("{}/**", self.directory.display());
+        Ok(rules(&[format!("Read(/{inside})"), format!("Edit(/{inside})")], ground)?)
+    }
+}

@@ -1,0 +1,177 @@
+//! A git worktree for one agent, with a branch of its own.
+//!
+//! One in which nothing has changed goes, and its branch with it; one that has changed stays with both and is named. What
+//! is made is written down before, so that a session that was killed leaves nothing that the next one does not find:
+//! whatever is half there is cleaned up, whatever holds work is named.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use memory::place;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use tools::Environment;
+use tools::program::{Ended, Program};
+
+use super::child::Seat;
+
+/// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
+const RECORDS: &str = "cairn/worktrees";
+/// The largest record.
+const MOST_RECORD: u64 = 10_000;
+/// How long git may take: a checkout of a large repository.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A worktree of an agent that is out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Worktree {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    branch: String,
+    /// The commit it began with.
+    base: String,
+    /// The agent's transcript: whoever holds it works there.
+    transcript: PathBuf,
+    /// The repository it belongs to.
+    repository: PathBuf,
+    /// Where it is written down.
+    #[serde(skip)]
+    record: PathBuf,
+}
+
+/// What is left of one when its agent has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nothing.
+    Nothing,
+    /// It has changes.
+    Kept {
+        /// Where.
+        path: PathBuf,
+        /// On which branch.
+        branch: String,
+    },
+}
+
+/// How git is run.
+struct Git<'a> {
+    environment: &'a Environment,
+    guard: Option<&'a Path>,
+}
+
+impl Worktree {
+    /// Makes one for an agent.
+    pub(super) async fn make(seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
+        let git = Git { environment: &seat.parts.environment, guard: seat.parts.guard.as_deref() };
+        let repository = git.run(&seat.directory, &["rev-parse", "--show-toplevel"]).await;
+        let repository = repository.map_err(|_| format!("{} is in no git repository", seat.directory.display()))?;
+        let base = git.run(&seat.directory, &["rev-parse", "--verify", "HEAD^{commit}"]).await;
+        let base = base.map_err(|_| "the repository has no commit yet".to_owned())?;
+        let path = seat.session.with_extension("").join("worktrees").join(format!("agent-{id}"));
+        let top = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
+        let home = top.ancestors().nth(3).ok_or("its session lies nowhere")?; // <home>/projects/<slug>/<id>.jsonl
+        let worktree = Self {
+            record: home.join(RECORDS).join(format!("agent-{id}.json")),
+            path,
+            branch: format!("agent-{id}"),
+            base,
+            transcript: transcript.to_owned(),
+            repository: place::canonical_root(Path::new(&repository)),
+        };
+        let text = serde_json::to_vec(&worktree).unwrap_or_default();
+        files::replace(&worktree.record, &text).map_err(|error| error.to_string())?;
+        let (place, base) = (worktree.path.display().to_string(), worktree.base.as_str());
+        let added = git.run(&worktree.repository, &["worktree", "add", "-b", &worktree.branch, &place, base]).await;
+        if let Err(why) = added {
+            worktree.remove(&git).await;
+            return Err(why);
+        }
+        Ok(worktree)
+    }
+
+    /// Its agent has ended.
+    pub(super) async fn finish(self, seat: &Seat) -> Left {
+        let git = Git { environment: &seat.parts.environment, guard: seat.parts.guard.as_deref() };
+        if self.is_unchanged(&git).await {
+            self.remove(&git).await;
+            return Left::Nothing;
+        }
+        self.forget();
+        Left::Kept { path: self.path, branch: self.branch }
+    }
+
+    /// Whether it holds nothing that its first commit does not.
+    async fn is_unchanged(&self, git: &Git<'_>) -> bool {
+        let status = git.run(&self.path, &["status", "--porcelain", "--untracked-files=all"]).await;
+        let head = git.run(&self.path, &["rev-parse", "HEAD"]).await;
+        status.is_ok_and(|status| status.is_empty()) && head.is_ok_and(|head| head == self.base)
+    }
+
+    /// Takes it away with its branch, and forgets it.
+    async fn remove(&self, git: &Git<'_>) {
+        let place = self.path.display().to_string();
+        let _ = git.run(&self.repository, &["worktree", "remove", "--force", &place]).await; // it may be half there
+        let _ = files::remove_tree(&self.path);
+        let _ = git.run(&self.repository, &["worktree", "prune"]).await;
+        let at = git.run(&self.repository, &["rev-parse", "--verify", &format!("refs/heads/{}", self.branch)]).await;
+        if at.is_ok_and(|at| at == self.base) {
+            let _ = git.run(&self.repository, &["branch", "-D", &self.branch]).await;
+        }
+        self.forget();
+    }
+
+    fn forget(&self) {
+        let _ = files::remove(&self.record); // one that stays is looked at again
+    }
+}
+
+/// Looks for worktrees of agents whose session was killed: says of each what became of it.
+pub async fn left_behind(
+    home: &Path,
+    directory: &Path,
+    environment: &Environment,
+    guard: Option<&Path>,
+) -> Vec<String> {
+    let (folder, repository) = (home.join(RECORDS), place::canonical_root(directory));
+    let git = Git { environment, guard };
+    let mut told = Vec::new();
+    for entry in files::list(&folder).unwrap_or_default() {
+        let Ok(file) = files::read(folder.join(&entry.name), MOST_RECORD) else { continue };
+        let Ok(worktree) = serde_json::from_slice::<Worktree>(&file.bytes) else { continue };
+        let worktree = Worktree { record: folder.join(&entry.name), ..worktree };
+        if worktree.repository != repository || !worktree.path.starts_with(home) || is_held(&worktree.transcript) {
+            continue; // another's, or somebody works there
+        }
+        let (path, branch) = (worktree.path.display().to_string(), worktree.branch.clone());
+        let is_there = git.run(&worktree.path, &["rev-parse", "--verify", "HEAD"]).await.is_ok();
+        if is_there && !worktree.is_unchanged(&git).await {
+            worktree.forget();
+            told.push(format!("an agent that was killed left changes in {path}, on the branch {branch}"));
+        } else {
+            worktree.remove(&git).await;
+            told.push(format!("an agent that was killed left the worktree {path} without changes; it was removed"));
+        }
+    }
+    told
+}
+
+/// Whether a process writes to a transcript.
+fn is_held(transcript: &Path) -> bool {
+    let exists = files::glance(transcript).is_some();
+    exists && matches!(files::Log::open(transcript, "a look at what is left behind"), Err(files::Error::Held { .. }))
+}
+
+impl Git<'_> {
+    /// Runs git, without hooks, and gives what it prints; else why not.
+    async fn run(&self, directory: &Path, arguments: &[&str]) -> Result<String, String> {
+        let quiet = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+        let words = quiet.iter().chain(arguments).map(|word| (*word).to_owned()).collect();
+        let (environment, guard) = (self.environment, self.guard);
+        let program = Program { words, input: String::new(), directory, environment, guard, limit: PATIENCE };
+        let ran = program.run(&CancellationToken::new()).await?;
+        match ran.end {
+            Ended::Exited(0) => Ok(ran.out.trim().to_owned()),
+            _ => Err(ran.err.trim().lines().last().unwrap_or("git failed").to_owned()),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Agents in the background: what their parent does meanwhile, who is asked for them, and how they end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Event;
+use engine::agents::{AtEnd, Children, How, Phase, Told};
+use engine::event::News;
+use engine::permission::{Answer, Approver, Question};
+use futures_util::future::{BoxFuture, pending};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
+
+use crate::children::{agents, registry};
+use crate::stage::{Stage, say};
+
+/// A parent that sends an agent to the background and goes on.
+const BACKGROUND: &str = r#"
+    [[rule]]
+    name = "the parent is told"
+    when = { user = "(?s)^<task-notification>.*<status>(?P<how>\\w+)</status>.*id=\"\\w+\">\\n(?P<what>[^<]*)\\n</agent" }
+    say = "It {{ how }}: {{ what }}"
+    [[rule]]
+    name = "the agent is done"
+    when = { user = "^Find the colour", result = "(?s)(?P<what>.+)" }
+    say = "Then: {{ what }}"
+    [[rule]]
+    name = "the agent works"
+    when = { user = "^Find the colour" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/colour.txt", content = "green" } }]
+    [[rule]]
+    name = "the parent goes on"
+    when = { tool = "Agent", result = "(?s)(?P<what>.+)" }
+    say = "Meanwhile: {{ what }}"
+    [[rule]]
+    when = { user = "^go on, (?P<kind>\\w+)" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour.", subagent_type = "{{ kind }}" } }]
+    [[rule]]
+    when = { user = "^go" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour.", subagent_type = "worker", run_in_background = true } }]
+"#;
+
+fn worker() -> Value {
+    json!({"worker": {"description": "d", "prompt": "p"}, "quiet": {"description": "d", "prompt": "p", "background": true}})
+}
+
+/// AGENT-2: a background agent returns an id at once; its report comes later as a notification. Where nobody would be told
+/// later, the turn waits for it.
+#[tokio::test]
+async fn an_agent_in_the_background_reports_later() {
+    let mut stage = Stage::new(BACKGROUND).await;
+    stage.agents = agents(worker());
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "go").await;
+    assert!(turn.text.starts_with("It completed: Then: "), "{}", turn.text);
+    assert_eq!(turn.rounds, 3, "sent out, gone on, told");
+    let log = std::fs::read_to_string(agent.session().path()).unwrap();
+    assert!(log.contains("works in the background as") && log.contains(r#""kind":"side","agent":"worker""#), "{log}");
+
+    // With somebody there, the turn ends; what comes later begins one of its own.
+    let mut stage = Stage::new(BACKGROUND).await;
+    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "go on, quiet").await;
+    assert!(turn.text.starts_with("Meanwhile: The agent works in the background"), "{}", turn.text);
+    let children = agent.agents().unwrap().clone();
+    assert_eq!(children.list()[0].ended().await.how, How::Done);
+    assert!(children.has_news());
+    let turn = agent.turn(Vec::new(), &CancellationToken::new()).await;
+    assert!(turn.text.starts_with("It completed: "), "{}", turn.text);
+    assert!(!children.has_news());
+}
+
+/// AGENT-2: one that takes too long goes on in the background by itself.
+#[tokio::test]
+async fn who_takes_too_long_goes_on_in_the_background() {
+    let mut stage = Stage::new(BACKGROUND).await;
+    stage.agents = Some(Children::patient(registry(worker()), AtEnd::WaitsForThem, Duration::ZERO));
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "go on, worker").await;
+    assert!(turn.text.starts_with("It completed: "), "{}", turn.text);
+    let events = stage.events.lock().unwrap();
+    assert!(events.iter().any(|event| matches!(event, Event::Agent { news: News::Backgrounded, .. })));
+}
+
+/// A person who never answers by himself.
+struct Away;
+
+impl Approver for Away {
+    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(pending())
+    }
+}
+
+/// AGENT-2: in the background an agent waits with its question alone, until somebody takes it; with nobody to ask it is
+/// denied.
+#[tokio::test]
+async fn a_question_in_the_background_waits_alone() {
+    let mut stage = Stage::new(BACKGROUND).await;
+    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    stage.mode = Mode::Default.into();
+    stage.approver = Arc::new(Away);
+    let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    stage.heard = Arc::new(move |event| {
+        if matches!(event, Event::Agent { news: News::Asks, .. }) {
+            let _ = asks.send(());
+        }
+    });
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "go").await;
+    assert!(turn.text.starts_with("Meanwhile: "), "its parent does not wait: {}", turn.text);
+    asked.recv().await.unwrap();
+    let errand = agent.agents().unwrap().list()[0].clone();
+    assert_eq!(errand.waits_for().as_deref(), Some("Write"));
+    let (question, reply) = errand.take_question().unwrap();
+    assert!(question.why.starts_with("the agent worker asks: "), "{}", question.why);
+    reply.send(Answer::Allow).unwrap();
+    assert_eq!(errand.ended().await.how, How::Done);
+    assert!(stage.project().join("colour.txt").exists());
+
+    let mut stage = Stage::new(BACKGROUND).await;
+    stage.agents = agents(worker());
+    stage.mode = Mode::Default.into();
+    let turn = say(&mut stage.agent(None), "go").await;
+    assert!(turn.text.contains("nobody is there to give it"), "{}", turn.text);
+    assert!(!stage.project().join("colour.txt").exists());
+}
+
+const WAITS: &str = r#"
+    [[rule]]
+    when = { user = "^Wait" }
+    call = [{ tool = "Bash", input = { command = "sleep 600" } }]
+    [[rule]]
+    name = "the parent looks"
+    when = { tool = "Agent", result = "background as (?P<id>\\w+)\\." }
+    call = [{ tool = "TaskOutput", input = { task_id = "{{ id }}" } }]
+    [[rule]]
+    name = "the parent stops it"
+    when = { tool = "TaskOutput", result = "(?P<id>\\w+) is working" }
+    call = [{ tool = "TaskStop", input = { task_id = "{{ id }}" } }]
+    [[rule]]
+    when = { tool = "TaskStop", result = "(?s)(?P<what>.+)" }
+    say = "Said: {{ what }}"
+    [[rule]]
+    when = { user = "^<task-notification>" }
+    say = "Told."
+    [[rule]]
+    when = { user = "^go" }
+    call = [{ tool = "Agent", input = { description = "wait", prompt = "Wait.", subagent_type = "worker", run_in_background = true } }]
+"#;
+
+/// AGENT-2: TaskOutput and TaskStop know agents as they know commands; who stops the parent stops all of them.
+#[tokio::test]
+async fn an_agent_in_the_background_is_looked_at_and_stopped() {
+    let mut stage = Stage::new(WAITS).await;
+    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "go").await;
+    let errand = agent.agents().unwrap().list()[0].clone();
+    // Its end may be told in the same turn.
+    assert!(turn.text == format!("Said: Stopped {}: wait", errand.id) || turn.text == "Told.", "{}", turn.text);
+    assert!(matches!(errand.phase(), Phase::Ended(ended) if ended.how == How::Stopped));
+
+    let mut stage = Stage::new(
+        &WAITS.replace("the parent looks\"\n    when", "x\"\n    when").replace("background as", "nothing like"),
+    )
+    .await;
+    stage.agents = agents(worker());
+    let cancel = CancellationToken::new();
+    let stops = cancel.clone();
+    stage.heard = Arc::new(move |event| {
+        if let Event::Agent { news: News::Does(event), .. } = event
+            && matches!(**event, Event::ToolStarted { .. })
+        {
+            stops.cancel();
+        }
+    });
+    let mut agent = stage.agent(None);
+    agent.turn(vec![transcript::Block::text("go")], &cancel).await;
+    let errand = agent.agents().unwrap().list()[0].clone();
+    assert_eq!(errand.ended().await.how, How::Stopped, "the parent's cancel reaches it");
+}
+
+/// AGENT-2: no more than 20 are out at the same time; a budget ends a child.
+#[tokio::test]
+async fn count_and_budget_have_limits() {
+    let call = r#"{ tool = "Agent", input = { description = "wait", prompt = "Wait.", subagent_type = "worker", run_in_background = true } },"#;
+    let script = format!(
+        r#"
+        [[rule]]
+        when = {{ user = "^Wait" }}
+        call = [{{ tool = "Bash", input = {{ command = "sleep 600" }} }}]
+        [[rule]]
+        when = {{ tool = "Agent" }}
+        say = "Sent."
+        [[rule]]
+        when = {{ user = "^go" }}
+        call = [{}]
+        "#,
+        call.repeat(21)
+    );
+    let mut stage = Stage::new(&script).await;
+    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    let mut agent = stage.agent(None);
+    say(&mut agent, "go").await;
+    let log = std::fs::read_to_string(agent.session().path()).unwrap();
+    assert_eq!(log.matches("works in the background as").count(), 20);
+    assert_eq!(log.matches("20 agents are out, and no more can be at once").count(), 1);
+    agent.close().await;
+
+    let mut stage = Stage::new(BACKGROUND).await;
+    stage.agents = agents(json!({"worker": {"description": "d", "prompt": "p", "budget": 10}}));
+    let mut agent = stage.agent(None);
+    say(&mut agent, "go on, worker").await;
+    let Phase::Ended(ended) = agent.agents().unwrap().list()[0].phase() else { panic!("it is out") };
+    assert_eq!(ended.how, How::Failed("its budget of 10 tokens is spent".into()));
+}
+
+/// MSG-2: an agent that has ended and is written to goes on from its transcript; one that is out hears it.
+#[tokio::test]
+async fn who_is_written_to_goes_on_from_the_transcript() {
+    let more = r#"
+        [[rule]]
+        when = { user = "^And the shade", visible = "Find the colour" }
+        say = "Dark."
+    "#;
+    let mut stage = Stage::new(&format!("{more}{BACKGROUND}")).await;
+    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    let mut agent = stage.agent(None);
+    say(&mut agent, "go on, worker").await;
+    let children = agent.agents().unwrap().clone();
+    let id = children.list()[0].id.clone();
+    let Ok(Told::GoesOn(errand)) = children.write_to(&id, "And the shade?") else { panic!("it had ended") };
+    let ended = errand.ended().await;
+    assert!(ended.report.contains("Dark."), "{}", ended.report);
+    assert_eq!((errand.id.as_str(), children.list().len()), (id.as_str(), 1));
+    let refused = children.write_to("nobody", "hello").unwrap_err();
+    assert!(refused.contains("There is no agent \"nobody\"") && refused.contains(&id), "{refused}");
+}
+
+/// HOOK-1: hooks hear when an agent begins and when it has answered; what they add reaches the agent, and one may send it
+/// on. Its calls are told with its id and type.
+#[tokio::test]
+async fn hooks_hear_of_agents() {
+    let script = r#"
+        [[rule]]
+        when = { user = "^Find the colour", visible = "it is not green enough" }
+        say = "Very green."
+        [[rule]]
+        when = { user = "^Find the colour", visible = "mind the light" }
+        say = "Green."
+        [[rule]]
+        when = { user = "not green enough" }
+        say = "Very green."
+        [[rule]]
+        when = { tool = "Agent", result = "(?s)(?P<what>.+)" }
+        say = "{{ what }}"
+        [[rule]]
+        when = { user = "^go" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour.", subagent_type = "Explore" } }]
+    "#;
+    let mut stage = Stage::new(script).await;
+    stage.agents = agents(json!({}));
+    let start = r#"cat > start.json; echo '{"hookSpecificOutput":{"hookEventName":"SubagentStart","additionalContext":"mind the light"}}'"#;
+    let stop = r#"if [ -e stop.json ]; then cat > again.json; else cat > stop.json; echo 'it is not green enough' >&2; exit 2; fi"#;
+    let hook = |command: &str| json!([{"matcher": "Explore", "hooks": [{"type": "command", "command": command}]}]);
+    stage.settings = json!({"hooks": {"SubagentStart": hook(start), "SubagentStop": hook(stop)}});
+    let mut agent = stage.agent(None);
+    let turn = say(&mut agent, "go").await;
+    assert!(turn.text.contains("Very green."), "{}", turn.text);
+    let read =
+        |name: &str| -> Value { serde_json::from_slice(&std::fs::read(stage.project().join(name)).unwrap()).unwrap() };
+    let errand = agent.agents().unwrap().list()[0].clone();
+    let started = read("start.json");
+    assert_eq!((&started["agent_type"], &started["agent_id"]), (&json!("Explore"), &json!(errand.id)));
+    assert_eq!(started["transcript_path"], json!(agent.session().path()));
+    let stopped = read("stop.json");
+    assert_eq!(stopped["agent_transcript_path"], json!(errand.file));
+    assert_eq!((&stopped["last_assistant_message"], &stopped["stop_hook_active"]), (&json!("Green."), &json!(false)));
+    assert_eq!(read("again.json")["stop_hook_active"], true);
+}
+
+/// AGENT-2: two agents change one file: the second is told that it is not as it saw it, and nothing is lost.
+#[tokio::test]
+async fn the_second_to_change_a_file_is_told() {
+    let script = r#"
+        [[rule]]
+        name = "the child edits"
+        when = { user = "^Change it", tool = "Read" }
+        call = [{ tool = "Edit", input = { file_path = "{{ project }}/list.txt", old_string = "two", new_string = "2" } }]
+        [[rule]]
+        when = { user = "^Change it", tool = "Edit" }
+        say = "Changed."
+        [[rule]]
+        when = { user = "^Change it" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/list.txt" } }]
+        [[rule]]
+        name = "the parent edits what it read before"
+        when = { user = "^go", tool = "Agent" }
+        call = [{ tool = "Edit", input = { file_path = "{{ project }}/list.txt", old_string = "one", new_string = "1" } }]
+        [[rule]]
+        when = { user = "^go", tool = "Edit", result = "(?s)(?P<what>.+)" }
+        say = "Then: {{ what }}"
+        [[rule]]
+        when = { user = "^go", tool = "Read" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Change it.", subagent_type = "worker" } }]
+        [[rule]]
+        when = { user = "^go" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/list.txt" } }]
+    "#;
+    let mut stage = Stage::new(script).await;
+    stage.agents = agents(worker());
+    std::fs::write(stage.project().join("list.txt"), "one\ntwo\n").unwrap();
+    let turn = say(&mut stage.agent(None), "go").await;
+    assert!(turn.text.contains("changed"), "{}", turn.text);
+    assert_eq!(std::fs::read_to_string(stage.project().join("list.txt")).unwrap(), "one\n2\n");
+}
+
+/// AGENT-2: who is sent out by an agent may no more than that agent, whatever its definition says.
+#[tokio::test]
+async fn a_grandchild_may_no_more_than_its_parent() {
+    let script = r#"
+        [[rule]]
+        when = { user = "^Deeper", result = "(?s)(?P<what>.+)" }
+        say = "Then: {{ what }}"
+        [[rule]]
+        when = { user = "^Deeper" }
+        call = [{ tool = "Bash", input = { command = "touch made" } }]
+        [[rule]]
+        when = { tool = "Agent", result = "(?s)(?P<what>.+)" }
+        say = "{{ what }}"
+        [[rule]]
+        when = { user = "^Send" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Deeper.", subagent_type = "worker" } }]
+        [[rule]]
+        when = { user = "^go" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Send.", subagent_type = "narrow" } }]
+    "#;
+    let mut stage = Stage::new(script).await;
+    let narrow = json!({"description": "d", "prompt": "p", "tools": "Agent, Bash(read-only)"});
+    stage.agents = agents(json!({"narrow": narrow, "worker": {"description": "d", "prompt": "p"}}));
+    let turn = say(&mut stage.agent(None), "go").await;
+    assert!(turn.text.contains("may use Bash only for"), "{}", turn.text);
+    assert!(!stage.project().join("made").exists());
+}

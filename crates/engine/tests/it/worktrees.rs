@@ -1,0 +1,124 @@
+//! Agents that work in a git worktree of their own.
+
+use std::path::Path;
+use std::process::Command;
+
+use engine::Event;
+use engine::agents::{AtEnd, Children, left_behind};
+use engine::event::News;
+use serde_json::json;
+use tools::Environment;
+
+use crate::children::{agents, registry};
+use crate::stage::{Stage, say};
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments).current_dir(directory);
+    let ran = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+}
+
+fn repository(project: &Path) {
+    git(project, &["init", "-q"]);
+    std::fs::write(project.join("list.txt"), "one\n").unwrap();
+    git(project, &["add", "."]);
+    git(project, &["commit", "-q", "-m", "first"]);
+}
+
+fn script(command: &str) -> String {
+    format!(
+        r#"
+        [[rule]]
+        when = {{ user = "^Do it", tool = "Bash", result = "(?s)(?P<what>.*)" }}
+        say = "Done in {{{{ what }}}}"
+        [[rule]]
+        when = {{ user = "^Do it" }}
+        call = [{{ tool = "Bash", input = {{ command = "{command}" }} }}]
+        [[rule]]
+        when = {{ tool = "Agent", result = "(?s)(?P<what>.+)" }}
+        say = "{{{{ what }}}}"
+        [[rule]]
+        when = {{ user = "^go" }}
+        call = [{{ tool = "Agent", input = {{ description = "d", prompt = "Do it.", subagent_type = "general-purpose", isolation = "worktree" }} }}]
+        "#
+    )
+}
+
+/// AGENT-2: an unchanged worktree goes with its branch; a changed one keeps both and is named; outside of git there is none.
+#[tokio::test]
+async fn an_agent_works_in_a_worktree_of_its_own() {
+    for (command, changes) in [("pwd", false), ("pwd; echo two >> list.txt", true), ("pwd; touch new.txt", true)] {
+        let mut stage = Stage::new(&script(command)).await;
+        stage.agents = agents(json!({}));
+        repository(&stage.project());
+        let mut agent = stage.agent(None);
+        let turn = say(&mut agent, "go").await;
+        let id = agent.agents().unwrap().list()[0].id.clone();
+        let branch = format!("agent-{id}");
+        let place = agent.session().path().with_extension("").join("worktrees").join(&branch);
+        assert!(turn.text.contains(&format!("Done in {}", place.display())), "{}", turn.text);
+        assert_eq!(turn.text.contains(&format!("on the branch {branch}")), changes, "{}", turn.text);
+        assert_eq!(git(&stage.project(), &["branch", "--list", &branch]).is_empty(), !changes);
+        assert_eq!(place.exists(), changes, "{command}");
+        assert_eq!(git(&stage.project(), &["status", "--porcelain"]), "", "nothing of it is seen here");
+        let left = left_behind(stage.home().path(), &stage.project(), &Environment::default(), None).await;
+        assert!(left.is_empty(), "{left:?}");
+    }
+    let mut stage = Stage::new(&script("pwd")).await;
+    stage.agents = agents(json!({}));
+    let turn = say(&mut stage.agent(None), "go").await;
+    assert!(
+        turn.text.contains("it got no worktree: ") && turn.text.contains("is in no git repository"),
+        "{}",
+        turn.text
+    );
+}
+
+/// AGENT-2: what a session leaves behind that was killed, the next one names; what holds no work it takes away.
+#[tokio::test]
+async fn what_a_killed_session_leaves_is_named_and_cleaned() {
+    for (command, changes) in [("sleep 600", false), ("echo two >> list.txt; sleep 600", true)] {
+        let mut stage = Stage::new(&script(command)).await;
+        stage.agents = Some(Children::new(registry(json!({})), AtEnd::LeavesThem));
+        repository(&stage.project());
+        let (acts, mut acted) = tokio::sync::mpsc::unbounded_channel();
+        stage.heard = std::sync::Arc::new(move |event| {
+            if let Event::Agent { news: News::Does(event), .. } = event
+                && matches!(**event, Event::ToolStarted { .. })
+            {
+                let _ = acts.send(());
+            }
+        });
+        let mut agent = stage.agent(None);
+        let home = stage.home();
+        {
+            let turn = say(&mut agent, "go");
+            tokio::select! {
+                _ = turn => panic!("it never ends"),
+                _ = acted.recv() => {}
+            }
+        }
+        let errand = agent.agents().unwrap().list()[0].clone();
+        let branch = format!("agent-{}", errand.id);
+        let place = agent.session().path().with_extension("").join("worktrees").join(&branch);
+        while changes && std::fs::read_to_string(place.join("list.txt")).unwrap() == "one\n" {
+            tokio::task::yield_now().await;
+        }
+        let held = left_behind(home.path(), &stage.project(), &Environment::default(), None).await;
+        assert!(held.is_empty() && place.exists(), "somebody works there: {held:?}");
+        agent.agents().unwrap().abandon(); // as a kill would
+        drop(agent);
+        let mut told = Vec::new();
+        while told.is_empty() {
+            tokio::task::yield_now().await;
+            told = left_behind(home.path(), &stage.project(), &Environment::default(), None).await;
+        }
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains(&place.display().to_string()), "{told:?}");
+        assert_eq!((place.exists(), told[0].contains("left changes in")), (changes, changes), "{told:?}");
+        assert_eq!(git(&stage.project(), &["branch", "--list", &branch]).is_empty(), !changes);
+        let again = left_behind(home.path(), &stage.project(), &Environment::default(), None).await;
+        assert!(again.is_empty(), "each is told of once: {again:?}");
+    }
+}
