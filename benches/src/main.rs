@@ -10,6 +10,7 @@
     reason = "a measuring program reads the clock, and files that are none of a user's"
 )]
 
+mod agents;
 mod cost;
 mod count;
 mod extract;
@@ -38,7 +39,7 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 12] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 13] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
@@ -50,6 +51,7 @@ const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 12] = [
     ("regret", regret::measure),
     ("month", month::measure),
     ("team", team::measure),
+    ("agents", agents::measure),
     ("start", start::measure),
 ];
 

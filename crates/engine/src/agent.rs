@@ -19,7 +19,7 @@ use context::{Layers, Reach};
 use memory::rank::Doing;
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::Sandbox;
-use tools::{Scope, Typed};
+use tools::{Scope, Tool, Typed};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::window::AutoCompact;

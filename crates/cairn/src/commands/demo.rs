@@ -4,6 +4,7 @@
 //! folder, the HTTP between them, and the accounting of the prompt cache. The model is a script that reacts to what is
 //! visible in the request.
 
+mod agents;
 mod night;
 
 use std::path::Path;
@@ -53,6 +54,7 @@ const PACE_MS: u64 = 25;
 /// session is closed, opened again from its file, and asked what it did. A new session, which knows nothing of the first,
 /// is asked something that only memory can answer. When it ends, what was learnt in it is written down. Last, a long piece of work is done in a small window: what is too
 /// large goes to disk, what is old leaves, a summary takes the place of the rest, and what left is found again.
+/// Then agents are sent out: three forks on one cache write, and one in the background.
 /// Everything but the model is real.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
@@ -111,6 +113,9 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     chapter("Two weeks go by. A dream brings what was remembered into order.");
     let dreamt = night::play(&root).await?;
 
+    chapter("Agents: three forks look at three files at the same time, and one works in the background.");
+    let sent = agents::play(&root).await?;
+
     print_figures(&report);
     print_savings(&savings, &layer::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
@@ -120,7 +125,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
         show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
     }
     anyhow::ensure!(
-        fixed && told && recalled && dreamt,
+        fixed && told && recalled && dreamt && sent,
         "the demo did not reach its end; please report this with the output above"
     );
     Ok(Code::Success)

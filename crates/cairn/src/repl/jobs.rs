@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::agents::{Errand, Phase};
-use tools::JobState;
+use tools::{JobKind, JobState};
 
 use super::conversation::Conversation;
 use super::page::Part;
@@ -37,8 +37,15 @@ impl Conversation {
 
     fn list_background(&mut self) {
         let jobs = self.jobs.list();
-        let job =
-            |job: &tools::Job| (job.id.clone(), format!("{:<12} {}", state(job.state), first_line(&job.command, 200)));
+        let busy = self.mail.busy();
+        let job = |job: &tools::Job| {
+            let state = match (job.kind, job.state) {
+                (JobKind::Teammate, JobState::Running) if busy.contains(&job.id) => "at work".to_owned(),
+                (JobKind::Teammate, JobState::Running) => "idle".to_owned(),
+                (_, now) => state(now),
+            };
+            (job.id.clone(), format!("{state:<12} {}", first_line(&job.command, 200)))
+        };
         let agent = |errand: &Arc<Errand>| {
             let about = format!("{}: {}", errand.kind, first_line(&errand.description, 100));
             let doing = errand.progress().label.map(|label| format!(" ({label})")).unwrap_or_default();
