@@ -46,11 +46,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "hooks", argument: "", about: "the hooks that run, and where they stand" },
-    Command {
-        name: "tasks",
-        argument: "[stop|front] [ID]",
-        about: "commands and agents in the background: look, answer, stop, bring to the front",
-    },
+    Command { name: "tasks", argument: "[WHAT] [ID]", about: "commands and agents in the background; `stop`, `front`" },
     Command { name: "agents", argument: "[NAME]", about: "the agents that can be sent out" },
     Command { name: "todos", argument: "", about: "what the model has to do, and its teammates" },
     Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
