@@ -291,7 +291,11 @@ fn forked(seat: &Seat, children: &Children, session: &mut Session, order: &Order
     parts.tools = own(parts.tools);
     // At the greatest depth the tool is still offered, and refuses.
     parts.agents = Some(children.deeper());
-    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(crate::plan::NAMES.into_iter().chain(["SendMessage"]), NOT_FORKS));
+    parts.policy.narrowed = seat
+        .parts
+        .policy
+        .narrowed
+        .below(Narrowed::without(crate::plan::NAMES.into_iter().chain(["SendMessage"]), NOT_FORKS));
     parts.limits.max_rounds = Some(parts.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
     parts.branch = None;
     if order.begins == Begins::Anew
