@@ -71,7 +71,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::Extracted(_) => ("extracted", json!({})),
         Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
         Event::HookSaid { moment, .. } => ("hook_said", json!({"moment": moment.name()})),
-        Event::AgentActs { agent, tool, .. } => ("agent_acts", json!({"agent": agent, "tool": tool})),
+        Event::Agent { errand, news } => of_agent(errand, news)?,
         Event::Warning(text) => ("warning", json!({"why": reason(text)})),
         Event::Text(_)
         | Event::Thinking(_)
@@ -94,6 +94,30 @@ fn reason(text: &str) -> String {
     } else {
         "(left out: there is a secret in it)".to_owned()
     }
+}
+
+/// What is written down of an agent that was sent out: what it is, what it calls, what it used.
+fn of_agent(errand: &crate::agents::Errand, news: &crate::event::News) -> Option<(&'static str, Value)> {
+    use crate::event::News;
+    let (id, kind, used) = (&errand.id, &errand.kind, errand.progress());
+    Some(match news {
+        News::Started => ("agent_started", json!({"id": id, "agent": kind, "background": errand.is_background()})),
+        News::Does(event) => match &**event {
+            Event::ToolStarted { tool, .. } => ("agent_acts", json!({"id": id, "agent": kind, "tool": tool})),
+            _ => return None,
+        },
+        News::Backgrounded => ("agent_in_background", json!({"id": id, "agent": kind})),
+        News::Asks => ("agent_asks", json!({"id": id, "agent": kind, "tool": errand.waits_for()})),
+        News::Labelled => ("agent_progress", json!({"id": id, "agent": kind, "calls": used.calls})),
+        News::Ended => {
+            let how = match errand.phase() {
+                crate::agents::Phase::Ended(ended) => ended.how.status(),
+                _ => return None,
+            };
+            let used = json!({"requests": used.requests, "calls": used.calls, "tokens": used.tokens});
+            ("agent_ended", json!({"id": id, "agent": kind, "how": how, "used": used}))
+        }
+    })
 }
 
 #[cfg(test)]
