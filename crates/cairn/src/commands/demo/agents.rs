@@ -69,7 +69,7 @@ fn show_event(event: &Event) {
         }
         Event::Agent { errand, news } => match news {
             News::Started if errand.is_background() => {
-                line(&errand.kind, &format!("{} (in the background)", errand.description))
+                line(&errand.kind, &format!("{} (in the background)", errand.description));
             }
             News::Started => line(&errand.kind, &errand.description),
             News::Ended => line(&errand.kind, "has reported"),
