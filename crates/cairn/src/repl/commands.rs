@@ -27,7 +27,7 @@ impl Conversation {
             return Ok(());
         };
         let waits = match command.name {
-            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "todos" | "agents" => false,
+            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" => false,
             "permissions" => argument.is_empty(),
             _ => true,
         };
@@ -56,7 +56,6 @@ impl Conversation {
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
             "hooks" => self.hooks(),
-            "todos" => self.show_tasks(),
             "tasks" => self.background(argument),
             "agents" => self.show_agents(argument),
             "sandbox" => self.sandbox(argument).await?,

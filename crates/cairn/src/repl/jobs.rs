@@ -52,12 +52,16 @@ impl Conversation {
             (errand.id.clone(), format!("{:<12} {about}{doing}", phase(errand)))
         };
         let rows: Vec<(String, String)> = jobs.iter().map(job).chain(self.errands().iter().map(agent)).collect();
-        if rows.is_empty() {
-            self.hint = Some("nothing runs in the background".into());
+        self.read_tasks();
+        if rows.is_empty() && self.tasks.is_empty() {
+            self.hint = Some("nothing runs in the background, and there are no tasks".into());
             return;
         }
-        self.page.begin(Part::Note);
-        self.page.table(&rows, Look::BOLD);
+        if !rows.is_empty() {
+            self.page.begin(Part::Note);
+            self.page.table(&rows, Look::BOLD);
+        }
+        self.show_tasks();
     }
 
     fn show_printed(&mut self, id: &str) {

@@ -46,9 +46,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
     Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
     Command { name: "hooks", argument: "", about: "the hooks that run, and where they stand" },
-    Command { name: "tasks", argument: "[WHAT] [ID]", about: "commands and agents in the background; `stop`, `front`" },
+    Command {
+        name: "tasks",
+        argument: "[WHAT] [ID]",
+        about: "what runs in the background (`stop`, `front`), and the list of tasks",
+    },
     Command { name: "agents", argument: "[NAME]", about: "the agents that can be sent out" },
-    Command { name: "todos", argument: "", about: "what the model has to do, and its teammates" },
     Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },
@@ -58,7 +61,7 @@ pub(crate) const COMMANDS: &[Command] = &[
 ];
 
 /// Other names that people's fingers know.
-const ALIASES: [(&str, &str); 3] = [("bashes", "tasks"), ("jobs", "tasks"), ("quit", "exit")];
+const ALIASES: [(&str, &str); 4] = [("bashes", "tasks"), ("jobs", "tasks"), ("todos", "tasks"), ("quit", "exit")];
 
 /// The command of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {

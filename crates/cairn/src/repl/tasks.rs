@@ -23,7 +23,7 @@ impl Conversation {
         let open: Vec<&Task> = self.tasks.iter().filter(|task| task.status != Status::Completed).collect();
         let mut rows: Vec<Vec<Span>> = open.iter().take(SHOWN).map(|task| vec![span(task)]).collect();
         if open.len() > SHOWN {
-            rows.push(vec![Span::new(&format!("  and {} more: /todos", open.len() - SHOWN), Look::DIM)]);
+            rows.push(vec![Span::new(&format!("  and {} more: /tasks", open.len() - SHOWN), Look::DIM)]);
         }
         rows
     }
@@ -34,22 +34,11 @@ impl Conversation {
         self.jobs.list().into_iter().filter(is_one).map(|job| job.id).collect()
     }
 
-    /// Shows all of them, and who of the team is there to do them.
+    /// Shows all of them.
     pub(super) fn show_tasks(&mut self) {
-        self.read_tasks();
-        let (mates, busy) = (self.teammates(), self.mail.busy());
-        if !mates.is_empty() {
+        if !self.tasks.is_empty() {
             self.page.begin(Part::Note);
         }
-        for name in &mates {
-            let state = if busy.contains(name) { "at work" } else { "idle" };
-            self.page
-                .line(&[Span::new(&format!("  {name}"), Look::BOLD), Span::new(&format!("  {state}"), Look::DIM)], 4);
-        }
-        if self.tasks.is_empty() && mates.is_empty() {
-            return self.page.note("there are no tasks", Look::PLAIN);
-        }
-        self.page.begin(Part::Note);
         for task in self.tasks.clone() {
             self.page.line(&[span(&task)], 4);
         }
