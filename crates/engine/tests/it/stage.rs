@@ -48,10 +48,10 @@ impl Stage {
     pub async fn with(script: &str, options: Options) -> Self {
         // In memory, where there is such a place: every line of a session is brought to the disk.
         let shared = std::path::Path::new("/dev/shm");
-        let name = letters();
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(&name).rand_bytes(0);
-        let root = if shared.is_dir() { builder.tempdir_in(shared) } else { builder.tempdir() }.unwrap();
+        let place = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+        // One that was killed may have left a folder of the same name.
+        let name = std::iter::repeat_with(letters).find(|name| !place.join(name).exists()).unwrap();
+        let root = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir_in(place).unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let mut script = Script::parse(script).unwrap();
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
