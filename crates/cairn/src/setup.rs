@@ -12,7 +12,7 @@ use engine::extract::Learning;
 use engine::hooks::{Hooks, Start};
 use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
-use engine::permission::{Approver, Choice, Who};
+use engine::permission::{Approver, ChosenBy, Who};
 use engine::prompt::BARE;
 use engine::session::Fork;
 use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, keys};
@@ -293,10 +293,10 @@ pub(crate) async fn agent(
         if sandbox.standing().confined() != Confined::Wholly {
             warnings.push(format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
         }
-        let choice = if args.sandbox.is_some() { Choice::ByHand } else { Choice::BySettings };
+        let choice = if args.sandbox.is_some() { ChosenBy::Hand } else { ChosenBy::Settings };
         agent.set_sandbox(Some(sandbox), choice);
     } else if args.sandbox.is_some() {
-        agent.set_sandbox(None, Choice::ByHand);
+        agent.set_sandbox(None, ChosenBy::Hand);
     }
     if let Some(plan) = plan {
         let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());

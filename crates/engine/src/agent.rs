@@ -38,7 +38,7 @@ use crate::inbox::Inbox;
 use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
 use crate::mail::{InTeam, Mail};
-use crate::permission::{Choice, LiveMode, Policy};
+use crate::permission::{ChosenBy, LiveMode, Policy};
 use crate::run::Ending;
 use crate::session::Session;
 pub(crate) use parts::readable;
@@ -65,7 +65,7 @@ pub struct Agent {
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,
     /// Who has chosen whether commands run in a sandbox.
-    sandbox: Choice,
+    sandbox: ChosenBy,
     /// Why the session starts, until its hooks have run.
     start: Option<Start>,
     /// The line that lists the agents it may send out.
@@ -111,7 +111,7 @@ impl Agent {
             learnt: Vec::new(),
             dreaming: None,
             doing: Doing::default(),
-            sandbox: Choice::BySettings,
+            sandbox: ChosenBy::Settings,
             listed: None,
             start: Some(Start::Startup),
         })
@@ -204,7 +204,7 @@ impl Agent {
     }
 
     /// Lets commands run in a sandbox from now on, or in none.
-    pub fn set_sandbox(&mut self, sandbox: Option<Sandbox>, choice: Choice) {
+    pub fn set_sandbox(&mut self, sandbox: Option<Sandbox>, choice: ChosenBy) {
         self.sandbox = choice;
         self.driver.scope.set_sandbox(sandbox.map(Arc::new));
     }

@@ -29,16 +29,16 @@ pub struct Policy {
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
 /// is judged.
 #[derive(Debug, Clone, Default)]
-pub struct LiveMode(Arc<Mutex<(Mode, Choice)>>, Option<Box<LiveMode>>);
+pub struct LiveMode(Arc<Mutex<(Mode, ChosenBy)>>, Option<Box<LiveMode>>);
 
 /// Who has chosen something: what was chosen by hand, a changed file does not change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum ChosenBy {
     /// The settings, or nobody.
     #[default]
-    BySettings,
+    Settings,
     /// The user: a flag, a key, a command.
-    ByHand,
+    Hand,
 }
 
 impl LiveMode {
@@ -51,18 +51,18 @@ impl LiveMode {
     /// One of its own for somebody who never may more than this one.
     #[must_use]
     pub fn below(&self, mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new((mode, Choice::ByHand))), Some(Box::new(self.clone())))
+        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Box::new(self.clone())))
     }
 
     /// Changes it by hand, for everyone who shares it.
     pub fn set(&self, mode: Mode) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (mode, Choice::ByHand);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (mode, ChosenBy::Hand);
     }
 
     /// Changes it to what the settings say, unless it was chosen by hand.
     pub fn follow(&self, mode: Mode) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.1 == Choice::BySettings {
+        if now.1 == ChosenBy::Settings {
             now.0 = mode;
         }
     }
@@ -70,7 +70,7 @@ impl LiveMode {
 
 impl From<Mode> for LiveMode {
     fn from(mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new((mode, Choice::BySettings))), None)
+        Self(Arc::new(Mutex::new((mode, ChosenBy::Settings))), None)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::permission::Choice;
+use engine::permission::ChosenBy;
 use engine::settings::keys;
 
 use super::conversation::Conversation;
@@ -25,14 +25,14 @@ impl Conversation {
             "on" => {
                 let sandbox = setup::sandbox(&settings, &self.place, agent).await?;
                 self.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), Look::PLAIN);
-                agent.set_sandbox(Some(sandbox), Choice::ByHand);
+                agent.set_sandbox(Some(sandbox), ChosenBy::Hand);
                 self.args.sandbox = Some(true);
             }
             "off" if settings.is_managed(&keys::SANDBOX) && settings.sandbox.enabled == Some(true) => {
                 self.hint = Some("the sandbox is on by managed settings".to_owned());
             }
             "off" => {
-                agent.set_sandbox(None, Choice::ByHand);
+                agent.set_sandbox(None, ChosenBy::Hand);
                 self.args.sandbox = Some(false);
                 self.page.note("commands run outside of the sandbox", Look::PLAIN);
             }

@@ -23,7 +23,7 @@ use crate::hooks::Hooks;
 use crate::knowledge::Recollection;
 use crate::ledger::Budget;
 use crate::mail::Admission;
-use crate::permission::Choice;
+use crate::permission::ChosenBy;
 use crate::settings::{self, Bypass, Signals};
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
@@ -150,7 +150,7 @@ impl Agent {
     /// Makes the sandbox anew, or lets it go.
     async fn confine(&mut self, said: Said<settings::Sandbox>, config: &std::path::Path) -> Result<(), Error> {
         let scope = &self.driver.scope;
-        let by_hand = self.sandbox == Choice::ByHand && !said.managed;
+        let by_hand = self.sandbox == ChosenBy::Hand && !said.managed;
         let is_on = if by_hand { scope.sandbox().is_some() } else { said.what.enabled == Some(true) };
         let made = match is_on {
             true => Some(Arc::new(crate::sandbox::sandbox(&said.what, scope, config).await?)),

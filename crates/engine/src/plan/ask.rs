@@ -39,14 +39,14 @@ pub struct AskUserQuestionInput {
 pub struct Inquiry {
     pub question: String,
     pub header: Option<String>,
-    pub options: Vec<Choice>,
+    pub options: Vec<Offer>,
     pub multi_select: Option<bool>,
 }
 
 // An answer, with what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
-pub struct Choice {
+pub struct Offer {
     pub label: String,
     pub description: Option<String>,
 }

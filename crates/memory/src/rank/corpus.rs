@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::dates;
-use super::standing::Scope;
+use super::standing::AppliesTo;
 use super::table::{Row, WIDTH};
 use super::twins;
 use super::words::Splitter;
@@ -30,7 +30,7 @@ pub(crate) struct Words {
     /// What it says but for the values it gives.
     gist: Vec<u64>,
     /// What it applies to, if it is a standing instruction.
-    scope: Option<Scope>,
+    scope: Option<AppliesTo>,
 }
 
 /// One memory.
@@ -43,7 +43,7 @@ pub(crate) struct Doc {
     /// How many words that are.
     pub(crate) length: f32,
     pub(crate) gist: Vec<u64>,
-    pub(crate) scope: Option<Scope>,
+    pub(crate) scope: Option<AppliesTo>,
 }
 
 /// All memories.
@@ -84,7 +84,7 @@ impl Words {
             dated: memory.dated,
             counts,
             gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
-            scope: Scope::of(memory, splitter),
+            scope: AppliesTo::of(memory, splitter),
         }
     }
 }

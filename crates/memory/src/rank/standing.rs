@@ -24,7 +24,7 @@ pub struct Doing {
 
 /// What a standing instruction applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Scope {
+pub(crate) struct AppliesTo {
     facets: Vec<Facet>,
     /// What its writer gave, if they did: each by itself is enough.
     given: Vec<Given>,
@@ -85,7 +85,7 @@ const ASKING_WITHOUT_SPACES: [&str; 16] = [
     "뭐",
 ];
 
-impl Scope {
+impl AppliesTo {
     /// The scope of a memory, if it is a standing instruction.
     pub(crate) fn of(memory: &Memory, splitter: &Splitter) -> Option<Self> {
         let description = memory.description.as_deref().unwrap_or_default();
