@@ -7,25 +7,27 @@
 //! What a file says is not what happened here. Lines that come from a file outside the sessions of this project are text:
 //! what they carry beside it (files seen, directories, instructions, a system prompt) counts for nothing.
 
+mod back;
+mod beside;
 mod copy;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use context::State;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
-use transcript::commit::{Act, Commit, Reason};
+use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Context, Kept, Line, Source};
 use transcript::tokens::Estimator;
-use transcript::view::{Change, Entry, View};
-use transcript::window::Window;
+use transcript::view::Change;
 use transcript::{Block, Id, Log, Outcome, Prologue};
 
 use crate::error::Error;
 use crate::home::{Home, git_branch};
 use crate::record::{self, Skipped};
 use crate::world::World;
+pub(crate) use back::DROPPED;
+pub use beside::{Beside, SeenFile, SurfacedMemory};
 
 /// A session, open for writing.
 #[derive(Debug)]
@@ -67,73 +69,10 @@ enum From {
     Elsewhere,
 }
 
-/// What a line of ours carries beside what is said, so that a resumed session knows what this one knew.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Beside {
-    /// A file that was read or written, as it was then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen: Option<SeenFile>,
-    /// Where commands run from now on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub directory: Option<PathBuf>,
-    /// Instruction files that were attached.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub instructions: Vec<PathBuf>,
-    /// A memory that was attached.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<SurfacedMemory>,
-    /// The list of agents that was attached, by its hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agents: Option<String>,
-    /// The id of a message from somebody else: it was delivered with this line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// The agent that goes on from here beside the conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fork: Option<String>,
-}
-
-impl Beside {
-    fn is_empty(&self) -> bool {
-        let Self { seen, directory, instructions, memory, agents, message, fork } = self;
-        let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
-        seen.is_none() && directory.is_none() && nothing_attached && fork.is_none()
-    }
-}
-
-/// What a line carries beside what is said.
-fn beside_of(line: &Line) -> Option<Beside> {
-    serde_json::from_str(line.extra.as_ref()?.get()).ok()
-}
-
-/// A memory that was attached.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SurfacedMemory {
-    /// Its path, relative to the memory directory.
-    pub path: String,
-    /// How many bytes count against the session.
-    pub bytes: u64,
-}
-
-/// A file as it was when a tool last saw it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SeenFile {
-    /// Its absolute path.
-    pub path: PathBuf,
-    /// Its length.
-    pub len: u64,
-    /// The hash of its content.
-    pub hash: String,
-}
-
 /// Where the sessions of agents lie that a session sent out, in its folder.
 pub const CHILDREN: &str = "subagents";
 /// What the name of such a file begins with.
 pub const CHILD_PREFIX: &str = "agent-";
-/// Why messages are dropped that the user wants dropped.
-pub(crate) const DROPPED: &str = "the user dropped it";
-
 /// What a call is answered when a session is resumed that was stopped in the middle of it.
 const STOPPED: &str = "[No result: the session ended before the call did. It may have run in part.]";
 
@@ -347,44 +286,12 @@ impl Session {
         &self.world
     }
 
-    /// What the lines of this program carry beside what is said, in order; what was taken back is left out.
-    pub fn beside(&self) -> impl Iterator<Item = Beside> {
-        self.beside_where(|view, line| view.item_of(line).is_some())
-    }
-
-    /// What the lines that are in view carry beside what is said.
-    pub fn beside_in_view(&self) -> impl Iterator<Item = Beside> {
-        self.beside_where(|view, line| view.shows(line))
-    }
-
-    /// The newest line in view that carries something beside what is said.
-    pub(crate) fn shown_with(&self, carries: impl Fn(&Beside) -> bool) -> Option<Id> {
-        let mut lines = self.log.lines().iter().skip(self.elsewhere).rev().filter(|line| line.extra.is_some());
-        let line = lines.find(|line| {
-            line.id.as_ref().is_some_and(|id| self.log.view().shows(id))
-                && beside_of(line).is_some_and(|one| carries(&one))
-        });
-        line.and_then(|line| line.id.clone())
-    }
-
-    /// The messages from others that it has heard, by their ids: also those that were taken back since.
-    pub(crate) fn heard(&self) -> HashSet<String> {
-        let lines = self.log.lines().iter().skip(self.elsewhere);
-        lines.filter_map(|line| beside_of(line)?.message).collect()
-    }
-
     /// What it was told to remember for other parts of the program, as far as it is of one kind.
     pub(crate) fn noted<T: serde::de::DeserializeOwned>(&self) -> impl Iterator<Item = T> {
         self.log.lines().iter().skip(self.elsewhere).filter_map(|line| match &line.body {
             Body::Meta(meta) => serde_json::from_str(meta.get()).ok(),
             _ => None,
         })
-    }
-
-    fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = Beside> {
-        let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
-        let standing = lines.filter(move |line| line.id.as_ref().is_some_and(|id| stands(self.log.view(), id)));
-        standing.filter_map(beside_of)
     }
 
     /// Keeps a tool's whole result in a file of its own, and says where. The id comes from a model: it names a file, and
@@ -440,10 +347,6 @@ fn elsewhere(log: &Log) -> usize {
     log.lines().iter().rposition(says_so).map_or(0, |at| at + 1)
 }
 
-fn is_restore(line: &Line) -> bool {
-    matches!(&line.body, Body::Commit(Commit { act: Act::Restore { .. }, .. }))
-}
-
 /// Whether a resumed session goes on in its own file or in a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
@@ -451,88 +354,4 @@ pub enum Fork {
     No,
     /// In a copy, always.
     Yes,
-}
-
-impl Session {
-    /// Takes back a commit: the view is again what it would be without it. Refused where that would not fit the window.
-    pub fn undo(&mut self, commit: &Id, window: &Window) -> Result<(), Error> {
-        if !self.log.view().counts(commit) {
-            return Err(Error::NothingToUndo { commit: commit.to_string() });
-        }
-        let body = Body::Commit(Commit { act: Act::Undo { commit: commit.clone() }, reason: Reason::default() });
-        // Tried on a copy: what does not fit is never written.
-        let mut trial = self.log.clone();
-        trial.append(Line::new(self.world.fresh_id(), trial.tip().cloned(), self.world.now(), body.clone()));
-        let (tokens, before) = (trial.view().tally().count(), self.log.view().tally().count());
-        if tokens > window.effective && tokens > before {
-            return Err(Error::WouldNotFit { tokens, window: window.effective });
-        }
-        // First what it brought back: the newest decision is then the one that was asked for, and can be undone again.
-        for restored in self.restored_after(commit) {
-            let act = Act::Undo { commit: restored };
-            self.append(Body::Commit(Commit { act, reason: Reason::default() }))?;
-        }
-        self.append(body)?;
-        Ok(())
-    }
-
-    /// What a compaction brought back: without it, it would stand there twice.
-    fn restored_after(&self, compaction: &Id) -> Vec<Id> {
-        let lines = self.log.lines();
-        let Some(at) = lines.iter().position(|line| line.id.as_ref() == Some(compaction)) else { return Vec::new() };
-        let is_compaction =
-            |line: &Line| matches!(&line.body, Body::Commit(one) if matches!(one.act, Act::Compact { .. }));
-        if !is_compaction(&lines[at]) {
-            return Vec::new();
-        }
-        let until_next = lines[at + 1..].iter().take_while(|line| {
-            !is_compaction(line)
-                && !matches!(line.body, Body::Assistant { .. } | Body::User { source: Source::Said, .. })
-        });
-        let restored = until_next.filter(|line| is_restore(line)).filter_map(|line| line.id.clone());
-        restored.filter(|id| self.log.view().counts(id)).collect()
-    }
-
-    /// Drops what was said before a line from the view; a marker stands there. The newest reply and all after it stay,
-    /// and so do instructions. Says how many messages were dropped.
-    pub fn snip_before(&mut self, line: &Id) -> Result<usize, Error> {
-        let view = self.log.view();
-        let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());
-        let end = view.item_of(line).unwrap_or(0).min(newest);
-        let (mut instructions, mut attached) = (HashSet::new(), HashSet::new());
-        for line in self.log.lines().iter().filter(|line| matches!(line.body, Body::Attachment { .. })) {
-            attached.extend(&line.id);
-            if beside_of(line).is_some_and(|beside| !beside.instructions.is_empty() || beside.agents.is_some()) {
-                instructions.extend(&line.id);
-            }
-        }
-        let goes =
-            |entry: &Entry<'_>| entry.is_original() && entry.index() < end && !instructions.contains(entry.line());
-        let dropped: Vec<_> = view.visible().filter(goes).collect();
-        let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return Ok(0) };
-        let count = dropped.iter().filter(|entry| !attached.contains(entry.line())).count();
-        if count == 0 {
-            return Ok(0);
-        }
-        let uuids = dropped.iter().map(|entry| entry.line().clone()).collect();
-        let freed = view.tally().estimate(dropped.iter().map(|entry| entry.size()).sum());
-        let marker = format!(
-            "[{count} messages were dropped here as the user wished. The History tool shows them: {} … {}]",
-            first.line(),
-            last.line()
-        );
-        let why = Some(DROPPED.to_owned());
-        let reason = Reason { freed: Some(freed), changes_from: None, why };
-        self.append(Body::Commit(Commit { act: Act::Snip { uuids, marker }, reason }))?;
-        Ok(count)
-    }
-
-    /// The newest commit that counts and can be taken back. What a compaction brings back is a part of it.
-    pub fn newest_commit(&self) -> Option<Id> {
-        // What a compaction brought back goes with it.
-        let commits = self.log.lines().iter().rev();
-        let commits = commits.filter(|line| matches!(&line.body, Body::Commit(_)) && !is_restore(line));
-        let counting = commits.filter_map(|line| line.id.as_ref()).find(|id| self.log.view().counts(id));
-        counting.cloned()
-    }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, Registry, Source, Sources};
+use engine::agents::{AtEnd, Children, MemoryPlaces, Registry, Source, Sources};
 use engine::event::News;
 use engine::permission::{Answer, Approver, Question};
 use futures_util::future::{BoxFuture, ready};
@@ -321,5 +321,40 @@ async fn a_session_gets_agents_when_it_costs_no_cache() {
         say(&mut stage.agent(Some(&id)), "go on").await;
         let request = stage.simulator.requests().pop().unwrap();
         assert_eq!(request["tools"].to_string().contains("\"Agent\""), has_them, "after {idle} s");
+    }
+}
+
+/// AGENT-3: a type keeps memories where its scope says, is told of them, and may write there without a question, and
+/// nowhere else.
+#[tokio::test]
+async fn an_agent_keeps_memories_of_its_own() {
+    for (scope, told) in [("user", "in all projects"), ("project", "everybody who works"), ("local", "not shared")] {
+        let writes = r#"
+            [[rule]]
+            when = { user = "Find the colour", visible = "it is kept" }
+            say = "Done."
+            [[rule]]
+            when = { user = "Find the colour" }
+            call = [
+              { tool = "Write", input = { file_path = "{{ project }}/../of-NAME/art-painter/hue.md", content = "it is kept" } },
+              { tool = "Write", input = { file_path = "{{ project }}/../elsewhere/hue.md", content = "it is kept" } },
+            ]
+        "#;
+        let mut stage = Stage::new(&script("art:painter", &writes.replace("NAME", scope))).await;
+        stage.mode = Mode::Default.into();
+        let root = stage.project().parent().unwrap().to_owned();
+        let painter = json!({"art:painter": {"description": "paints", "prompt": "You paint.", "tools": ["Grep"], "memory": scope}});
+        let place = |scope: &str| root.join(format!("of-{scope}"));
+        let places = MemoryPlaces { user: place("user"), project: place("project"), local: place("local") };
+        stage.agents = agents(painter).map(|children| children.with_memory(places));
+        let own = place(scope).join("art-painter");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("MEMORY.md"), "- [Hue](hue.md): an older hue").unwrap();
+        say(&mut stage.agent(None), "go").await;
+        let child = stage.simulator.requests().into_iter().find(|request| request.to_string().contains("You paint."));
+        let system = child.unwrap()["system"].to_string();
+        assert!(system.contains("an older hue") && system.contains(told) && system.contains("art-painter"), "{system}");
+        assert!(!root.join("elsewhere").exists());
+        assert!(own.join("hue.md").exists(), "{scope}");
     }
 }
