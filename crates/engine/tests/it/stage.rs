@@ -228,11 +228,12 @@ impl Stage {
 }
 
 /// A name of its own for a folder, of so many letters: the model is told where it works, and a digit weighs more than a
-/// letter, so that with names of chance a session would come to other counts each time.
+/// letter, so that with names of chance a session would come to other counts each time. There is no vowel in it, so no
+/// word that a script looks for.
 fn letters() -> String {
     static NEXT: AtomicI64 = AtomicI64::new(0);
     let number = u64::from(std::process::id()) * 1_000 + NEXT.fetch_add(1, Ordering::Relaxed).unsigned_abs();
-    let letter = |place: u32| char::from(b'a' + (number / 26_u64.pow(place) % 26) as u8);
+    let letter = |place: u32| char::from(b"bcdfghjkmnpqrtvw"[(number >> (4 * place) & 15) as usize]);
     format!("cairn-{}", (0..8).map(letter).collect::<String>())
 }
 
