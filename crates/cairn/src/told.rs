@@ -9,6 +9,7 @@ use engine::extract::Outcome;
 use engine::ledger::{Budget, Day};
 use engine::run::Ending;
 use engine::savings::Saving;
+use engine::stats::Beside;
 
 use crate::span::first_line;
 
@@ -117,6 +118,12 @@ pub(crate) fn spent(day: &Day) -> String {
         true => "nothing".to_owned(),
         false => format!("${:.4}: {}", day.total().usd, kinds.join(", ")),
     }
+}
+
+/// What was asked beside the conversation, and by whom.
+pub(crate) fn beside(all: &[Beside]) -> String {
+    let whose: Vec<String> = all.iter().map(|one| format!("{} {}× ${:.4}", one.who, one.times, one.cost_usd)).collect();
+    format!("${:.4}: {}", all.iter().map(|one| one.cost_usd).sum::<f64>(), whose.join(", "))
 }
 
 /// What is left of the budget for work in the background.

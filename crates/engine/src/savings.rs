@@ -44,10 +44,10 @@ fn none() -> Vec<Saving> {
     names.into_iter().map(|layer| Saving { layer, ..Saving::default() }).collect()
 }
 
-/// A layer's part. A fork that is no layer's is compaction's.
+/// A layer's part, or that of what is done by hand.
 fn of_layer<'a>(savings: &'a mut [Saving], layer: &str) -> &'a mut Saving {
     let place = |name: &str| savings.iter().position(|known| known.layer == name);
-    let at = place(layer).or_else(|| place("compact")).unwrap_or_default();
+    let at = place(layer).or_else(|| place(BY_HAND)).unwrap_or_default();
     &mut savings[at]
 }
 
@@ -165,7 +165,8 @@ fn taken_by(commit: &Commit) -> Option<(&'static str, u64, bool)> {
 fn cost(line: &Line, prices: &Prices, price: Option<Price>, savings: &mut [Saving]) {
     match Fact::of(line) {
         Some(Fact::Side { agent, model, usage }) => {
-            let saving = of_layer(savings, &agent);
+            // What agents, hooks and dreams used saves nothing: it is no layer's.
+            let Some(saving) = savings.iter_mut().find(|known| known.layer == agent) else { return };
             saving.cost_usd += prices.of(&model).map_or(0.0, |price: Price| price.cost(&usage));
             saving.times += usize::from(agent == "notes");
         }

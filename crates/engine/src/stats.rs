@@ -44,12 +44,22 @@ pub struct Stats {
     pub cost_usd: Option<f64>,
     /// What the cache saved of it, in dollars; less than nothing where more was written than read.
     pub cache_saved_usd: f64,
-    /// Questions beside the conversation: notes and summaries.
-    pub forks: usize,
-    /// What they cost of it, in dollars.
-    pub fork_cost_usd: f64,
+    /// What was asked beside the conversation: for notes and summaries, to learn, by agents and hooks.
+    pub beside: Vec<Beside>,
     /// Where the cache did not hold.
     pub breaks: Vec<Break>,
+}
+
+/// What one kind of work beside the conversation used.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Beside {
+    /// Who asked: a layer, `extract`, `hook`, the kind of an agent.
+    pub who: String,
+    /// How often.
+    pub times: usize,
+    /// What it cost, in dollars.
+    pub cost_usd: f64,
 }
 
 /// Where the cache did not hold.
@@ -152,10 +162,10 @@ impl Stats {
         }
         let all_usage = replies.iter().map(|(_, model, usage)| (*model, *usage));
         stats.cache_saved_usd = all_usage.filter_map(|(model, usage)| Some(saved(&prices.of(model)?, &usage))).sum();
-        for (_, model, usage) in savings::of_forks(log) {
-            stats.forks += 1;
-            stats.fork_cost_usd += prices.of(&model).map_or(0.0, |price| price.cost(&usage));
-        }
+        stats.beside = together(savings::of_forks(log).into_iter().map(|(who, model, usage)| {
+            let cost_usd = prices.of(&model).map_or(0.0, |price| price.cost(&usage));
+            Beside { who, times: 1, cost_usd }
+        }));
         stats.breaks = log.lines().iter().filter_map(Fact::of).filter_map(Break::of).collect();
         let largest = replies.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
         windows.push(replies.len());
@@ -170,9 +180,21 @@ impl Stats {
         stats.rewrite_factor = share(stats.cache_write_tokens, largest);
         // The sum of nothing is a negative zero.
         let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
-        stats.cost_usd = cost.map(|cost| cost + 0.0 + stats.fork_cost_usd);
+        stats.cost_usd = cost.map(|cost| cost + 0.0 + stats.beside.iter().map(|one| one.cost_usd).sum::<f64>());
         stats
     }
+}
+
+/// The same work's figures in one, in the order they were first seen.
+pub fn together(all: impl IntoIterator<Item = Beside>) -> Vec<Beside> {
+    let mut sums: Vec<Beside> = Vec::new();
+    for one in all {
+        match sums.iter_mut().find(|known| known.who == one.who) {
+            Some(known) => (known.times, known.cost_usd) = (known.times + one.times, known.cost_usd + one.cost_usd),
+            None => sums.push(one),
+        }
+    }
+    sums
 }
 
 /// What a request cost less than it would have without a cache.

@@ -2,7 +2,7 @@
 
 use engine::ledger::{Budget, Day};
 use engine::savings::{self, Saving};
-use engine::stats::{Stats, causes, saved_text};
+use engine::stats::{Stats, causes, saved_text, together};
 use engine::{Home, record};
 use jiff::civil::Date;
 use serde_json::json;
@@ -107,7 +107,7 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
         (sum(|one| one.uncached_tokens), sum(|one| one.cache_write_tokens), sum(|one| one.cache_read_tokens));
     let input = (uncached + written + read).max(1);
     let cost: f64 = figures.iter().filter_map(|one| one.cost_usd).sum();
-    let forks: f64 = figures.iter().map(|one| one.fork_cost_usd).sum();
+    let beside = together(figures.iter().flat_map(|one| one.beside.clone()));
     data!("sessions     {}, {} replies", figures.len(), figures.iter().map(|one| one.replies).sum::<usize>())?;
     data!("input        {uncached} uncached, {written} written to the cache, {read} read from it")?;
     data!("output       {}", sum(|one| one.output_tokens))?;
@@ -117,7 +117,10 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
         read as f64 * 100.0 / input as f64,
         saved_text(figures.iter().map(|one| one.cache_saved_usd).sum::<f64>())
     )?;
-    data!("cost         ${cost:.4}, of it ${forks:.4} for notes and summaries")?;
+    data!("cost         ${cost:.4}, all included")?;
+    if !beside.is_empty() {
+        data!("beside       {}", told::beside(&beside))?;
+    }
     for cause in causes(figures.iter().flat_map(|stats| &stats.breaks)) {
         data!("cache break  {cause}")?;
     }

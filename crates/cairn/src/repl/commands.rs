@@ -11,7 +11,7 @@ use super::status::mode_name;
 use crate::args::RunArgs;
 use crate::commands::hooks::described;
 use crate::span::{Colour, Look, Span};
-use crate::told::{self, count};
+use crate::told;
 
 /// What `/help` says of a session of plain lines.
 const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
@@ -165,10 +165,8 @@ impl Conversation {
         // The name stands before the first of them.
         let names = std::iter::once("breaks").chain(std::iter::repeat(""));
         entries.extend(names.zip(breaks.iter().map(ToString::to_string)));
-        if stats.forks > 0 {
-            let forks = count(stats.forks, "question", "questions");
-            entries
-                .push(("beside", format!("{forks} for notes and summaries, ${:.4} of the cost", stats.fork_cost_usd)));
+        if !stats.beside.is_empty() {
+            entries.push(("beside", told::beside(&stats.beside)));
         }
         if let Some(agent) = &self.agent {
             let (today, budget) = (agent.ledger().today(), agent.ledger().budget());

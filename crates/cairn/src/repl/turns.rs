@@ -179,7 +179,8 @@ impl Repl {
             }
             Event::Extracted(_) => {
                 if let Some(text) = told::of_layers(&event) {
-                    self.remark(&format!("{text} (Ctrl-S: look, change, take back)"), Look::of(Colour::Green));
+                    let how = if self.talk.leaving { "cairn memory log: look" } else { "Ctrl-S: look, change" };
+                    self.remark(&format!("{text} ({how}, take back)"), Look::of(Colour::Green));
                 }
             }
             Event::Warning(text) => self.talk.page.warning(&text),

@@ -85,7 +85,7 @@ fn leaving_waits_for_what_is_being_learnt_and_a_key_ends_it() {
     terminal.keys(&format!("/exit{ENTER}"));
     assert_eq!(terminal.ended(), 0);
     assert!(deploys(&stage), "it was waited for");
-    assert!(terminal.everything().contains("saved 1 memory: deploys.md"));
+    assert!(terminal.everything().contains("saved 1 memory: deploys.md (cairn memory log: look, take back)"));
 
     let stage = Stage::new(&format!("{STALLS}{MODEL}"));
     let mut terminal = Terminal::start(&stage);

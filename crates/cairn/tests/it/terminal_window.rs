@@ -232,7 +232,7 @@ fn cost_tells_what_broke_the_cache_and_what_summaries_cost() {
         " than without it",
         "breaks  compact, 1×",
         "tokens not read",
-        "beside  1 question for notes",
+        "beside  $",
         ": compact $",
         "today   $",
         "of $2.00 a day for work in the background",

@@ -191,7 +191,8 @@ fn stats_tell_what_sessions_used_and_what_layers_saved() {
     let session = &one["sessions"][0];
     assert!(session["rewriteFactor"].as_f64() > Some(1.0) && session["hitRatio"].as_f64() > Some(0.8), "{session}");
     assert!(
-        session["forkCostUsd"].as_f64() > Some(0.0) && session["costUsd"].as_f64() > session["forkCostUsd"].as_f64()
+        session["beside"][0]["costUsd"].as_f64() > Some(0.0)
+            && session["costUsd"].as_f64() > session["beside"][0]["costUsd"].as_f64()
     );
     let (saved, cost) = (session["cacheSavedUsd"].as_f64().unwrap(), session["costUsd"].as_f64().unwrap());
     assert!(saved > cost, "without the cache it would have cost more than twice as much: {session}");
@@ -210,7 +211,8 @@ fn stats_tell_what_sessions_used_and_what_layers_saved() {
         "% read, $",
         "less than without it;",
         "cache break  compact, 1×",
-        "for notes and summaries",
+        "\nbeside       $",
+        "compact 1× $",
         "layer ",
         "\ncompact ",
     ] {
