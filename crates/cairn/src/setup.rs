@@ -239,6 +239,7 @@ pub(crate) async fn agent(
     }
     mailing.equip(&mut parts.tools, mode);
     parts.teammates.clone_from(&mailing.teammates);
+    parts.post = Some(mailing.post.clone());
     if !bare {
         let trusted = matches!(args.one_run(), OneRun::Trusted);
         let agents = agents::registry(place, args.agents.as_deref(), trusted)?;

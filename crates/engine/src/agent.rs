@@ -37,7 +37,7 @@ use crate::hooks::{Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
-use crate::mail::{InTeam, Mail};
+use crate::mail::{InTeam, Mail, SendMessage};
 use crate::permission::{ChosenBy, LiveMode, Policy};
 use crate::run::Ending;
 use crate::session::Session;
@@ -75,6 +75,9 @@ pub struct Agent {
 impl Agent {
     /// Puts an agent together.
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
+        if let (Some(post), Some(children)) = (&parts.post, &parts.agents) {
+            post.sends_out(children);
+        }
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
             if let Some(children) = &parts.agents {
@@ -336,7 +339,7 @@ impl Agent {
 
 /// Whether a session may have begun without a tool that others have.
 fn added_later(tool: &str) -> bool {
-    crate::plan::NAMES.contains(&tool) || tool == SendOut::NAME
+    crate::plan::NAMES.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
 }
 
 fn text_of(blocks: &[Block]) -> String {

@@ -30,7 +30,7 @@ use crate::session::{Beside, Session};
 
 pub(crate) use joining::InTeam;
 pub use mates::{Lead, Teammates, Wanted, briefing};
-pub use post::{Joined, Near, Post, SOCKET};
+pub use post::{Post, SOCKET};
 pub use team::{Invited, Member, Team};
 pub use tool::{SendMessage, SendMessageInput};
 pub use words::{in_words, name_of, sender};
@@ -46,7 +46,7 @@ pub struct Mail {
 
 #[derive(Debug, Default)]
 struct Inner {
-    queue: Mutex<VecDeque<Message>>,
+    queue: Mutex<VecDeque<Arrived>>,
     doors: Mutex<Vec<Door>>,
     heard: Mutex<HashSet<String>>,
     life: Mutex<Life>,
@@ -71,7 +71,9 @@ struct Door {
 /// Where a message comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// An agent in this process.
+    /// Who sent this agent out, in this process.
+    Parent,
+    /// Another agent in this process.
     Process,
     /// The team that the session belongs to.
     Team,
@@ -124,10 +126,15 @@ impl Mail {
         self.ring();
     }
 
-    /// Puts a message into the queue.
-    pub fn push(&self, message: Message) {
-        lock(&self.inner.queue).push_back(message);
+    /// Puts a message of an agent in this process into the queue.
+    pub fn push(&self, message: Message, origin: Origin) {
+        lock(&self.inner.queue).push_back(Arrived { message, origin });
         self.ring();
+    }
+
+    /// Whether something waits in the queue.
+    pub(crate) fn is_queued(&self) -> bool {
+        !lock(&self.inner.queue).is_empty()
     }
 
     /// Somebody has put something into a mailbox: there is no need to wait until it is looked at.
@@ -147,9 +154,7 @@ impl Mail {
 
     /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came.
     pub fn waiting(&self) -> Result<Vec<Arrived>, MailError> {
-        let queued = lock(&self.inner.queue).iter().cloned().collect::<Vec<_>>();
-        let mut waiting: Vec<Arrived> =
-            queued.into_iter().map(|message| Arrived { message, origin: Origin::Process }).collect();
+        let mut waiting: Vec<Arrived> = lock(&self.inner.queue).iter().cloned().collect();
         let mut broken = None;
         for door in lock(&self.inner.doors).iter_mut() {
             // Looked at before it is read: what comes in between is seen the next time.
@@ -183,7 +188,7 @@ impl Mail {
     /// Nobody is to hear of it any more.
     pub fn forget(&self, id: &str) {
         lock(&self.inner.heard).insert(id.to_owned());
-        lock(&self.inner.queue).retain(|message| message.id != id);
+        lock(&self.inner.queue).retain(|arrived| arrived.message.id != id);
     }
 
     /// Marks in the mailboxes what was delivered.

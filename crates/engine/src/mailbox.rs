@@ -25,7 +25,7 @@ const MOST_SENT: usize = 4_000_000;
 /// So many may wait; a recipient that reads none of them is not there.
 const MOST_WAITING: usize = 1_000;
 /// The longest text of one message, in bytes. What is longer belongs into a file that the message names.
-const MOST_TEXT: usize = 100_000;
+pub(crate) const MOST_TEXT: usize = 100_000;
 /// So many that were delivered are kept, for people who look.
 const KEPT: usize = 50;
 /// The longest name.
@@ -63,6 +63,14 @@ pub enum MailError {
     /// There is one of that name already.
     #[error("there is a {0:?} in the team already: choose another name")]
     Taken(String),
+    /// One that has ended could not go on.
+    #[error("{name} has ended and could not go on: {why}")]
+    Ended {
+        /// Who was meant.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// The team is full.
     #[error("a team has {0} members at most")]
     Crowded(usize),

@@ -24,8 +24,8 @@ const PLAN: &str = "plan.md";
 const LARGEST: u64 = 100_000;
 
 /// The names of what a session that began without it goes on without.
-pub(crate) const NAMES: [&str; 8] =
-    [ask::NAME, "SendMessage", "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+pub(crate) const NAMES: [&str; 7] =
+    [ask::NAME, "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 
 /// The tools, for a session in a mode that they may change.
 pub fn offered(mode: &LiveMode, board: &Board) -> Vec<Arc<dyn Tool>> {

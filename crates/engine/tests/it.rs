@@ -78,3 +78,5 @@ mod unruly;
 mod worker;
 #[path = "it/worktrees.rs"]
 mod worktrees;
+#[path = "it/writing.rs"]
+mod writing;

@@ -71,7 +71,7 @@ impl Agent {
                     }
                     came = true;
                     mail.enter(&mut self.driver.session, &arrived)?;
-                    if arrived.origin == Origin::Team {
+                    if matches!(arrived.origin, Origin::Team | Origin::Parent) {
                         mail.obey(message);
                         self.obey(message);
                     }

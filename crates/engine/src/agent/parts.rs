@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::home::git_branch;
 use crate::hooks::Hooks;
 use crate::ledger::Ledger;
-use crate::mail::{Admission, Teammates};
+use crate::mail::{Admission, Post, Teammates};
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, Surroundings, prologue};
 use crate::run::Limits;
@@ -86,6 +86,8 @@ pub struct Parts {
     pub variable: Option<fn(&str) -> Option<String>>,
     /// Who is asked about the rest.
     pub approver: Arc<dyn Approver>,
+    /// How it reaches others, where it may.
+    pub post: Option<Post>,
     /// How it starts teammates, where it may.
     pub teammates: Option<Teammates>,
     /// Whose messages from elsewhere are heard.
@@ -141,6 +143,7 @@ impl Parts {
             signals: Signals::default(),
             variable: None,
             approver: Arc::new(Nobody),
+            post: None,
             teammates: None,
             messages: Admission::default(),
             limits: Limits::default(),

@@ -12,7 +12,6 @@ use transcript::line::{Body, Source};
 use super::Agent;
 use crate::agents::{Children, Errand, Phase, notification};
 use crate::error::Error;
-use crate::inbox::Inbox;
 use crate::session::Beside;
 
 /// How a user names an agent.
@@ -32,13 +31,6 @@ impl Agent {
     /// The model's client.
     pub(crate) fn client(&self) -> Arc<dyn Model> {
         self.driver.parts.model.clone()
-    }
-
-    /// Hears what is put there.
-    #[must_use]
-    pub(crate) fn with_inbox(mut self, inbox: Inbox) -> Self {
-        self.inbox = inbox;
-        self
     }
 
     /// Keeps memories of its own there: nothing that holds a secret is written.

@@ -24,6 +24,7 @@ use super::worktree::{Left, Worktree};
 use crate::agent::{Agent, End, Parts, Turn};
 use crate::error::Error;
 use crate::event::{Event, News};
+use crate::mail::SendMessage;
 use crate::permission::{Answer, Approver, Question, Who as Asked};
 use crate::run::Ending;
 use crate::session::{Beside, Session};
@@ -116,13 +117,17 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
     };
     children.ended(&errand, ended);
     tell(&seat, &errand, News::Ended);
+    if errand.mail.is_queued() && !stop.is_cancelled() {
+        // Written to at the very end: what it reported stands, and it goes on for this.
+        let _ = children.again(&seat, &errand); // where too many are out, who wrote hears nothing more of it
+    }
 }
 
 fn ended_early(how: How, seat: &Seat) -> Ended {
     Ended { how, report: String::new(), usage: Usage::default(), model: seat.parts.name.clone() }
 }
 
-async fn run(seat: &Seat, children: &Children, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
+async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
     let worktree = match order.isolation {
         Isolation::Worktree => match Worktree::make(seat, &errand.id, &errand.file).await {
             Ok(worktree) => Some(worktree),
@@ -135,7 +140,7 @@ async fn run(seat: &Seat, children: &Children, order: Order, errand: &Arc<Errand
         Ok((mut agent, latest)) => {
             let (model, client) = (agent.model().to_owned(), agent.client());
             let turn = {
-                let talk = agent.turn(vec![Block::text(opening(&order))], &errand.stop);
+                let talk = agent.turn(opening(&order), &errand.stop);
                 let labels = label::keep(seat, errand, &latest, client);
                 tokio::select! {
                     biased;
@@ -178,22 +183,23 @@ fn ended(turn: Turn, model: String, order: &Order, errand: &Errand, left: &Left)
     Ended { how, report, usage: turn.usage, model }
 }
 
-/// What it is told first.
-fn opening(order: &Order) -> String {
-    match &order.who {
-        Who::Typed(definition) if order.begins == Begins::Anew => {
+/// What it is told first. One that goes on is told nothing: it goes on for what was written to it.
+fn opening(order: &Order) -> Vec<Block> {
+    let text = match &order.who {
+        _ if order.begins == Begins::Again => return Vec::new(),
+        Who::Typed(definition) => {
             let words = definition.initial_prompt.iter().map(String::as_str).chain([order.prompt.as_str()]);
             words.collect::<Vec<_>>().join("\n\n")
         }
-        Who::Fork if order.begins == Begins::Anew => super::branch::directive(&order.prompt),
-        Who::Typed(_) | Who::Fork => order.prompt.clone(),
-    }
+        Who::Fork => super::branch::directive(&order.prompt),
+    };
+    vec![Block::text(text)]
 }
 
 /// The agent itself, with a file of its own.
 fn agent(
     seat: &Seat,
-    children: &Children,
+    children: &Arc<Children>,
     order: &Order,
     errand: &Arc<Errand>,
     directory: &PathBuf,
@@ -237,7 +243,14 @@ fn agent(
     };
     parts.listener = listener(seat, errand, &order.who, budget);
     parts.reload = None;
-    let agent = Agent::new(session, parts)?.with_inbox(errand.inbox.clone());
+    parts.teammates = None;
+    if let Some(above) = &seat.parts.post {
+        let post = above.below(errand.called(), &errand.mail, children);
+        let writing: Arc<dyn Tool> = Arc::new(SendMessage { post: post.clone(), teammates: None });
+        parts.tools.iter_mut().filter(|tool| tool.name() == writing.name()).for_each(|tool| *tool = writing.clone());
+        parts.post = Some(post);
+    }
+    let agent = Agent::new(session, parts)?.with_mail(errand.mail.clone());
     agent.scope().set_sandbox(seat.scope.sandbox());
     let memory = match &order.who {
         Who::Typed(definition) => super::memory::place(definition, children),
@@ -264,9 +277,7 @@ fn typed(
     let mut parts = seat.parts.clone();
     // Those that know their session are made anew for it, and plans are a person's.
     let sends = tools.iter().any(|tool| tool.name() == "Agent");
-    let left_out = |tool: &Arc<dyn Tool>| tool.name() == "SendMessage" || crate::plan::NAMES.contains(&tool.name());
-    parts.tools = own(tools).into_iter().filter(|tool| !left_out(tool)).collect();
-    parts.teammates = None;
+    parts.tools = own(tools).into_iter().filter(|tool| !crate::plan::NAMES.contains(&tool.name())).collect();
     parts.agents = sends.then(|| children.below()).flatten();
     parts.branch = None;
     parts.policy.narrowed = seat.parts.policy.narrowed.below(narrowed);
@@ -291,11 +302,7 @@ fn forked(seat: &Seat, children: &Children, session: &mut Session, order: &Order
     parts.tools = own(parts.tools);
     // At the greatest depth the tool is still offered, and refuses.
     parts.agents = Some(children.deeper());
-    parts.policy.narrowed = seat
-        .parts
-        .policy
-        .narrowed
-        .below(Narrowed::without(crate::plan::NAMES.into_iter().chain(["SendMessage"]), NOT_FORKS));
+    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(crate::plan::NAMES, NOT_FORKS));
     parts.limits.max_rounds = Some(parts.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
     parts.branch = None;
     if order.begins == Begins::Anew

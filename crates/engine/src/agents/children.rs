@@ -15,6 +15,8 @@ use super::child::Seat;
 use super::definition::Definition;
 use super::errand::{Ended, Errand, Phase};
 use super::registry::Registry;
+use crate::mail::Origin;
+use crate::mailbox::Message;
 
 /// How deep agents may send out agents.
 const DEPTH: u32 = 3;
@@ -133,6 +135,15 @@ impl Children {
         let state = self.state();
         let found = state.out.iter().rev().find(|(one, _)| one.id == name || one.name.as_deref() == Some(name));
         found.map(|(errand, _)| errand.clone())
+    }
+
+    /// Puts a message into the queue of one that is out, by its id or name. An agent cannot end between the look and this.
+    pub(super) fn hand(&self, to: &str, message: &Message, origin: Origin) -> Option<Arc<Errand>> {
+        let state = self.state();
+        let meant = |errand: &Errand| errand.is_out() && (errand.id == to || errand.name.as_deref() == Some(to));
+        let errand = state.out.iter().rev().map(|(errand, _)| errand).find(|errand| meant(errand))?;
+        errand.mail.push(message.clone(), origin);
+        Some(errand.clone())
     }
 
     /// What stops all of them.

@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
-use transcript::{Block, Usage};
+use transcript::Usage;
 
-use crate::inbox::Inbox;
+use crate::mail::Mail;
 use crate::permission::{Answer, Question};
 
 /// An agent that is out, or was.
@@ -31,8 +31,8 @@ pub struct Errand {
     pub file: PathBuf,
     /// Since when it is out.
     pub since: Timestamp,
-    /// What is said to it meanwhile.
-    pub inbox: Inbox,
+    /// What other agents write to it.
+    pub mail: Mail,
     pub(super) stop: CancellationToken,
     phase: watch::Sender<Phase>,
     now: Mutex<Now>,
@@ -124,13 +124,19 @@ pub(super) struct Badge {
     pub(super) description: String,
     pub(super) call: Option<String>,
     pub(super) file: PathBuf,
+    pub(super) mail: Mail,
 }
 
 impl Errand {
     pub(super) fn new(badge: Badge, phase: Phase, stop: CancellationToken, since: Timestamp) -> Self {
-        let Badge { id, kind, name, description, call, file } = badge;
-        let (phase, inbox) = (watch::channel(phase).0, Inbox::default());
-        Self { id, kind, name, description, call, file, since, inbox, stop, phase, now: Mutex::default() }
+        let Badge { id, kind, name, description, call, file, mail } = badge;
+        let phase = watch::channel(phase).0;
+        Self { id, kind, name, description, call, file, since, mail, stop, phase, now: Mutex::default() }
+    }
+
+    /// What others call it: its name, or its id where it has none.
+    pub fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.id)
     }
 
     /// Whether it works.
@@ -182,11 +188,6 @@ impl Errand {
     /// The tool it waits to be allowed, if it does.
     pub fn waits_for(&self) -> Option<String> {
         self.now().question.as_ref().map(|(question, _)| question.tool.clone())
-    }
-
-    /// Says something to it: it hears it at its next round.
-    pub fn say(&self, text: &str) {
-        self.inbox.push(vec![Block::text(text)]);
     }
 
     /// Waits for its end.

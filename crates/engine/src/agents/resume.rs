@@ -1,6 +1,5 @@
 //! Writing to an agent: one that is out hears it at its next round, one that has ended goes on from its transcript.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,69 +10,95 @@ use super::children::Children;
 use super::definition::{Isolation, Runs};
 use super::errand::{Badge, Errand};
 use super::tool::start;
+use crate::mail::{Mail, Origin};
+use crate::mailbox::{MailError, Message};
 use crate::session::{CHILD_PREFIX, CHILDREN};
 
 /// The largest of the small files beside a transcript that is read.
 const MOST_META: u64 = 100_000;
+/// What such a file is called, after the transcript's name.
+const META: &str = ".meta.json";
 
-/// What became of words for an agent.
+/// What became of a message for an agent.
 #[derive(Debug, Clone)]
 pub enum Told {
-    /// It hears them at its next round.
+    /// It hears it at its next round.
     Hears(Arc<Errand>),
     /// It had ended, and goes on in the background.
     GoesOn(Arc<Errand>),
 }
 
 impl Children {
-    /// Says something to an agent of this session, by its name or id. The error lists those there are.
-    pub fn write_to(self: &Arc<Self>, to: &str, text: &str) -> Result<Told, String> {
-        if let Some(errand) = self.find(to).filter(|errand| errand.is_out()) {
-            errand.say(text);
+    /// Gives a message to an agent of this session, by its name or id. The error lists those there are.
+    pub fn write_to(self: &Arc<Self>, to: &str, message: &Message, from: Origin) -> Result<Told, MailError> {
+        if let Some(errand) = self.hand(to, message, from) {
             return Ok(Told::Hears(errand));
         }
-        let seat = self.seat().ok_or("No agent can be written to from here.")?;
-        let id = self.find(to).map_or_else(|| to.to_owned(), |errand| errand.id.clone());
-        let plain = !id.is_empty() && id.chars().all(|one| one.is_ascii_alphanumeric());
-        let file = seat.session.with_extension("").join(CHILDREN).join(format!("{CHILD_PREFIX}{id}.jsonl"));
-        let meta = files::read(file.with_extension("meta.json"), MOST_META).ok().filter(|_| plain);
-        let meta: Value =
-            meta.and_then(|meta| serde_json::from_slice(&meta.bytes).ok()).ok_or_else(|| self.nobody(to))?;
-        let errand = self.go_on(&seat, id, &file, &meta, text)?;
+        let nobody = || MailError::Unknown { name: to.to_owned(), others: self.names() };
+        let seat = self.seat().ok_or_else(nobody)?;
+        let badge = match self.find(to) {
+            Some(errand) => badge_of(&errand, Mail::default()),
+            None => left(&seat, to).ok_or_else(nobody)?,
+        };
+        badge.mail.push(message.clone(), from);
+        let errand = self.go_on(&seat, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
         Ok(Told::GoesOn(errand))
     }
 
-    fn go_on(
-        self: &Arc<Self>,
-        seat: &Arc<Seat>,
-        id: String,
-        file: &Path,
-        meta: &Value,
-        text: &str,
-    ) -> Result<Arc<Errand>, String> {
-        let kind = meta["agentType"].as_str().unwrap_or_default().to_owned();
-        let who = if kind == FORK { Who::Fork } else { Who::Typed(Box::new(self.named(&kind)?)) };
-        let words = |key: &str| meta[key].as_str().map(str::to_owned);
-        let badge = Badge {
-            id,
-            kind,
-            name: words("name"),
-            description: words("description").unwrap_or_default(),
-            call: words("toolUseId"),
-            file: file.to_owned(),
-        };
-        let (prompt, isolation, begins) = (text.to_owned(), Isolation::None, Begins::Again);
-        start(self, seat, badge, Order { who, prompt, model: None, isolation, begins }, Runs::Background)
+    /// Who can be written to by name: those that are out, and those that lately were.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.list().iter().map(|errand| errand.called().to_owned()).collect()
     }
 
-    fn nobody(&self, to: &str) -> String {
-        let names: Vec<String> =
-            self.list().iter().map(|one| one.name.clone().unwrap_or_else(|| one.id.clone())).collect();
-        let there = if names.is_empty() {
-            "None was sent out.".to_owned()
-        } else {
-            format!("There are: {}.", names.join(", "))
-        };
-        format!("There is no agent {to:?} in this session. {there}")
+    /// Whether an agent of this session is meant.
+    pub(crate) fn knows(&self, to: &str) -> bool {
+        self.find(to).is_some() || self.seat().is_some_and(|seat| left(&seat, to).is_some())
     }
+
+    /// Lets one go on that was written to while it ended.
+    pub(super) fn again(self: &Arc<Self>, seat: &Arc<Seat>, errand: &Errand) -> Result<Arc<Errand>, String> {
+        self.go_on(seat, badge_of(errand, errand.mail.clone()))
+    }
+
+    fn go_on(self: &Arc<Self>, seat: &Arc<Seat>, badge: Badge) -> Result<Arc<Errand>, String> {
+        let who = if badge.kind == FORK { Who::Fork } else { Who::Typed(Box::new(self.named(&badge.kind)?)) };
+        let (prompt, isolation, begins) = (String::new(), Isolation::None, Begins::Again);
+        start(self, seat, badge, Order { who, prompt, model: None, isolation, begins }, Runs::Background)
+    }
+}
+
+fn badge_of(errand: &Errand, mail: Mail) -> Badge {
+    let Errand { id, kind, name, description, call, file, .. } = errand;
+    Badge {
+        id: id.clone(),
+        kind: kind.clone(),
+        name: name.clone(),
+        description: description.clone(),
+        call: call.clone(),
+        file: file.clone(),
+        mail,
+    }
+}
+
+/// One that an earlier run of this session sent out; of several with one name the newest.
+fn left(seat: &Seat, to: &str) -> Option<Badge> {
+    let folder = seat.session.with_extension("").join(CHILDREN);
+    let mut entries = files::list(&folder).unwrap_or_default();
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
+    entries.iter().find_map(|entry| {
+        let id = entry.name.to_str()?.strip_prefix(CHILD_PREFIX)?.strip_suffix(META)?;
+        let meta = files::read(folder.join(&entry.name), MOST_META).ok()?;
+        let meta: Value = serde_json::from_slice(&meta.bytes).ok()?;
+        let words = |key: &str| meta[key].as_str().map(str::to_owned);
+        let name = words("name");
+        (id == to || name.as_deref() == Some(to)).then(|| Badge {
+            id: id.to_owned(),
+            kind: words("agentType").unwrap_or_default(),
+            name,
+            description: words("description").unwrap_or_default(),
+            call: words("toolUseId"),
+            file: folder.join(format!("{CHILD_PREFIX}{id}.jsonl")),
+            mail: Mail::default(),
+        })
+    })
 }

@@ -15,6 +15,8 @@ use super::definition::{Isolation, Runs};
 use super::errand::{Badge, Errand, How, Phase};
 use super::{FORK, report};
 use crate::event::News;
+use crate::mail::Mail;
+use crate::mailbox::LEAD;
 use crate::session::{CHILD_PREFIX, CHILDREN};
 
 /// Sends an agent out on a task. It works on its own and returns one report, which only you see.
@@ -84,6 +86,10 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     let seat = children.seat().ok_or("No agent can be sent out from here.")?;
     let (order, runs) = order(children, &seat, &input)?;
     let name = input.name.filter(|name| !name.trim().is_empty());
+    let teammates = seat.parts.post.as_ref().map(|post| post.teammates()).unwrap_or_default();
+    if let Some(name) = name.as_ref().filter(|name| *name == LEAD || teammates.contains(name)) {
+        return Err(format!("There is a {name} already: choose another name."));
+    }
     let first = match (&order.who, &seat.branch) {
         (Who::Fork, Ok(branch)) => branch.turn().await,
         _ => None,
@@ -95,6 +101,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         description: input.description,
         call: scope.call().map(str::to_owned),
         file: Default::default(),
+        mail: Mail::default(),
     };
     let errand = start(children, &seat, badge, order, runs)?;
     if let Some(first) = first {

@@ -161,7 +161,7 @@ impl Teammates {
                     "[its process has ended; {unheard} messages to it were not heard. What it had begun is given back. \
                      Write to it, and it goes on.]"
                 );
-                post.mail().push(Message::new(post.fresh(), name, text, world.now()));
+                post.mail().push(Message::new(post.fresh(), name, text, world.now()), Origin::Process);
             }
             post.mail().ring();
         });

@@ -3,12 +3,13 @@
 //!
 //! What it refuses to do: send under another's name, reach a socket that is no session's, guess whom a name means.
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{Mail, Team, socket};
-use crate::mailbox::{LEAD, MailError, Mailbox, Message};
+use super::{Mail, Origin, Team, socket};
+use crate::agents::Children;
+use crate::mailbox::{LEAD, MOST_TEXT, MailError, Mailbox, Message};
 use crate::world::World;
 
 /// What an address of another session begins with.
@@ -16,7 +17,7 @@ pub const SOCKET: &str = "uds:";
 /// What is no address here.
 const BRIDGE: &str = "bridge:";
 
-/// How a session reaches others. Clones share it.
+/// How a session, or an agent that it sent out, reaches others. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Post {
     inner: Arc<Inner>,
@@ -26,44 +27,62 @@ pub struct Post {
 struct Inner {
     world: World,
     mail: Mail,
-    near: Near,
+    /// Who was sent out: its own name, and whoever sent it, with their mail.
+    below: Option<Below>,
+    /// Agents of this process.
+    near: Mutex<Vec<Near>>,
     team: Mutex<Option<Team>>,
     /// Where the sockets of sessions lie, and our own if we have one.
     sockets: Option<PathBuf>,
     own: Mutex<Option<PathBuf>>,
 }
 
-/// Agents of this process that can be written to.
-#[derive(Debug, Clone, Default)]
-pub struct Near(Arc<Mutex<BTreeMap<String, Mail>>>);
-
-/// One who can be written to, until this is dropped.
 #[derive(Debug)]
-pub struct Joined {
-    near: Near,
-    name: String,
+struct Below {
+    me: String,
+    above: (String, Mail),
 }
 
-impl Near {
-    /// Lets somebody be written to by a name.
-    #[must_use]
-    pub fn join(&self, name: &str, mail: Mail) -> Joined {
-        lock(&self.0).insert(name.to_owned(), mail);
-        Joined { near: self.clone(), name: name.to_owned() }
-    }
+/// Agents that somebody sent out, and what we are to them.
+struct Near {
+    children: Weak<Children>,
+    origin: Origin,
 }
 
-impl Drop for Joined {
-    fn drop(&mut self) {
-        lock(&self.near.0).remove(&self.name);
+impl fmt::Debug for Near {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "agents to whom we are {:?}", self.origin)
     }
 }
 
 impl Post {
     /// Of a session with this mail. `sockets` is where the sockets of sessions lie.
     pub fn new(world: World, mail: Mail, sockets: Option<PathBuf>) -> Self {
-        let (near, team, own) = (Near::default(), Mutex::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { world, mail, near, team, sockets, own }) }
+        let (near, team, own) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { world, mail, below: None, near, team, sockets, own }) }
+    }
+
+    /// Of an agent that is sent out: it reaches whoever sent it and the others that they sent, and nobody else.
+    pub(crate) fn below(&self, me: &str, mail: &Mail, children: &Arc<Children>) -> Self {
+        let below = Below { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
+        let near = Near { children: Arc::downgrade(children), origin: Origin::Process };
+        let inner = Inner {
+            world: self.inner.world.clone(),
+            mail: mail.clone(),
+            below: Some(below),
+            near: Mutex::new(vec![near]),
+            team: Mutex::default(),
+            sockets: None,
+            own: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Agents that it sends out can be written to from now on.
+    pub(crate) fn sends_out(&self, children: &Arc<Children>) {
+        let children = Arc::downgrade(children);
+        lock(&self.inner.near).retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
+        lock(&self.inner.near).push(Near { children, origin: Origin::Parent });
     }
 
     /// The session belongs to a team from now on.
@@ -81,11 +100,6 @@ impl Post {
         &self.inner.mail
     }
 
-    /// The agents of this process.
-    pub fn near(&self) -> &Near {
-        &self.inner.near
-    }
-
     /// The team, if there is one.
     pub fn team(&self) -> Option<Team> {
         lock(&self.inner.team).clone()
@@ -93,7 +107,11 @@ impl Post {
 
     /// Under which name it is known to those of its process and its team.
     pub fn me(&self) -> String {
-        self.team().map_or_else(|| LEAD.to_owned(), |team| team.me().to_owned())
+        match (&self.inner.below, self.team()) {
+            (Some(below), _) => below.me.clone(),
+            (None, Some(team)) => team.me().to_owned(),
+            (None, None) => LEAD.to_owned(),
+        }
     }
 
     /// A name nobody has yet.
@@ -101,17 +119,32 @@ impl Post {
         self.inner.world.fresh_id().to_string()
     }
 
+    /// The others of its team.
+    pub(crate) fn teammates(&self) -> Vec<String> {
+        self.team().map(|team| team.others()).unwrap_or_default()
+    }
+
     /// Who can be written to by name.
     pub fn others(&self) -> Vec<String> {
-        let mut names: Vec<String> = lock(&self.inner.near.0).keys().cloned().collect();
-        names.extend(self.team().map(|team| team.others()).unwrap_or_default());
+        let mut names = self.teammates();
+        names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
+        names.extend(self.near().iter().flat_map(|(children, _)| children.names()));
+        names.retain(|name| *name != self.me());
         names.sort();
         names.dedup();
         names
     }
 
+    fn near(&self) -> Vec<(Arc<Children>, Origin)> {
+        let near = lock(&self.inner.near);
+        near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
+    }
+
     /// Sends a text. Says who has got it: it is in their queue, or in their mailbox on the disk.
     pub async fn send(&self, to: &str, text: &str, summary: Option<&str>) -> Result<Vec<String>, MailError> {
+        if text.len() > MOST_TEXT {
+            return Err(MailError::Long(text.len()));
+        }
         if let Some(path) = to.strip_prefix(SOCKET) {
             let path = self.reachable(Path::new(path))?;
             let from = lock(&self.inner.own).clone();
@@ -122,27 +155,48 @@ impl Post {
         if to.starts_with(BRIDGE) {
             return Err(MailError::Unsupported(to.to_owned()));
         }
-        let others = self.others();
         let named = match to {
-            "*" => others.clone(),
-            name => others.iter().filter(|other| *other == name).cloned().collect(),
+            "*" => self.all(),
+            name => vec![name.to_owned()],
         };
         if named.is_empty() {
-            return Err(MailError::Unknown { name: to.to_owned(), others });
+            return Err(MailError::Unknown { name: to.to_owned(), others: self.others() });
         }
         for name in &named {
-            let message = self.message(&self.me(), text, summary);
-            let near = lock(&self.inner.near.0).get(name).cloned();
-            match (near, self.team()) {
-                (Some(mail), _) => mail.push(message),
-                (None, Some(team)) => {
-                    Mailbox::of(&team.inboxes(), name)?.send(&message)?;
-                    self.inner.mail.works(name, &message.id);
-                }
-                (None, None) => return Err(MailError::Unknown { name: name.clone(), others }),
-            }
+            self.send_to(name, &self.message(&self.me(), text, summary))?;
         }
         Ok(named)
+    }
+
+    /// All who are at work: one that has ended is not woken by what is meant for everybody.
+    fn all(&self) -> Vec<String> {
+        let mut names = self.teammates();
+        names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
+        let out = self.near().into_iter().flat_map(|(children, _)| children.list()).filter(|errand| errand.is_out());
+        names.extend(out.map(|errand| errand.called().to_owned()));
+        names.retain(|name| *name != self.me());
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn send_to(&self, name: &str, message: &Message) -> Result<(), MailError> {
+        let unknown = || MailError::Unknown { name: name.to_owned(), others: self.others() };
+        if name == self.me() {
+            return Err(unknown());
+        }
+        if let Some(Below { above: (_, mail), .. }) = self.inner.below.as_ref().filter(|below| below.above.0 == name) {
+            mail.push(message.clone(), Origin::Process);
+            return Ok(());
+        }
+        if let Some(team) = self.team().filter(|team| team.others().iter().any(|other| other == name)) {
+            Mailbox::of(&team.inboxes(), name)?.send(message)?;
+            self.inner.mail.works(name, &message.id);
+            return Ok(());
+        }
+        let near = self.near().into_iter().find(|(children, _)| children.knows(name));
+        let (children, origin) = near.ok_or_else(unknown)?;
+        children.write_to(name, message, origin).map(drop)
     }
 
     fn message(&self, from: &str, text: &str, summary: Option<&str>) -> Message {

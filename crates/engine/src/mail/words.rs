@@ -60,7 +60,7 @@ fn answer(message: &Message) -> Option<String> {
 pub fn sender(arrived: &Arrived) -> String {
     let name = name_of(&arrived.message.from);
     match arrived.origin {
-        Origin::Process | Origin::Team => name,
+        Origin::Parent | Origin::Process | Origin::Team => name,
         Origin::Elsewhere => format!("another session: {name}"),
     }
 }
@@ -87,7 +87,11 @@ pub(super) fn framed(arrived: &Arrived, keep: impl FnOnce(&str) -> Option<PathBu
         sender(arrived),
         summary.unwrap_or_default(),
         quoted(&text),
-        if arrived.origin == Origin::Team && message.from == LEAD { FROM_LEAD } else { FROM_OTHERS },
+        match arrived.origin {
+            Origin::Parent => FROM_LEAD,
+            Origin::Team if message.from == LEAD => FROM_LEAD,
+            Origin::Team | Origin::Process | Origin::Elsewhere => FROM_OTHERS,
+        },
     )
 }
 

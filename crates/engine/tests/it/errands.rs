@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, How, Phase, Told};
+use engine::agents::{AtEnd, Children, How, Phase};
 use engine::event::News;
 use engine::permission::{Answer, Approver, Question};
 use futures_util::future::{BoxFuture, pending};
@@ -215,28 +215,6 @@ async fn count_and_budget_have_limits() {
     say(&mut agent, "go on, worker").await;
     let Phase::Ended(ended) = agent.agents().unwrap().list()[0].phase() else { panic!("it is out") };
     assert_eq!(ended.how, How::Failed("its budget of 10 tokens is spent".into()));
-}
-
-/// MSG-2: an agent that has ended and is written to goes on from its transcript; one that is out hears it.
-#[tokio::test]
-async fn who_is_written_to_goes_on_from_the_transcript() {
-    let more = r#"
-        [[rule]]
-        when = { user = "^And the shade", visible = "Find the colour" }
-        say = "Dark."
-    "#;
-    let mut stage = Stage::new(&format!("{more}{BACKGROUND}")).await;
-    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
-    let mut agent = stage.agent(None);
-    say(&mut agent, "go on, worker").await;
-    let children = agent.agents().unwrap().clone();
-    let id = children.list()[0].id.clone();
-    let Ok(Told::GoesOn(errand)) = children.write_to(&id, "And the shade?") else { panic!("it had ended") };
-    let ended = errand.ended().await;
-    assert!(ended.report.contains("Dark."), "{}", ended.report);
-    assert_eq!((errand.id.as_str(), children.list().len()), (id.as_str(), 1));
-    let refused = children.write_to("nobody", "hello").unwrap_err();
-    assert!(refused.contains("There is no agent \"nobody\"") && refused.contains(&id), "{refused}");
 }
 
 /// HOOK-1: hooks hear when an agent begins and when it has answered; what they add reaches the agent, and one may send it
