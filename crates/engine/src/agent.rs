@@ -324,7 +324,7 @@ impl Agent {
             if self.start.is_none() {
                 let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;
             }
-            self.driver.parts.hooks.end();
+            self.driver.parts.hooks.end().await;
         }
         if let Some(extraction) = &mut self.extraction {
             extraction.stop();

@@ -12,15 +12,17 @@ mod turn;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use files::Glance;
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
 
+use crate::agent::Small;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::Event;
-use crate::hooks::{Answers, Common, Ground, Happening, Hooks, LONGEST, Said, Word};
+use crate::hooks::{Answers, Asking, Common, Ground, Happening, Hook, Hooks, Kind, LONGEST, Said, Word};
 use crate::session::Beside;
 
 pub(crate) use call::{Ruling, told_input};
@@ -62,16 +64,29 @@ impl Driver {
             return None;
         }
         self.tell(Event::HooksStarted { moment: happening.moment, status });
-        Some((self.parts.hooks.clone(), self.ground()))
+        Some((self.parts.hooks.clone(), self.ground_for(happening)))
     }
 
-    /// Where hooks run now.
-    pub(crate) fn ground(&self) -> Ground {
-        let small = self
-            .parts
-            .small
-            .clone()
-            .unwrap_or_else(|| crate::agent::Small { model: self.parts.model.clone(), name: self.parts.name.clone() });
+    /// Where hooks run now that a happening concerns, and whom they can ask.
+    fn ground_for(&self, happening: &Happening) -> Ground {
+        let asks = |hook: &Arc<Hook>| matches!(hook.kind, Kind::Prompt { .. } | Kind::Agent { .. });
+        let asking = self.parts.hooks.concerned(happening).iter().any(asks).then(|| Arc::new(self.asking()));
+        Ground { asking, ..self.ground() }
+    }
+
+    /// Whom hooks can ask.
+    fn asking(&self) -> Asking {
+        let own = || Small { model: self.parts.model.clone(), name: self.parts.name.clone() };
+        Asking {
+            small: self.parts.small.clone().unwrap_or_else(own),
+            policy: self.parts.policy.clone(),
+            scope: self.scope.clone(),
+            ledger: self.parts.ledger.clone(),
+        }
+    }
+
+    /// Where hooks run now. Nobody is there to be asked.
+    fn ground(&self) -> Ground {
         Ground {
             common: Common {
                 session: self.session.id().to_owned(),
@@ -85,7 +100,7 @@ impl Driver {
             environment: self.parts.environment.clone(),
             guard: self.parts.guard.clone(),
             variables: self.variables_file(),
-            small: Some(small),
+            asking: None,
             variable: self.parts.variable,
         }
     }
@@ -106,8 +121,7 @@ impl Driver {
                 self.tell(Event::HookSaid { moment: hook.moment, text });
             }
             if let Some((model, usage)) = used {
-                self.parts.ledger.record("hook", model, usage);
-                let (agent, model, usage) = ("hook".to_owned(), model.clone(), *usage);
+                let (agent, model, usage) = (crate::hooks::KIND.to_owned(), model.clone(), *usage);
                 self.record(context::Fact::Side { agent, model, usage })?;
             }
             let project = self.scope.project().to_owned();

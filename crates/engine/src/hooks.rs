@@ -1,4 +1,4 @@
-//! Hooks: programs, servers and questions of the user's that run at certain moments of a session, and may have a say.
+//! Hooks: programs, servers, questions and agents of the user's that run at certain moments of a session, and may have a say.
 //!
 //! [`Hook`] is one as the settings define it, with whose word it is; [`Happening`] what it is told; [`Said`] what it
 //! answered; [`Answers`] what follows from all of them. [`Hooks`] runs those that a happening concerns, at the same time,
@@ -10,7 +10,7 @@ mod definition;
 mod input;
 mod matcher;
 mod moment;
-mod prompt;
+mod question;
 pub(crate) mod response;
 mod run;
 mod words;
@@ -20,5 +20,7 @@ pub use definition::{Hook, Kind, Times, Voice, Waiting};
 pub use input::{Called, Common, Happening, Leaving, Left, Start};
 pub use matcher::Matcher;
 pub use moment::{Block, Moment};
+pub use question::Asking;
+pub(crate) use question::KIND;
 pub use run::{Ground, Hooks};
 pub use words::LONGEST;

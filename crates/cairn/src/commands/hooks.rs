@@ -132,7 +132,7 @@ async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyh
         environment: engine::agent::environment(settings),
         guard: env::program(),
         variables: std::path::PathBuf::from("/dev/null"),
-        small: None,
+        asking: None,
         variable: Some(env::named),
     };
     talk!([dim(&happening.json(&ground.common).to_string())]);

@@ -11,7 +11,7 @@ use crate::stage::{Ran, Stage, run};
 pub const WORKER: &str = include_str!("../clients/work.toml");
 
 /// All moments that hooks hear of.
-pub const EVENTS: [&str; 18] = [
+pub const EVENTS: [&str; 20] = [
     "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
@@ -22,6 +22,8 @@ pub const EVENTS: [&str; 18] = [
     "SessionStart",
     "SessionEnd",
     "Stop",
+    "SubagentStart",
+    "SubagentStop",
     "StopFailure",
     "PreCompact",
     "PostCompact",
@@ -293,6 +295,116 @@ fn a_prompt_hook_asks_the_small_model() {
     assert_eq!(go(&stage, &["hello"]).stdout, "Well.\n");
 }
 
+/// What an agent hook is asked, and what it does: it looks at the note, and says what it saw.
+const CHECKER: &str = r#"
+    [[rule]]
+    name = "no"
+    when = { user = "Is the note mended", result = "alpha" }
+    say = 'I looked. {"ok": false, "reason": "the note still says alpha"}'
+    [[rule]]
+    name = "yes"
+    when = { user = "Is the note mended", result = "beta" }
+    say = '{"ok": true}'
+    [[rule]]
+    name = "look"
+    when = { user = "Is the note mended" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/note.txt" } }]
+    [[rule]]
+    name = "mend"
+    when = { visible = "still says alpha", missing = "it is done" }
+    call = [{ tool = "Bash", input = { command = "echo beta > note.txt; echo it is done" } }]
+"#;
+
+/// HOOK-2: an agent hook looks for itself before it says yes or no; it has what reads and searches, and nothing else.
+#[test]
+fn an_agent_hook_looks_before_it_answers() {
+    let stage = Stage::new(&format!("{CHECKER}{TALKER}"));
+    stage.write("note.txt", "alpha\n");
+    let hook = json!({"type": "agent", "prompt": "Is the note mended? $ARGUMENTS"});
+    settings(&stage, &json!({"smallModel": "claude-haiku-4-5", "hooks": {"Stop": [{"hooks": [hook]}]}}));
+    let ran = go(&stage, &["mend it", "--allowedTools", "Bash"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Well.\n"), "{ran:?}");
+    assert_eq!(text(&stage, "note.txt"), "beta\n", "{ran:?} {:?}", stage.simulator.report());
+    assert!(sent(&stage).contains("note.txt"), "the agent's second look came last");
+    let requests = stage.simulator.requests();
+    let asked: Vec<&Value> = requests.iter().filter(|request| request["model"] == "claude-haiku-4-5").collect();
+    assert_eq!(asked.len(), 4, "two rounds each time");
+    let tools = asked[0]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+    let mut tools: Vec<&str> = tools.collect();
+    tools.sort_unstable();
+    assert_eq!(tools, ["Glob", "Grep", "Read"]);
+    let mains: Vec<&Value> = requests.iter().filter(|request| request["model"] != "claude-haiku-4-5").collect();
+    assert!(mains.iter().any(|request| request.to_string().contains("A Stop hook of the user's says")), "{mains:?}");
+    let session = std::fs::read_to_string(&stage.session_files()[0]).unwrap();
+    assert_eq!(session.matches(r#""agent":"hook""#).count(), 2, "what each used is written down");
+}
+
+/// HOOK-2: what an agent hook may not see it does not get, whatever its model was talked into.
+#[test]
+fn an_agent_hook_stays_below_the_rules() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { user = "Check", result = "." }
+        say = '{"ok": false, "reason": "checked"}'
+        [[rule]]
+        when = { user = "Check" }
+        call = [
+            { tool = "Read", input = { file_path = "{{ project }}/secret.txt" } },
+            { tool = "Read", input = { file_path = "/etc/hostname" } },
+            { tool = "Read", input = { file_path = "{{ project }}/asked.txt" } },
+            { tool = "Grep", input = { pattern = "hidden words", path = "{{ project }}", output_mode = "content" } },
+        ]
+        [[rule]]
+        say = "Well."
+    "#,
+    );
+    stage.write("secret.txt", "hidden words\n");
+    stage.write("asked.txt", "asked words\n");
+    let hook = json!({"type": "agent", "prompt": "Check"});
+    settings(
+        &stage,
+        &json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}, "permissions": {
+            "deny": ["Read(./secret.txt)"], "ask": ["Read(./asked.txt)"], "allow": ["Bash", "Write"],
+            "defaultMode": "bypassPermissions",
+        }}),
+    );
+    let ran = go(&stage, &["hello"]);
+    assert!(ran.code == Some(6) && ran.stderr.contains("a hook ended it: checked"), "{ran:?}");
+    let results = &stage.simulator.requests()[1]["messages"][2]["content"];
+    let results: Vec<&Value> = results.as_array().unwrap().iter().collect();
+    assert_eq!(results.len(), 4);
+    for (at, result) in results.iter().enumerate() {
+        assert!(at == 3 || result["is_error"] == true, "{result}");
+        assert!(!result.to_string().contains("words\\n") && !result.to_string().contains("txt:1:"), "{result}");
+    }
+}
+
+/// HOOK-2: an agent that never answers is ended, by its rounds or its time, is told of, and decides nothing.
+#[test]
+fn an_agent_hook_that_never_answers_is_ended() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { user = "Check" }
+        call = [{ tool = "Glob", input = { pattern = "*" } }]
+        [[rule]]
+        say = "Well."
+    "#,
+    );
+    let hook = json!({"type": "agent", "prompt": "Check", "timeout": 600});
+    settings(&stage, &json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}));
+    let ran = go(&stage, &["hello", "--verbose"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Well.\n"), "{ran:?}");
+    assert!(ran.stderr.contains("it came to no answer in 50 rounds"), "{ran:?}");
+
+    let hook = json!({"type": "agent", "prompt": "Check", "timeout": 0.001});
+    settings(&stage, &json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}));
+    let ran = go(&stage, &["hello", "--verbose"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Well.\n"), "{ran:?}");
+    assert!(ran.stderr.contains("it took longer than 0.001 s"), "{ran:?}");
+}
+
 /// HOOK-2: kinds that there are not say so, and hold up nothing.
 #[test]
 fn a_kind_that_there_is_not_says_so() {
@@ -300,14 +412,15 @@ fn a_kind_that_there_is_not_says_so() {
     settings(
         &stage,
         &json!({"hooks": {
-            "Stop": [{"hooks": [{"type": "agent", "prompt": "check"}]}], "WorktreeCreate": [command("true")],
+            "Stop": [{"hooks": [{"type": "mcp_tool", "server": "s", "tool": "t"}]}], "WorktreeCreate": [command("true")],
         }}),
     );
     let ran = go(&stage, &["hello"]);
     assert_eq!(ran.stdout, "Well.\n");
-    assert!(ran.stderr.contains("hooks of the type agent are not there yet"), "{ran:?}");
+    assert!(ran.stderr.contains("hooks of the type mcp_tool need MCP servers, which are not there yet"), "{ran:?}");
     let checked = run(stage.cairn().args(["config", "check"]));
     assert!(checked.stdout.contains("hooks.WorktreeCreate is Claude Code's; it is left alone"), "{checked:?}");
+    assert!(checked.stdout.contains("hooks of the type mcp_tool need MCP servers"), "{checked:?}");
 }
 
 /// HOOK-1: variables that a SessionStart hook leaves are there for commands.

@@ -1,12 +1,10 @@
-//! What hooks hear of that nobody decides: directories, files, failures, settings; and hooks that misbehave in a terminal.
+//! What hooks hear of that nobody decides: directories, files, failures, settings.
 
 use serde_json::{Value, json};
 use simulator::Fault;
 
 use crate::hooks::{command, settings};
-use crate::hooks_hostile::runs;
 use crate::stage::{Stage, run};
-use crate::terminal::Terminal;
 
 /// A hook that writes down what it is told.
 fn writes() -> Value {
@@ -96,44 +94,4 @@ fn a_hook_keeps_settings_from_changing() {
     let changed: Value =
         serde_json::from_str(&std::fs::read_to_string(stage.project().join("changed")).unwrap()).unwrap();
     assert_eq!((&changed["source"], &changed["file_path"]), (&json!("user_settings"), &json!(file)));
-}
-
-/// HOOK-2, BUDGET-3: in a terminal, too, a hook that misbehaves leaves a session that can be used, and no process.
-#[test]
-fn in_a_terminal_hooks_that_misbehave_leave_nothing_behind() {
-    const CALLER: &str = r#"
-        [[rule]]
-        when = { user = "call", tool = "Bash" }
-        say = "Called."
-        [[rule]]
-        when = { user = "call" }
-        call = [{ tool = "Bash", input = { command = "touch made; echo said" } }]
-        [[rule]]
-        say = "Well."
-    "#;
-    let hangs = json!({"hooks": [{"type": "command", "timeout": 0.3,
-        "command": "setsid sleep 1005.001 & trap '' TERM; sleep 1005.001"}]});
-    let daemon = command("setsid bash -c '(setsid sleep 1005.002 &) & disown' </dev/null >/dev/null 2>&1; echo up");
-    let broken = command(r#"echo '{"continue": fals'"#);
-    let much = command("head -c 50000000 /dev/zero | tr '\\0' x");
-    let gone = command("bash ./gone.sh");
-    for (hook, event, says) in [
-        (hangs, "PreToolUse", "longer than 0.3 s"),
-        (daemon, "PostToolUse", "Called."),
-        (broken, "PreToolUse", "its output begins"),
-        (much, "PostToolUse", "Called."),
-        (gone, "PreToolUse", "exit code 127"),
-    ] {
-        let stage = Stage::new(CALLER);
-        settings(&stage, &json!({"hooks": {event: [hook]}, "permissions": {"allow": ["Bash"]}}));
-        let mut terminal = Terminal::start(&stage);
-        terminal.say("call");
-        terminal.rests("Called.");
-        assert!(terminal.everything().contains(says), "{says}: {}", terminal.everything());
-        terminal.say("hello");
-        terminal.rests("Well.");
-        terminal.leave();
-        assert!(stage.project().join("made").exists(), "{says}");
-    }
-    assert!(!runs("sleep 1005."));
 }

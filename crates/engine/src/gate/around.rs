@@ -16,8 +16,8 @@ impl Driver {
             return;
         }
         let happening = Happening::notification(message, kind);
-        let (hooks, ground) = (self.parts.hooks.clone(), self.ground());
-        hooks.clone().beside(async move { hooks.run(&happening, &ground, &CancellationToken::new()).await });
+        let (hooks, ground) = (self.parts.hooks.clone(), self.ground_for(&happening));
+        hooks.clone().beside(async move { hooks.run(&happening, &ground, &hooks.session_ends()).await });
     }
 
     /// Instruction files were loaded.

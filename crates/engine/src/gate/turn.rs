@@ -62,6 +62,9 @@ impl Driver {
 
     /// An agent begins that was sent out: what hooks add to what it is told.
     pub(crate) async fn gate_sent(&mut self, sent: &Sent, cancel: &CancellationToken) -> Result<Vec<Word>, Error> {
+        if !self.parts.hooks.any(Moment::SubagentStart) {
+            return Ok(Vec::new());
+        }
         let answers = self.hooked(&Happening::subagent_start(&sent.id, &sent.kind), cancel).await?;
         Ok(answers.context())
     }
@@ -128,14 +131,15 @@ impl Driver {
         blocks: &mut u32,
         cancel: &CancellationToken,
     ) -> Result<bool, Error> {
+        let moment = if self.parts.sent.is_none() { Moment::Stop } else { Moment::SubagentStop };
+        if !self.parts.hooks.any(moment) {
+            return Ok(false);
+        }
         let jobs = self.scope.jobs().list();
         let happening = match &self.parts.sent {
             None => Happening::stop(*blocks > 0, answer, &jobs),
             Some(sent) => Happening::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, self.session.path())),
         };
-        if !self.parts.hooks.any(happening.moment) {
-            return Ok(false);
-        }
         let answers = self.hooked(&happening, cancel).await?;
         if let Some(why) = answers.0.iter().find_map(|(_, said)| said.failed.clone()) {
             self.hooked(&Happening::stop_failure("stop_hook_failed", &why), cancel).await?;
@@ -145,10 +149,8 @@ impl Driver {
         };
         *blocks += 1;
         if *blocks > MOST_BLOCKS {
-            let text = format!(
-                "a {} hook has sent the model on {MOST_BLOCKS} times in a row: the turn ends",
-                happening.moment.name()
-            );
+            let text =
+                format!("a {} hook has sent the model on {MOST_BLOCKS} times in a row: the turn ends", moment.name());
             self.tell(Event::Warning(text));
             return Ok(false);
         }

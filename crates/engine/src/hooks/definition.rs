@@ -12,6 +12,8 @@ use crate::settings::{Origin, Set};
 
 /// How long a question to a model may take that does not say.
 const PROMPT_PATIENCE: Duration = Duration::from_secs(30);
+/// How long an agent may take that does not say.
+const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A hook.
 #[derive(Debug, Clone)]
@@ -60,6 +62,13 @@ pub enum Kind {
     /// A question to a small model.
     Prompt {
         /// The question.
+        prompt: String,
+        /// The model; the small one where this is none.
+        model: Option<String>,
+    },
+    /// An agent that looks whether something holds.
+    Agent {
+        /// What it is asked.
         prompt: String,
         /// The model; the small one where this is none.
         model: Option<String>,
@@ -139,7 +148,11 @@ impl Hook {
     /// How long it may take.
     pub fn limit(&self) -> Duration {
         let (usual, most) = self.moment.patience();
-        let usual = if matches!(self.kind, Kind::Prompt { .. }) { PROMPT_PATIENCE } else { usual };
+        let usual = match self.kind {
+            Kind::Prompt { .. } => usual.min(PROMPT_PATIENCE),
+            Kind::Agent { .. } => usual.min(AGENT_PATIENCE),
+            _ => usual,
+        };
         let limit = self.timeout.unwrap_or(usual);
         most.map_or(limit, |most| limit.min(most))
     }
@@ -151,6 +164,7 @@ impl Hook {
             Kind::Command { command, args: Some(args) } => format!("{command} {}", args.join(" ")),
             Kind::Http { url, .. } => url.clone(),
             Kind::Prompt { prompt, .. } => format!("prompt: {prompt}"),
+            Kind::Agent { prompt, .. } => format!("agent: {prompt}"),
             Kind::NotYet { name } => format!("({name})"),
         }
     }
@@ -171,9 +185,12 @@ impl Kind {
                 Self::Http { url, headers: headers.collect(), variables: texts("allowedEnvVars").unwrap_or_default() }
             }),
             "prompt" => text("prompt").map(|prompt| Self::Prompt { prompt, model: text("model") }),
+            "agent" => text("prompt").map(|prompt| Self::Agent { prompt, model: text("model") }),
             _ => {
                 let name = kind.to_owned();
-                let why = format!("hooks of the type {name} are not there yet; this one does not run");
+                let why = format!(
+                    "hooks of the type {name} need MCP servers, which are not there yet; this one does not run"
+                );
                 return Some((Self::NotYet { name }, Some(why)));
             }
         };
@@ -182,6 +199,7 @@ impl Kind {
             None => {
                 let lacks = match kind {
                     "http" => "url",
+                    "agent" => "prompt",
                     other => other,
                 };
                 let why = format!("a hook of the type {kind} needs `{lacks}`; this one does not run");

@@ -16,8 +16,7 @@ use super::answer::{Answers, Said};
 use super::definition::{Hook, Kind, Times, Waiting};
 use super::input::{Common, Happening};
 use super::moment::Moment;
-use super::prompt;
-use crate::agent::Small;
+use super::question::{Asking, Question, Who};
 
 /// A variable that is longer is not set: the system would not start the command. The input has it in any case.
 const LONGEST_VARIABLE: usize = 100_000;
@@ -41,6 +40,8 @@ struct State {
     done: HashSet<String>,
     /// Those that nobody waits for.
     beside: Vec<AbortOnDropHandle<Answers>>,
+    /// Ends them.
+    stop: CancellationToken,
 }
 
 /// Where hooks run, and what with.
@@ -56,8 +57,8 @@ pub struct Ground {
     pub guard: Option<PathBuf>,
     /// Where commands may leave variables for later ones.
     pub variables: PathBuf,
-    /// The small model, if there is one to ask.
-    pub small: Option<Small>,
+    /// Who can be asked, if anybody can.
+    pub asking: Option<Arc<Asking>>,
     /// A variable of this program, by its name.
     pub variable: Option<fn(&str) -> Option<String>>,
 }
@@ -141,7 +142,7 @@ impl Hooks {
                 continue;
             }
             // The turn's end does not end it; the session's does.
-            let one = One { cancel: CancellationToken::new(), ..one };
+            let one = One { cancel: self.session_ends(), ..one };
             self.beside(async move { Answers(vec![(hook, one.run().await)]) });
         }
         Answers(join_all(running).await)
@@ -166,9 +167,19 @@ impl Hooks {
         }
     }
 
-    /// Ends those that nobody waits for.
-    pub fn end(&self) {
-        self.state().beside.clear();
+    /// What the end of the session cancels.
+    pub(crate) fn session_ends(&self) -> CancellationToken {
+        self.state().stop.clone()
+    }
+
+    /// Ends those that nobody waits for, and waits until nothing of them is left.
+    pub async fn end(&self) {
+        let running = {
+            let mut state = self.state();
+            state.stop.cancel();
+            std::mem::take(&mut state.beside)
+        };
+        join_all(running).await;
     }
 
     fn may_post(&self, hook: &Hook) -> Result<(), String> {
@@ -305,26 +316,28 @@ impl One {
                 Err(why) => Said::failed(format!("it did not run: {why}")),
             };
         }
-        let answer = async {
-            match &self.hook.kind {
-                Kind::Http { url, .. } => self.posted(url).await,
-                Kind::Prompt { prompt, model } => {
-                    let Some(mut small) = self.ground.small.clone() else {
-                        return Said::failed("there is no model to ask");
-                    };
-                    small.name = model.clone().unwrap_or(small.name);
-                    prompt::ask(moment, prompt, &self.input, &small).await
+        match &self.hook.kind {
+            Kind::Http { url, .. } => {
+                tokio::select! {
+                    biased;
+                    () = self.cancel.cancelled() => Said::failed("it was stopped"),
+                    said = tokio::time::timeout(limit, self.posted(url)) => {
+                        said.unwrap_or_else(|_| Said::failed(format!("it took longer than {} s", limit.as_secs_f64())))
+                    }
                 }
-                Kind::NotYet { .. } | Kind::Command { .. } => Said::default(),
             }
-        };
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Said::failed("it was stopped"),
-            said = tokio::time::timeout(limit, answer) => {
-                said.unwrap_or_else(|_| Said::failed(format!("it took longer than {} s", limit.as_secs_f64())))
-            }
+            Kind::Prompt { prompt, model } => self.asked(Who::Model, prompt, model.as_deref()).await,
+            Kind::Agent { prompt, model } => self.asked(Who::Agent, prompt, model.as_deref()).await,
+            Kind::NotYet { .. } | Kind::Command { .. } => Said::default(),
         }
+    }
+
+    async fn asked(&self, who: Who, prompt: &str, model: Option<&str>) -> Said {
+        let Some(asking) = &self.ground.asking else { return Said::failed("there is no model to ask") };
+        let (moment, limit) = (self.hook.moment, self.hook.limit());
+        let transcript = &self.ground.common.transcript;
+        let question = Question { who, moment, prompt, model, input: &self.input, transcript, limit };
+        question.ask(asking, &self.cancel).await
     }
 
     async fn posted(&self, url: &str) -> Said {

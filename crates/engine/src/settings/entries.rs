@@ -50,7 +50,7 @@ pub(super) const HOOK: Entry = Entry {
         Field {
             name: "type",
             kind: Kind::OneOf(&["command", "http", "prompt", "agent", "mcp_tool"]),
-            about: "What runs: a command, a POST to a URL, a question to the small model. There are no agents and servers yet.",
+            about: "What runs: a command, a POST to a URL, a question to the small model, an agent that looks first. There are no MCP servers yet.",
         },
         Field { name: "command", kind: Kind::Text, about: "The command, a line of shell; with `args` a program." },
         Field { name: "args", kind: Kind::Texts, about: "The program's arguments: no shell is between." },
@@ -61,7 +61,11 @@ pub(super) const HOOK: Entry = Entry {
             about: "Headers of the request; `$NAME` is a variable of `allowedEnvVars`.",
         },
         Field { name: "allowedEnvVars", kind: Kind::Texts, about: "Variables that headers may hold." },
-        Field { name: "prompt", kind: Kind::Text, about: "The question; `$ARGUMENTS` is the hook's input." },
+        Field {
+            name: "prompt",
+            kind: Kind::Text,
+            about: "The question to the model or the agent; `$ARGUMENTS` is the hook's input.",
+        },
         Field {
             name: "model",
             kind: Kind::Text,

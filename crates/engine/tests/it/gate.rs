@@ -10,16 +10,37 @@ use tools::permission::Mode;
 
 use crate::stage::{Stage, say};
 
-/// A model that makes three calls at once and is done.
+/// A model that makes three calls at once and is done; itself, or an agent that it sends out.
 const TOUCHER: &str = r#"
     [[rule]]
-    when = { missing = "tool_result" }
+    when = { tool = "Agent" }
+    say = "Done."
+    [[rule]]
+    when = { user = "^send" }
+    call = [{ tool = "Agent", input = { description = "go", prompt = "go", subagent_type = "general-purpose" } }]
+    [[rule]]
+    when = { user = "^go" }
     times = 1
     call = [
         { tool = "Bash", input = { command = "touch free" } },
         { tool = "Bash", input = { command = "touch denied" } },
         { tool = "Bash", input = { command = "touch asked" } },
     ]
+    [[rule]]
+    when = { user = "^fine" }
+    say = '{"ok": true}'
+    [[rule]]
+    when = { user = "^look", result = "." }
+    say = '{"ok": true}'
+    [[rule]]
+    when = { user = "^look", offered = "Glob" }
+    call = [{ tool = "Glob", input = { pattern = "*" } }]
+    [[rule]]
+    when = { user = "^look" }
+    say = '{"ok": true}'
+    [[rule]]
+    when = { user = "^bad" }
+    say = '{"ok": false, "reason": "bad"}'
     [[rule]]
     say = "Done."
 "#;
@@ -33,6 +54,13 @@ impl Approver for No {
         self.0.lock().unwrap().push(question);
         Box::pin(ready(Answer::Deny { why: "no".into() }))
     }
+}
+
+/// A hook that asks a model or an agent, whose answer is yes or no.
+fn asking() -> impl Strategy<Value = Value> {
+    let kind = prop_oneof![Just("prompt"), Just("agent")];
+    let question = prop_oneof![Just("fine"), Just("look"), Just("bad")];
+    (kind, question).prop_map(|(kind, question)| json!({"hooks": [{"type": kind, "prompt": question}]}))
 }
 
 /// A hook that prints an object.
@@ -85,36 +113,68 @@ fn request() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A hook that looks at every call, of any kind.
+fn looking() -> impl Strategy<Value = Value> {
+    prop_oneof![2 => before().prop_map(|answer| saying(&answer)), 1 => asking()]
+}
+
+/// A hook that answers questions, of any kind.
+fn answering() -> impl Strategy<Value = Value> {
+    prop_oneof![2 => request().prop_map(|answer| saying(&answer)), 1 => asking()]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// HOOK-1: no sequence of hook answers makes a call run that a deny rule names, or one that an ask rule names without
-    /// that somebody was asked.
+    /// HOOK-1, AGENT-2: no sequence of hook answers, of commands, models or agents, makes a call run that a deny rule names,
+    /// or one that an ask rule names without that somebody was asked; neither in a session nor in an agent it sends out.
     #[test]
     fn no_hook_gets_a_call_past_a_rule(
-        looking in proptest::collection::vec(before(), 0..3),
-        answering in proptest::collection::vec(request(), 0..3),
+        looking in proptest::collection::vec(looking(), 0..3),
+        answering in proptest::collection::vec(answering(), 0..3),
+        elsewhere in proptest::collection::vec(asking(), 0..2),
         mode in prop_oneof![Just(Mode::Default), Just(Mode::AcceptEdits), Just(Mode::BypassPermissions), Just(Mode::Plan)],
+        words in prop_oneof![Just("go"), Just("send")],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut stage = Stage::new(TOUCHER).await;
             stage.mode = mode.into();
+            stage.agents = crate::children::agents(json!({}));
             stage.settings = json!({
                 "permissions": {"deny": ["Bash(touch denied)"], "ask": ["Bash(touch asked)"]},
                 "hooks": {
-                    "PreToolUse": looking.iter().map(saying).collect::<Vec<_>>(),
-                    "PermissionRequest": answering.iter().map(saying).collect::<Vec<_>>(),
+                    "PreToolUse": looking, "PermissionRequest": answering, "PostToolUse": elsewhere,
+                    "SubagentStart": elsewhere, "SubagentStop": elsewhere,
                 },
             });
             let no = Arc::new(No::default());
             stage.approver = no.clone();
-            say(&mut stage.agent(None), "go").await;
+            say(&mut stage.agent(None), words).await;
             prop_assert!(!stage.project().join("denied").exists());
             prop_assert!(!stage.project().join("asked").exists());
             Ok(())
         })?;
     }
+}
+
+/// HOOK-1, AGENT-2: what the property above says nothing of where nothing runs: calls of an agent that was sent out do run
+/// where hooks of every kind let them, and each was asked about.
+#[tokio::test]
+async fn hooks_of_every_kind_are_asked_about_the_calls_of_an_agent() {
+    let mut stage = Stage::new(TOUCHER).await;
+    stage.agents = crate::children::agents(json!({}));
+    let hooks: Vec<Value> =
+        ["prompt", "agent"].iter().map(|kind| json!({"hooks": [{"type": kind, "prompt": "look"}]})).collect();
+    stage.settings = json!({
+        "permissions": {"deny": ["Bash(touch denied)"], "ask": ["Bash(touch asked)"]}, "hooks": {"PreToolUse": hooks},
+    });
+    stage.approver = Arc::new(No::default());
+    say(&mut stage.agent(None), "send").await;
+    let made = |name: &str| stage.project().join(name).exists();
+    assert!(made("free") && !made("denied") && !made("asked"));
+    let asked = stage.simulator.requests().iter().filter(|request| request.to_string().contains("look\\n\\n{")).count();
+    assert_eq!(asked, 4 * (1 + 2), "four calls, for each a model's word and an agent's look and word");
 }
 
 /// HOOK-1: a hook's yes spares a question that no rule asks, and a hook's no always counts.
