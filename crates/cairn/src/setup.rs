@@ -10,6 +10,7 @@ use engine::context::Layers;
 use engine::dream::beside::Dreaming;
 use engine::extract::Learning;
 use engine::hooks::{Hooks, Start};
+use engine::journal::Journal;
 use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
 use engine::permission::{Approver, ChosenBy, Who};
@@ -222,8 +223,9 @@ pub(crate) async fn agent(
     let bare = args.is_bare();
     let ledger = Arc::new(place.ledger(settings, session.id()));
     let (selector, small) = (chosen.selector(settings, &ledger), chosen.small(settings));
-    let dreaming =
-        if bare { None } else { dreaming::beside(place, settings, &chosen, session.id(), &ledger, listener.clone()) };
+    let journal = Journal::new(session.id(), session.world().clone(), settings.signals.event_log.clone());
+    let heard = journal.hearing(listener.clone());
+    let dreaming = if bare { None } else { dreaming::beside(place, settings, &chosen, session.id(), &ledger, heard) };
     let mut plan = (!bare).then(|| Plan::new(place, settings));
     let mut parts = Parts::new(chosen.model.clone(), chosen.name.clone()).with_settings(settings);
     (parts.small, parts.ledger) = (small, ledger.clone());
@@ -280,7 +282,7 @@ pub(crate) async fn agent(
     parts.variable = Some(env::named);
     parts.limits.max_rounds = args.max_turns;
     parts.approver = approver;
-    parts.listener = listener;
+    (parts.listener, parts.journal) = (listener, Some(journal));
     let window = shape.window;
     parts.layers = shape.layers(settings, place);
     parts.hooks = shape.hooks(&settings.hooks);

@@ -33,6 +33,7 @@ pub(crate) struct Sharing {
 impl Sharing {
     /// Keeps it in step from now on, if it is shared.
     pub(crate) fn start(place: &Place, ready: &Ready, listener: Listener) -> Option<Self> {
+        let listener = ready.agent.journal().hearing(listener);
         let folder = ready.agent.knowledge()?.memory_directory()?.join("team");
         let started = membership::here(place).and_then(|membership| {
             let Some(membership) = membership else { return Ok(None) };

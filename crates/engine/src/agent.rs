@@ -35,6 +35,7 @@ use crate::filling::Filling;
 use crate::history::History;
 use crate::hooks::{Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
+use crate::journal::Journal;
 use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
 use crate::mail::{InTeam, Mail, SendMessage};
@@ -70,6 +71,8 @@ pub struct Agent {
     start: Option<Start>,
     /// The line that lists the agents it may send out.
     listed: Option<Id>,
+    /// What is written down of what happens.
+    journal: Journal,
 }
 
 impl Agent {
@@ -97,6 +100,13 @@ impl Agent {
         }
         let mut parts = parts.without_forbidden_tools();
         parts.policy.rules.allow.extend(parts::kept(&session)?);
+        let path = parts.signals.event_log.clone();
+        let own = || Journal::new(session.id(), session.world().clone(), path);
+        let journal = parts.journal.take().unwrap_or_else(own);
+        if parts.sent.is_none() {
+            // What an agent tells that was sent out reaches that of the session it works for.
+            parts.listener = journal.hearing(parts.listener);
+        }
         let driver = Driver::new(session, parts)?;
         driver.tell(Event::SessionStarted {
             session: driver.session.id().to_owned(),
@@ -117,7 +127,13 @@ impl Agent {
             sandbox: ChosenBy::Settings,
             listed: None,
             start: Some(Start::Startup),
+            journal,
         })
+    }
+
+    /// What is written down of what happens: those who tell something beside it go through this.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// The session.

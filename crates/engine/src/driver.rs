@@ -35,7 +35,6 @@ use crate::agent::{Listener, Parts};
 use crate::background::Background;
 use crate::error::Error;
 use crate::event::Event;
-use crate::journal;
 use crate::knowledge::Knowledge;
 use crate::permission::Nobody;
 use crate::session::Session;
@@ -137,9 +136,6 @@ impl Driver {
 
     /// Tells who listens.
     pub(crate) fn tell(&self, event: Event) {
-        if let Some(path) = &self.parts.signals.event_log {
-            journal::add(path, self.session.id(), self.session.world().now(), &event);
-        }
         let listener: &Listener = &self.parts.listener;
         listener(event);
     }

@@ -3,25 +3,60 @@
 //! It holds names, counts, times and reasons, and no text of the user, the model, a file or a command. Reasons are ours,
 //! but may quote others: one in which a secret is found is left out. A journal that cannot be written stops nothing.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
 use memory::secrets::{Remarks, scan};
 use serde_json::{Value, json};
 use transcript::{Outcome, Usage};
 
+use crate::agent::Listener;
 use crate::event::Event;
+use crate::world::World;
 
 /// The most of a reason that is kept, in characters.
 const LONGEST: usize = 500;
 
-/// Adds what happened.
-pub(crate) fn add(path: &Path, session: &str, now: Timestamp, event: &Event) {
-    if let Some((name, mut line)) = entry(event) {
-        line["time"] = json!(now.to_string());
-        line["session"] = json!(session);
-        line["event"] = json!(name);
-        let _ = files::add_line(path, line.to_string().as_bytes()); // it is no part of the work
+/// The journal of a session. Clones share where it is written.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    session: String,
+    world: World,
+    /// The file, where one is asked for.
+    path: Arc<Mutex<Option<PathBuf>>>,
+}
+
+impl Journal {
+    /// Of a session, in a file if there is to be one.
+    pub fn new(session: &str, world: World, path: Option<PathBuf>) -> Self {
+        Self { session: session.to_owned(), world, path: Arc::new(Mutex::new(path)) }
+    }
+
+    /// It is written there from now on, or nowhere.
+    pub(crate) fn move_to(&self, path: Option<PathBuf>) {
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+    }
+
+    /// Hears of what happens first, whoever tells it.
+    pub fn hearing(&self, listener: Listener) -> Listener {
+        let journal = self.clone();
+        Arc::new(move |event| {
+            journal.add(&event);
+            listener(event);
+        })
+    }
+
+    /// Adds what happened.
+    fn add(&self, event: &Event) {
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(path) = path
+            && let Some((name, mut line)) = entry(event)
+        {
+            line["time"] = json!(self.world.now().to_string());
+            line["session"] = json!(self.session);
+            line["event"] = json!(name);
+            let _ = files::add_line(path, line.to_string().as_bytes()); // it is no part of the work
+        }
     }
 }
 
@@ -67,17 +102,20 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::InstructionsLoaded { files } => ("instructions_loaded", json!({"files": files.len()})),
         Event::MemorySaved { .. } => ("memory_saved", json!({})),
         Event::MessageArrived { .. } => ("message_arrived", json!({})),
+        Event::Dream(progress) => {
+            let (phase, calls) = (progress.phase.word(), progress.tools.values().sum::<u32>());
+            (
+                "dream",
+                json!({"phase": phase, "rounds": progress.rounds, "calls": calls, "touched": progress.touched.len()}),
+            )
+        }
         Event::TeamMemory { changed, .. } => ("team_memory", json!({"changed": changed.len()})),
         Event::Extracted(_) => ("extracted", json!({})),
         Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
         Event::HookSaid { moment, .. } => ("hook_said", json!({"moment": moment.name()})),
         Event::Agent { errand, news } => of_agent(errand, news)?,
         Event::Warning(text) => ("warning", json!({"why": reason(text)})),
-        Event::Text(_)
-        | Event::Thinking(_)
-        | Event::CallWriting { .. }
-        | Event::Dream(_)
-        | Event::SignalsChanged(_) => return None,
+        Event::Text(_) | Event::Thinking(_) | Event::CallWriting { .. } | Event::SignalsChanged(_) => return None,
     })
 }
 
@@ -102,10 +140,12 @@ fn of_agent(errand: &crate::agents::Errand, news: &crate::event::News) -> Option
     let (id, kind, used) = (&errand.id, &errand.kind, errand.progress());
     Some(match news {
         News::Started => ("agent_started", json!({"id": id, "agent": kind, "background": errand.is_background()})),
-        News::Does(event) => match &**event {
-            Event::ToolStarted { tool, .. } => ("agent_acts", json!({"id": id, "agent": kind, "tool": tool})),
-            _ => return None,
-        },
+        // What happens to it, as it would be written of a session of its own.
+        News::Does(event) => {
+            let (name, mut line) = entry(event)?;
+            (line["agent_id"], line["agent"]) = (json!(id), json!(kind));
+            (name, line)
+        }
         News::Backgrounded => ("agent_in_background", json!({"id": id, "agent": kind})),
         News::Asks => ("agent_asks", json!({"id": id, "agent": kind, "tool": errand.waits_for()})),
         News::Labelled => ("agent_progress", json!({"id": id, "agent": kind, "calls": used.calls})),
@@ -123,6 +163,30 @@ fn of_agent(errand: &crate::agents::Errand, news: &crate::event::News) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// CONF-3: whoever tells something, a dream or the team's memory too, it is written down and passed on; elsewhere, or
+    /// nowhere, from the moment that is asked for.
+    #[test]
+    fn whatever_is_told_is_written_down_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        let journal = Journal::new("s", World::real(), Some(path.clone()));
+        let heard = Arc::new(Mutex::new(0));
+        let counting = heard.clone();
+        let listener = journal.hearing(Arc::new(move |_| *counting.lock().unwrap() += 1));
+        let mut progress = crate::dream::progress::Progress::default();
+        progress.touched.push("a-secret-name.md".into());
+        listener(Event::Dream(Box::new(progress)));
+        listener(Event::TeamMemory { told: vec!["secret".into()], changed: Vec::new() });
+        journal.move_to(None);
+        listener(Event::Restarted);
+        let text = String::from_utf8(files::read(&path, 10_000).unwrap().bytes).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let names: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+        assert_eq!((names, *heard.lock().unwrap()), (vec!["dream", "team_memory"], 3));
+        assert_eq!((&lines[0]["phase"], &lines[0]["touched"]), (&json!("starting"), &json!(1)));
+        assert!(!text.contains("secret"), "{text}");
+    }
 
     /// CONF-3: no text of others is in an event, and no secret in a reason.
     #[test]

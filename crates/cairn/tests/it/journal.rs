@@ -43,6 +43,38 @@ fn events_go_to_a_file() {
     assert!(lines.iter().all(|line| line["session"] == id && line["time"].is_string()), "{text}");
 }
 
+/// CONF-3: what an agent does that was sent out is written down under the session it works for, with who it was.
+#[test]
+fn what_agents_do_goes_to_the_file() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { user = "^send", tool = "Agent" }
+        say = "It is back."
+        [[rule]]
+        when = { user = "^send" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "look", subagent_type = "general-purpose" } }]
+        [[rule]]
+        when = { user = "^look", tool = "Glob" }
+        say = "Nothing."
+        [[rule]]
+        when = { user = "^look" }
+        call = [{ tool = "Glob", input = { pattern = "*" } }]
+    "#,
+    );
+    let file = stage.config().join("events.jsonl");
+    settings(&stage, &json!({"eventLog": file}));
+    assert_eq!(run(stage.cairn().args(["-p", "send"])).stdout, "It is back.\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let id = stage.session_files()[0].file_stem().unwrap().to_string_lossy().into_owned();
+    assert!(lines.iter().all(|line| line["session"] == id), "{text}");
+    let agent = lines.iter().find(|line| line["event"] == "agent_started").unwrap()["id"].clone();
+    let of = |name: &str| lines.iter().filter(|line| line["event"] == name && line["agent_id"] == agent).count();
+    assert_eq!((of("tool_started"), of("tool_ended"), of("replied")), (1, 1, 2), "{text}");
+    assert_eq!(lines.iter().filter(|line| line["event"] == "agent_ended").count(), 1, "{text}");
+}
+
 /// CONF-3: with the feature the same goes to the collector that the environment names, and to nobody who is not named.
 #[cfg(feature = "otel")]
 #[test]

@@ -73,7 +73,9 @@ impl Team {
             "[remote \"origin\"]\n\turl = git@github.com:acme/rocket.git\n",
         )
         .unwrap();
-        let memory = serde_json::json!({"autoMemoryDirectory": ada.project().join("mem")});
+        let memory = serde_json::json!({
+            "autoMemoryDirectory": ada.project().join("mem"), "eventLog": ada.config().join("events.jsonl"),
+        });
         std::fs::write(ada.config().join("settings.json"), memory.to_string()).unwrap();
         let invited = grace.team(&["invite", "--level", "write"]).stdout;
         let code = invited.split("--invitation ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
@@ -113,13 +115,15 @@ fn a_session_is_told_what_the_team_knows_and_who_wrote_it() {
     assert_eq!(team.server.stop(), Some(0));
 }
 
-/// TEAM-4, TEAM-6: what a session writes for the team is sent; what holds a secret is refused before it is written, whole or
+/// TEAM-4, TEAM-6, CONF-3: what a session writes for the team is sent, and that is an event; what holds a secret is refused before it is written, whole or
 /// in parts, and what a command wrote all the same is not sent, and told by its rule alone.
 #[test]
 fn a_session_sends_what_it_wrote_and_no_secret() {
     let team = Team::new();
     team.says("save good");
     assert!(team.grace.team(&["pull"]).stdout.contains("took     staging.md"), "it was sent when the session ended");
+    let events = std::fs::read_to_string(team.ada.config().join("events.jsonl")).unwrap();
+    assert!(events.contains(r#""event":"team_memory""#), "{events}");
     team.says("save whole");
     assert!(!team.file("whole.md").exists());
     team.says("save parts");

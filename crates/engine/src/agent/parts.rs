@@ -16,6 +16,7 @@ use crate::agents::{Children, Latest, Sent};
 use crate::error::Error;
 use crate::home::git_branch;
 use crate::hooks::Hooks;
+use crate::journal::Journal;
 use crate::ledger::Ledger;
 use crate::mail::{Admission, Post, Teammates};
 use crate::permission::{Approver, Nobody, Policy};
@@ -98,6 +99,8 @@ pub struct Parts {
     pub ttl: Ttl,
     /// How it keeps within the window.
     pub layers: Layers,
+    /// Who writes down what happens, where others tell it something too; else one of its own.
+    pub journal: Option<Journal>,
     /// Who hears of what happens.
     pub listener: Listener,
     /// Where what is spent is written down.
@@ -149,6 +152,7 @@ impl Parts {
             limits: Limits::default(),
             ttl: Ttl::default(),
             layers: Layers::default(),
+            journal: None,
             listener: Arc::new(|_| {}),
             ledger: Arc::new(Ledger::in_memory(World::real())),
             reload: None,

@@ -123,6 +123,7 @@ impl Agent {
         parts.hooks = new.hooks.instead_of(&parts.hooks);
         if parts.signals != new.signals {
             parts.signals = new.signals.clone();
+            self.journal.move_to(new.signals.event_log.clone());
             self.driver.tell(Event::SignalsChanged(new.signals));
         }
         if let Some(dreaming) = &mut self.dreaming {
