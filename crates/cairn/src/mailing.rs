@@ -143,6 +143,7 @@ pub(crate) fn flags(args: &RunArgs) -> Vec<String> {
     add("allowedTools", &args.allowed_tools);
     add("disallowedTools", &args.disallowed_tools);
     add("add-dir", &directories);
+    add("agents", args.agents.as_slice());
     add("append-system-prompt", args.append_system_prompt.as_slice());
     add("max-turns", args.max_turns.map(|most| most.to_string()).as_slice());
     if args.trust {

@@ -208,6 +208,7 @@ fn progress(event: &Event) {
             talk!([dim(&format!("  {} has ended: {used}", errand.kind))]);
         }
         Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
+        Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),
         Event::Warning(_) => {}
         Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),

@@ -13,6 +13,7 @@ use engine::hooks::{Hooks, Start};
 use engine::journal::Journal;
 use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
+use engine::mail::AskLead;
 use engine::permission::{Approver, ChosenBy, Who};
 use engine::prompt::BARE;
 use engine::session::Fork;
@@ -236,7 +237,11 @@ pub(crate) async fn agent(
     }
     add_flags(&mut parts.policy.rules, args, place)?;
     let mailing = Mailing::open(args, place, settings, &session, &parts.policy.mode)?;
-    if approver.who() != Who::Nobody && !bare {
+    let approver = match &mailing.member_of {
+        Some(team) => Arc::new(AskLead { post: mailing.post.clone(), team: team.clone() }),
+        None => approver,
+    };
+    if approver.who() != Who::Nobody && !bare && mailing.member_of.is_none() {
         parts.tools.extend(engine::plan::offered(&parts.policy.mode, &mailing.board));
     }
     mailing.equip(&mut parts.tools, mode);
@@ -286,6 +291,11 @@ pub(crate) async fn agent(
     let window = shape.window;
     parts.layers = shape.layers(settings, place);
     parts.hooks = shape.hooks(&settings.hooks);
+    if let Some(kind) = &args.agent_type {
+        let definition = parts.agents.as_ref().and_then(|agents| agents.registry().find(kind).cloned());
+        let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
+        engine::agents::take_role(&mut parts, &definition, &place.ground())?;
+    }
     let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
     parts.reload = Some(reload::reload(watch, follower));
     let (learning, why) = self::learning(args, place, settings, plan.as_ref());

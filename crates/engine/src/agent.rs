@@ -78,6 +78,9 @@ pub struct Agent {
 impl Agent {
     /// Puts an agent together.
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
+        if let Some(teammates) = &parts.teammates {
+            teammates.answered_by(parts.approver.clone(), parts.listener.clone());
+        }
         if let (Some(post), Some(children)) = (&parts.post, &parts.agents) {
             post.sends_out(children);
         }
@@ -87,7 +90,7 @@ impl Agent {
                 parts.tools = knowing(parts.tools, children);
                 let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children.clone()));
                 parts.tools.push(match parts.teammates.clone() {
-                    Some(teammates) => Arc::new(InTeam::new(tool, teammates)),
+                    Some(teammates) => Arc::new(InTeam::new(tool, teammates, children.clone())),
                     None => tool,
                 });
             }

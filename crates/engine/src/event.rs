@@ -64,6 +64,13 @@ pub enum Event {
         /// What it says, in words.
         text: String,
     },
+    /// A teammate waits with a question until somebody looks.
+    TeammateAsks {
+        /// Its name.
+        name: String,
+        /// The tool it wants to use.
+        tool: String,
+    },
     /// Another model is talked to from now on, or its window is another.
     ModelChanged {
         /// Its name.

@@ -101,6 +101,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::Recalled { memories } => ("recalled", json!({"memories": memories.len()})),
         Event::InstructionsLoaded { files } => ("instructions_loaded", json!({"files": files.len()})),
         Event::MemorySaved { .. } => ("memory_saved", json!({})),
+        Event::TeammateAsks { name, tool } => ("teammate_asks", json!({"name": name, "tool": tool})),
         Event::MessageArrived { .. } => ("message_arrived", json!({})),
         Event::Dream(progress) => {
             let (phase, calls) = (progress.phase.word(), progress.tools.values().sum::<u32>());

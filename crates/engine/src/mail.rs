@@ -7,6 +7,7 @@
 //! What it refuses to do: say who may write (the agent asks the user), take another's words for the user's, show more of
 //! a message than fits beside the work.
 
+mod asking;
 mod joining;
 mod mates;
 mod post;
@@ -28,6 +29,7 @@ use crate::error::Error;
 use crate::mailbox::{LEAD, MailError, Mailbox, Message, Word};
 use crate::session::{Beside, Session};
 
+pub use asking::AskLead;
 pub(crate) use joining::InTeam;
 pub use mates::{Lead, Teammates, Wanted, briefing};
 pub use post::{Post, SOCKET};

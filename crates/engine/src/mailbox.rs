@@ -179,10 +179,21 @@ impl Mailbox {
 
     /// What waits, in the order in which it is to be heard: an end first, then the lead, then as it came.
     pub fn waiting(&self) -> Result<Vec<Message>, MailError> {
-        let mut waiting: Vec<Message> =
-            self.letters()?.iter().filter(|letter| !is_read(letter)).map(Message::of).collect();
+        let mut waiting = self.unread()?;
+        waiting.retain(|message| !message.word().is_between_programs());
         waiting.sort_by_key(Message::order);
         Ok(waiting)
+    }
+
+    /// What waits for the program and not for the model: questions of teammates, and answers to them.
+    pub(crate) fn between_programs(&self) -> Result<Vec<Message>, MailError> {
+        let mut waiting = self.unread()?;
+        waiting.retain(|message| message.word().is_between_programs());
+        Ok(waiting)
+    }
+
+    fn unread(&self) -> Result<Vec<Message>, MailError> {
+        Ok(self.letters()?.iter().filter(|letter| !is_read(letter)).map(Message::of).collect())
     }
 
     /// Marks messages whose ids stand in the recipient's log.

@@ -60,7 +60,8 @@ impl Repl {
             teammates,
             busy: self.talk.mail.busy().len().min(teammates),
             questions: self.asking.len(),
-            waiting: out.iter().filter(|errand| errand.waits_for().is_some()).count(),
+            waiting: out.iter().filter(|errand| errand.waits_for().is_some()).count()
+                + self.talk.teammates_asking().len(),
             label: out.iter().rev().find_map(|errand| errand.progress().label),
         };
         rows.push(match &self.talk.hint {

@@ -21,7 +21,12 @@ impl Conversation {
             ("front", id) => self.bring_to_front(id.trim()),
             (id, _) => match self.errand(id) {
                 Some(errand) => self.look_at(&errand),
-                None => self.show_printed(id),
+                None => {
+                    self.taken = self.mailing.teammates.as_ref().and_then(|mates| mates.take_question(id));
+                    if self.taken.is_none() {
+                        self.show_printed(id);
+                    }
+                }
             },
         }
     }
@@ -37,9 +42,10 @@ impl Conversation {
 
     fn list_background(&mut self) {
         let jobs = self.jobs.list();
-        let busy = self.mail.busy();
+        let (busy, asking) = (self.mail.busy(), self.teammates_asking());
         let job = |job: &tools::Job| {
             let state = match (job.kind, job.state) {
+                (JobKind::Teammate, JobState::Running) if asking.contains(&job.id) => "asks you".to_owned(),
                 (JobKind::Teammate, JobState::Running) if busy.contains(&job.id) => "at work".to_owned(),
                 (JobKind::Teammate, JobState::Running) => "idle".to_owned(),
                 (_, now) => state(now),

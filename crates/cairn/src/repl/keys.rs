@@ -217,6 +217,7 @@ impl Repl {
         if let Some(command) = trimmed.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
             self.talk.command(command).await?;
             if let Some((question, reply)) = self.talk.taken.take() {
+                self.typed_at = None; // what was typed is what asks for it
                 self.asked(question, reply);
             }
             self.follow();

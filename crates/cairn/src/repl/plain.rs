@@ -184,6 +184,9 @@ impl Plain {
         if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
             self.talk.command(command).await?;
             self.print();
+            if let Some((question, reply)) = self.talk.taken.take() {
+                self.ask(&question, reply, &CancellationToken::new()).await;
+            }
             while self.talk.choices.is_some() {
                 self.choose().await?;
             }
@@ -399,6 +402,7 @@ impl Plain {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
             Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
+            Event::TeammateAsks { name, .. } => show!([name.as_str(), " asks something: /tasks ", name.as_str()]),
             Event::MessageArrived { from, text } => {
                 show!(["message from ", from.as_str(), ":"]);
                 text.lines().for_each(|line| show!(["  ", line]));

@@ -34,6 +34,11 @@ impl Conversation {
         self.jobs.list().into_iter().filter(is_one).map(|job| job.id).collect()
     }
 
+    /// Those of them who wait with a question.
+    pub(super) fn teammates_asking(&self) -> Vec<String> {
+        self.mailing.teammates.as_ref().map(|mates| mates.asking()).unwrap_or_default()
+    }
+
     /// Shows all of them.
     pub(super) fn show_tasks(&mut self) {
         if !self.tasks.is_empty() {

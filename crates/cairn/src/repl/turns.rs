@@ -128,6 +128,9 @@ impl Repl {
                 self.talk.signals = signals;
             }
             Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
+            Event::TeammateAsks { name, .. } => {
+                self.remark(&format!("{name} asks something: /tasks {name}"), Look::DIM)
+            }
             Event::MessageArrived { from, text } => self.talk.show_message(&from, &text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
             Event::Text(text) => {

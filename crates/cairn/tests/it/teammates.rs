@@ -345,3 +345,97 @@ fn a_stale_socket_is_taken_away() {
     assert_eq!(run(stage.cairn().args(["-p", "hi"])).code, Some(0));
     assert!(!stale.exists() && sockets.read_dir().unwrap().count() == 0);
 }
+
+/// A scout that wants to run a command, and a lead that waits for it.
+const ASKS: &str = r#"
+    [[rule]]
+    when = { system = "You are scout", result = "(?s)(?P<what>.+)", tool = "Bash" }
+    say = "I heard: {{ what }}"
+    [[rule]]
+    when = { system = "You are scout" }
+    call = [{ tool = "Bash", input = { command = "touch made.txt && echo it is made" } }]
+    [[rule]]
+    when = { visible = "said last: I heard: (?P<what>[^\\n]+)" }
+    say = "The scout heard {{ what }}"
+    [[rule]]
+    when = { missing = "works in a process" }
+    call = [{ tool = "Agent", input = { description = "make", prompt = "Make it.", name = "scout", team_name = "us" } }]
+    [[rule]]
+    say = "I wait."
+"#;
+
+/// AGENT-2: a teammate's question waits for the person at the lead, under its name, and the answer reaches it; shown in the
+/// status line and in `/tasks`.
+#[test]
+fn a_teammates_question_reaches_the_person_at_the_lead() {
+    for (key, made, said) in [("y", true, "The scout heard it is made"), ("n\r", false, "The scout heard")] {
+        let stage = Stage::new(ASKS);
+        let mut command = lead(&stage, &[]);
+        let mut terminal = Terminal::open(command.env("TERM", "xterm-256color"), 120, 40);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal.say("go");
+        terminal.until("word of it", |screen| {
+            screen.contains("scout asks something: /tasks scout") && !screen.is_working()
+        });
+        terminal.keys("/tasks\r");
+        terminal.until("by name", |screen| screen.contains("scout  asks you"));
+        assert!(!stage.project().join("made.txt").exists());
+        terminal.keys("/tasks scout\r");
+        terminal.until("the question", |screen| {
+            screen.contains("the teammate scout asks") && screen.contains("touch made.txt")
+        });
+        terminal.keys(key);
+        terminal.until("what came of it", |screen| screen.contains(said));
+        assert_eq!(stage.project().join("made.txt").exists(), made);
+        terminal.leave();
+        assert!(processes(&stage).is_empty());
+    }
+}
+
+/// AGENT-2: with nobody at the lead, what a teammate has to ask is denied, at once and with why; no model hears of the question.
+#[test]
+fn a_teammates_question_is_denied_where_nobody_is_there() {
+    let stage = Stage::new(ASKS);
+    let ran = run(&mut lead(&stage, &["-p", "go"]));
+    assert!(ran.stdout.contains("nobody is there to give it"), "{} {}", ran.stdout, ran.stderr);
+    assert!(!stage.project().join("made.txt").exists());
+    assert!(!stage.simulator.requests().iter().any(|request| request.to_string().contains("permission_request")));
+}
+
+/// AGENT-2: a teammate of a type has its prompt, its model, and of the tools what the definition leaves, beside those of a team;
+/// an unknown type is refused with those there are.
+#[test]
+fn a_teammate_of_a_type_is_what_its_definition_says() {
+    let script = r#"
+        [[rule]]
+        when = { system = "You are scout" }
+        say = "Reviewed."
+        [[rule]]
+        when = { visible = "said last: Reviewed" }
+        say = "Done."
+        [[rule]]
+        when = { tool = "Agent", result = "There is no agent named .painter.. There are: .*reviewer" }
+        call = [{ tool = "Agent", input = { description = "r", prompt = "Review.", name = "scout", team_name = "us", subagent_type = "reviewer" } }]
+        [[rule]]
+        when = { missing = "There is no agent|works in a process" }
+        call = [{ tool = "Agent", input = { description = "r", prompt = "Paint.", name = "scout", team_name = "us", subagent_type = "painter" } }]
+        [[rule]]
+        say = "I wait."
+    "#;
+    let stage = Stage::new(script);
+    let agents = json!({"reviewer": {
+        "description": "Reviews.", "prompt": "You review with care.", "tools": ["Read", "Bash(git diff *)"],
+        "model": "claude-haiku-4-5", "initialPrompt": "Begin with the tests.",
+    }});
+    let ran = run(&mut lead(&stage, &["-p", "go", "--model", "claude-sonnet-5", "--agents", &agents.to_string()]));
+    assert_eq!(ran.stdout, "Done.\n", "{}", ran.stderr);
+    let requests = stage.simulator.requests();
+    let theirs = requests.iter().find(|request| request["system"].to_string().contains("You are scout")).unwrap();
+    assert!(theirs["system"].to_string().contains("You review with care."), "{}", theirs["system"]);
+    assert_eq!(theirs["model"], "claude-haiku-4-5");
+    assert!(theirs["messages"].to_string().contains("Begin with the tests.\\n\\nReview."), "{}", theirs["messages"]);
+    let names: Vec<&str> =
+        theirs["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(["Read", "Bash", "SendMessage", "TaskUpdate"].iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(!["Edit", "Write", "Agent"].iter().any(|name| names.contains(name)), "{names:?}");
+}

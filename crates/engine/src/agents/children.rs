@@ -263,7 +263,7 @@ impl Children {
     }
 
     /// The agent of a name, or which there are.
-    pub(super) fn named(&self, name: &str) -> Result<Definition, String> {
+    pub(crate) fn named(&self, name: &str) -> Result<Definition, String> {
         self.registry.find(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = self.registry.agents().map(|agent| agent.name.as_str()).collect();
             format!("There is no agent named {name:?}. There are: {}.", names.join(", "))

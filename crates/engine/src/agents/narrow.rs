@@ -93,6 +93,15 @@ pub(super) fn narrow(
     Ok((offered, narrowed))
 }
 
+/// Whether a definition offers a tool.
+pub(super) fn offers(definition: &Definition, tool: &str) -> bool {
+    let named = match &definition.tools {
+        Offered::Only(names) => names.iter().any(|name| base(name) == tool),
+        Offered::All => true,
+    };
+    named && !definition.without.iter().any(|name| base(name) == tool && !name.contains('('))
+}
+
 /// The tool that a name in a definition means.
 fn base(name: &str) -> &str {
     match name.split('(').next().unwrap_or_default().trim() {

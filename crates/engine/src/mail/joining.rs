@@ -8,15 +8,18 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, ready};
 use serde::Deserialize;
 use serde_json::Value;
+use tools::permission::Mode;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::ToolDefinition;
 
 use super::{Teammates, Wanted};
+use crate::agents::Children;
 
 /// The Agent tool, with teammates.
 pub(crate) struct InTeam {
     tool: Arc<dyn Tool>,
     teammates: Teammates,
+    children: Arc<Children>,
 }
 
 /// What a call for a teammate says.
@@ -38,8 +41,8 @@ struct Order {
 }
 
 impl InTeam {
-    pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates) -> Self {
-        Self { tool, teammates }
+    pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, children: Arc<Children>) -> Self {
+        Self { tool, teammates, children }
     }
 
     fn start(&self, order: Order, scope: &Scope) -> Result<String, String> {
@@ -47,8 +50,18 @@ impl InTeam {
         if order.prompt.trim().is_empty() {
             return Err("A teammate needs a `prompt`: what it is to do.".to_owned());
         }
-        let (kind, plans) = (order.subagent_type, order.mode.as_deref() == Some("plan"));
-        self.teammates.start(&Wanted { name, prompt: order.prompt, kind, model: order.model, plans }, scope.jobs())
+        let definition = order.subagent_type.map(|kind| self.children.named(&kind)).transpose()?;
+        let only_looks = definition.as_ref().is_some_and(|definition| definition.mode == Some(Mode::Plan));
+        let plans = only_looks || order.mode.as_deref() == Some("plan");
+        let model = order.model.or_else(|| definition.as_ref()?.model.clone()).filter(|model| model != "inherit");
+        let (kind, prompt) = match definition {
+            Some(definition) => {
+                let words = definition.initial_prompt.into_iter().chain([order.prompt]);
+                (Some(definition.name), words.collect::<Vec<_>>().join("\n\n"))
+            }
+            None => (None, order.prompt),
+        };
+        self.teammates.start(&Wanted { name, prompt, kind, model, plans }, scope.jobs())
     }
 }
 

@@ -2,36 +2,42 @@
 //!
 //! One is started below the session's guard, among its jobs, so it ends with its lead however that ends. Its first task is
 //! a message in its mailbox like any later one. It may no more than the lead: it gets the lead's flags, and the mode the
-//! lead is in when it starts; what would have to be asked is denied to it.
+//! lead is in when it starts; what would have to be asked is asked on the lead's side, under its name.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use tools::permission::Mode;
 use tools::{JobState, Jobs};
 
+use super::asking::{self, Questions};
 use super::{Invited, Origin, Post, Team, lock};
+use crate::agent::Listener;
 use crate::mailbox::{LEAD, Mailbox, Message};
-use crate::permission::LiveMode;
+use crate::permission::{Answer, Approver, LiveMode, Question};
 use crate::plan::board::Board;
 use crate::world::World;
 
 /// How long one that has said that it ends is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What one is of whom nothing is said.
+const TEAMMATE: &str = "teammate";
 /// What a teammate is told before anything else.
 const PROMPT: &str = include_str!("../prompts/teammate.md");
 
 /// Starts teammates for a session. Clones share the team.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Teammates {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     team: Team,
     post: Post,
@@ -39,6 +45,11 @@ struct Inner {
     mode: LiveMode,
     begun: AtomicBool,
     lead: Lead,
+    /// Who is asked for the teammates, and who hears that one waits.
+    asked: Mutex<Option<(Arc<dyn Approver>, Listener)>>,
+    /// What they wait with until somebody looks.
+    questions: Questions,
+    answering: Mutex<Option<AbortOnDropHandle<()>>>,
     /// What sees to the end of each that was started.
     ending: Mutex<BTreeMap<String, JoinHandle<()>>>,
 }
@@ -69,12 +80,18 @@ pub struct Wanted {
     pub name: String,
     /// What it is to do.
     pub prompt: String,
-    /// What it is, by the name of a definition.
+    /// What it is, by the name of a definition that there is.
     pub kind: Option<String>,
     /// The model, where another is asked for than the lead's.
     pub model: Option<String>,
     /// Whether it has to plan first, and to wait for the lead's word on the plan.
     pub plans: bool,
+}
+
+impl fmt::Debug for Teammates {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "teammates of {}", self.inner.lead.session)
+    }
 }
 
 impl Teammates {
@@ -88,6 +105,9 @@ impl Teammates {
                 mode,
                 begun: AtomicBool::new(false),
                 lead,
+                asked: Mutex::default(),
+                questions: Questions::default(),
+                answering: Mutex::default(),
                 ending: Mutex::default(),
             }),
         }
@@ -96,6 +116,21 @@ impl Teammates {
     /// The team.
     pub fn team(&self) -> &Team {
         &self.inner.team
+    }
+
+    /// Says who is asked what the teammates have to ask.
+    pub(crate) fn answered_by(&self, approver: Arc<dyn Approver>, listener: Listener) {
+        *lock(&self.inner.asked) = Some((approver, listener));
+    }
+
+    /// Who waits with a question until somebody looks.
+    pub fn asking(&self) -> Vec<String> {
+        self.inner.questions.names()
+    }
+
+    /// The question that one waits with, if it does; whoever takes it answers.
+    pub fn take_question(&self, name: &str) -> Option<(Question, oneshot::Sender<Answer>)> {
+        self.inner.questions.take(name)
     }
 
     /// Starts one. It runs when this returns, and has its first message.
@@ -107,12 +142,16 @@ impl Teammates {
         if name == LEAD {
             return Err(format!("{LEAD} is the lead's own name"));
         }
-        let (kind, session) = (wanted.kind.as_deref().unwrap_or("teammate"), post.fresh());
+        let (kind, session) = (wanted.kind.as_deref().unwrap_or(TEAMMATE), post.fresh());
         let mailbox = team.invite(&Invited { name, kind, session: &session }, &lead.directory, now).map_err(said)?;
         let first = Message::new(post.fresh(), LEAD, &wanted.prompt, now);
         let mut words = self.words(name, if wanted.plans { Mode::Plan } else { self.inner.mode.get() });
         words.push(format!("--session-id={session}"));
-        words.extend(wanted.model.iter().map(|model| format!("--model={model}")));
+        words.extend(wanted.kind.iter().map(|kind| format!("--agent-type={kind}")));
+        if let Some(model) = &wanted.model {
+            words.retain(|word| !word.starts_with("--model="));
+            words.push(format!("--model={model}"));
+        }
         let sent = mailbox.send(&first).map_err(said);
         sent.and_then(|()| self.run(name, words, jobs)).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
@@ -132,11 +171,14 @@ impl Teammates {
             }
         }
         let left = team.members().into_iter().find(|member| member.name == name && !member.is_active);
-        let Some(session) = left.and_then(|member| member.session_id) else { return Ok(false) };
+        let Some((session, kind)) = left.and_then(|member| Some((member.session_id?, member.agent_type))) else {
+            return Ok(false);
+        };
         self.begin()?;
         team.welcome(name).map_err(|error| error.to_string())?;
         let mut words = self.words(name, self.inner.mode.get());
         words.push(format!("--resume={session}"));
+        words.extend((kind != TEAMMATE).then(|| format!("--agent-type={kind}")));
         self.run(name, words, jobs).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
@@ -185,6 +227,10 @@ impl Teammates {
         post.mail().open(mailbox, Origin::Team);
         board.join(team.tasks(), LEAD, &lead.folder)?;
         post.join(team.clone());
+        let inner = Arc::downgrade(&self.inner);
+        let asked = move || inner.upgrade().and_then(|inner| lock(&inner.asked).clone());
+        let answering = asking::answer(team.clone(), lead.world.clone(), self.inner.questions.clone(), asked);
+        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(answering)));
         Ok(())
     }
 

@@ -99,6 +99,9 @@ fn formed(post: &Post, word: Word, text: String) -> Result<(String, Option<Life>
             (whole(&word), Some(if approve { Life::Ends } else { Life::GoesOn }))
         }
         Word::ShutdownResponse { .. } => return Err("Nobody asks the lead to shut down.".to_owned()),
-        Word::PlanRequest { .. } | Word::Idle { .. } => return Err("This is not for you to send.".to_owned()),
+        Word::PlanRequest { .. }
+        | Word::Idle { .. }
+        | Word::PermissionRequest { .. }
+        | Word::PermissionResponse { .. } => return Err("This is not for you to send.".to_owned()),
     })
 }

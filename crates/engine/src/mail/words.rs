@@ -36,6 +36,8 @@ pub fn in_words(message: &Message) -> String {
         Word::PlanRequest { plan, .. } => format!("has a plan and waits for a word on it:\n{plan}"),
         Word::PlanResponse { approve: true, feedback, .. } => with("approves of the plan", &feedback),
         Word::PlanResponse { approve: false, feedback, .. } => with("does not approve of the plan", &feedback),
+        Word::PermissionRequest { tool, why, .. } => with(&format!("asks whether it may use {tool}"), &why),
+        Word::PermissionResponse { .. } => "has answered a question".to_owned(),
         Word::Idle { said, .. } => with("is idle, and said last", &said),
     }
 }

@@ -69,6 +69,24 @@ pub enum Word {
         /// What to change.
         feedback: String,
     },
+    /// A teammate wants to make a call that has to be asked about.
+    PermissionRequest {
+        /// By what the answer names it.
+        request: String,
+        /// The tool.
+        tool: String,
+        /// What it is called with.
+        input: Value,
+        /// Why it is asked.
+        why: String,
+    },
+    /// What the lead's side says to that.
+    PermissionResponse {
+        /// Which request it answers.
+        request: String,
+        /// Whether it may run: with another input, where there is one; or why not.
+        answer: Result<Option<Value>, String>,
+    },
     /// The sender has nothing to do any more.
     Idle {
         /// What it said last.
@@ -132,6 +150,11 @@ impl Message {
 }
 
 impl Word {
+    /// Whether it is for the programs alone: no model hears of it.
+    pub(super) fn is_between_programs(&self) -> bool {
+        matches!(self, Self::PermissionRequest { .. } | Self::PermissionResponse { .. })
+    }
+
     /// What an object says. The names of its fields are Claude Code's, which has two ways to write some.
     fn of(object: &Value) -> Option<Self> {
         let text = |keys: &[&str]| {
@@ -152,6 +175,20 @@ impl Word {
             "plan_approval_request" => Self::PlanRequest { request: request(), plan: text(&["plan", "planContent"]) },
             "plan_approval_response" => {
                 Self::PlanResponse { request: request(), approve: approve(), feedback: text(&["feedback"]) }
+            }
+            "permission_request" => Self::PermissionRequest {
+                request: request(),
+                tool: text(&["tool_name"]),
+                input: object.get("input")?.clone(),
+                why: text(&["description"]),
+            },
+            "permission_response" => {
+                let input = || object.get("response")?.get("updated_input").filter(|input| input.is_object()).cloned();
+                let allowed = object.get("subtype")? == "success";
+                Self::PermissionResponse {
+                    request: request(),
+                    answer: if allowed { Ok(input()) } else { Err(text(&["error"])) },
+                }
             }
             "idle_notification" => Self::Idle { said: text(&["said", "summary"]), after: text(&["after"]) },
             _ => return None,
@@ -174,6 +211,15 @@ impl Word {
                 }
                 Self::PlanResponse { request, approve, feedback } => {
                     json!({"type": "plan_approval_response", "requestId": request, "approve": approve, "feedback": feedback})
+                }
+                Self::PermissionRequest { request, tool, input, why } => {
+                    json!({"type": "permission_request", "request_id": request, "tool_name": tool, "input": input, "description": why})
+                }
+                Self::PermissionResponse { request, answer: Ok(input) } => {
+                    json!({"type": "permission_response", "request_id": request, "subtype": "success", "response": {"updated_input": input}})
+                }
+                Self::PermissionResponse { request, answer: Err(why) } => {
+                    json!({"type": "permission_response", "request_id": request, "subtype": "error", "error": why})
                 }
                 Self::Idle { said, after } => {
                     json!({"type": "idle_notification", "idleReason": "available", "said": said, "after": after})

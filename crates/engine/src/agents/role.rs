@@ -1,0 +1,34 @@
+//! A session that is an agent of a type from its beginning: a teammate with a definition.
+//!
+//! The definition takes away from what the session may, and adds nothing to it. What it needs to work in a team stays.
+
+use std::sync::Arc;
+
+use tools::Tool;
+
+use super::definition::Definition;
+use super::narrow::{narrow, offers};
+use crate::agent::Parts;
+use crate::error::Error;
+use crate::mail::SendMessage;
+use crate::settings::Ground;
+
+/// Makes of a session what a definition says. The model is chosen before.
+pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>) -> Result<(), Error> {
+    let of_a_team = |tool: &Arc<dyn Tool>| {
+        tool.name() == <SendMessage as tools::Typed>::NAME || crate::plan::NAMES.contains(&tool.name())
+    };
+    let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut parts.tools).into_iter().partition(of_a_team);
+    let (offered, narrowed) = narrow(definition, &others, ground)?;
+    parts.tools = offered.into_iter().chain(kept).collect();
+    parts.agents = parts.agents.take().filter(|_| offers(definition, "Agent"));
+    parts.policy.narrowed = parts.policy.narrowed.below(narrowed);
+    if let Some(mode) = definition.mode {
+        let stricter = parts.policy.mode.below(mode).get();
+        parts.policy.mode.set(stricter);
+    }
+    let least = |one: Option<u32>, other: Option<u32>| one.into_iter().chain(other).min();
+    parts.limits.max_rounds = least(parts.limits.max_rounds, definition.max_turns);
+    parts.system = Some(definition.prompt.clone());
+    Ok(())
+}
