@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::mail::{Mail, Origin, socket};
 use engine::mailbox::{MailError, Mailbox, Message};
@@ -25,6 +26,8 @@ pub(crate) const ENDING: &str = "sock";
 const PRIVATE_FOLDER: u32 = 0o700;
 /// Only the user connects.
 const PRIVATE_SOCKET: u32 = 0o600;
+/// How long is waited where no connection can be taken.
+const PAUSE: Duration = Duration::from_millis(100);
 /// So many connections are served at a time.
 const MOST: usize = 16;
 
@@ -108,7 +111,11 @@ fn sweep(folder: &Path) {
 async fn listen(listener: UnixListener, owner: u32, own: PathBuf, mail: Mail) {
     let served = Arc::new(Semaphore::new(MOST));
     while let Ok(slot) = served.clone().acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, most likely: others have to give some back first.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
         if stream.peer_cred().map(|peer| peer.uid()).ok() != Some(owner) {
             continue;
         }

@@ -35,6 +35,7 @@ pub use mates::{Lead, Teammates, Wanted, briefing};
 pub use post::{Post, SOCKET};
 pub use team::{Invited, Member, Team};
 pub use tool::{SendMessage, SendMessageInput};
+pub(crate) use words::shown;
 pub use words::{in_words, name_of, sender};
 
 /// How often a mailbox is looked at while nothing else happens: a stat each.
@@ -154,7 +155,8 @@ impl Mail {
         !lock(&self.inner.doors).is_empty() || !lock(&self.inner.queue).is_empty()
     }
 
-    /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came.
+    /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came. A
+    /// mailbox that cannot be read is an error where nothing else waits.
     pub fn waiting(&self) -> Result<Vec<Arrived>, MailError> {
         let mut waiting: Vec<Arrived> = lock(&self.inner.queue).iter().cloned().collect();
         let mut broken = None;
@@ -167,13 +169,14 @@ impl Mail {
                 Err(error) => broken = Some(error),
             }
         }
-        if let Some(error) = broken {
-            return Err(error);
-        }
         let (heard, mut here) = (lock(&self.inner.heard), HashSet::new());
         waiting.retain(|Arrived { message, .. }| !heard.contains(&message.id) && here.insert(message.id.clone()));
         waiting.sort_by_key(|arrived| arrived.message.order());
-        Ok(waiting)
+        // What can be read is heard first, whatever lies in another's place.
+        match broken.filter(|_| waiting.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(waiting),
+        }
     }
 
     /// Enters a message into the log: now it is delivered.
@@ -196,7 +199,8 @@ impl Mail {
     /// Marks in the mailboxes what was delivered.
     pub fn mark(&self) -> Result<(), MailError> {
         let heard = lock(&self.inner.heard);
-        lock(&self.inner.doors).iter().try_for_each(|door| door.mailbox.delivered(&heard))
+        let marked = lock(&self.inner.doors).iter().map(|door| door.mailbox.delivered(&heard)).collect::<Vec<_>>();
+        marked.into_iter().collect()
     }
 
     /// Waits until there may be something new.

@@ -11,6 +11,7 @@ mod message;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use files::Root;
 use serde_json::{Map, Value};
@@ -30,6 +31,8 @@ pub(crate) const MOST_TEXT: usize = 100_000;
 const KEPT: usize = 50;
 /// The longest name.
 const MOST_NAME: usize = 64;
+/// How long somebody else may hold a lock of a team: what is done under it takes milliseconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// A mailbox is its owner's alone.
 const PRIVATE_FILE: u32 = 0o600;
 
@@ -198,6 +201,9 @@ impl Mailbox {
 
     /// Marks messages whose ids stand in the recipient's log.
     pub fn delivered(&self, ids: &HashSet<String>) -> Result<(), MailError> {
+        if !self.unread()?.iter().any(|message| ids.contains(&message.id)) {
+            return Ok(()); // nothing to mark: the lock is not needed
+        }
         self.change(|letters| {
             let mut changed = false;
             for letter in letters.iter_mut().filter(|letter| !is_read(letter)) {
@@ -262,7 +268,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> Result<files::Lock, MailError> {
-        Ok(self.folder.lock(format!("{}.lock", self.name))?)
+        Ok(self.folder.lock_within(format!("{}.lock", self.name), PATIENCE)?)
     }
 
     fn file(&self) -> String {

@@ -40,6 +40,8 @@ mod forks;
 mod gate;
 #[path = "it/hearing.rs"]
 mod hearing;
+#[path = "it/hostile_mail.rs"]
+mod hostile_mail;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/learning.rs"]

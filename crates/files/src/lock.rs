@@ -3,8 +3,10 @@
 //! It lies on a file of its own, since the files it guards are replaced, and a lock on a replaced file guards nothing.
 //! The operating system gives it back when the process ends, however it ends: there is no stale lock to clean up.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
+use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use cap_std::fs::{OpenOptions, OpenOptionsExt};
 
@@ -13,6 +15,9 @@ use crate::root::Root;
 
 /// The mode of a lock file.
 const PRIVATE_FILE: u32 = 0o600;
+
+/// How often it is tried again.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// A lock that is held.
 #[derive(Debug)]
@@ -23,7 +28,24 @@ pub struct Lock {
 impl Root {
     /// Takes the lock on the file `relative` (made where it is missing), waiting until whoever holds it lets go.
     pub fn lock(&self, relative: impl AsRef<Path>) -> Result<Lock, Error> {
-        let relative = relative.as_ref();
+        self.locked(relative.as_ref(), File::lock)
+    }
+
+    /// The same, and no longer than so: somebody may hold it who never lets go.
+    pub fn lock_within(&self, relative: impl AsRef<Path>, patience: Duration) -> Result<Lock, Error> {
+        self.locked(relative.as_ref(), |file| {
+            for _ in 0..patience.as_millis() / AGAIN.as_millis() {
+                match file.try_lock() {
+                    Ok(()) => return Ok(()),
+                    Err(TryLockError::WouldBlock) => std::thread::sleep(AGAIN),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                }
+            }
+            Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock and does not let go"))
+        })
+    }
+
+    fn locked(&self, relative: &Path, take: impl FnOnce(&File) -> io::Result<()>) -> Result<Lock, Error> {
         let path = self.path().join(relative);
         let failed = |error| Error::of(&path, error);
         let mut options = OpenOptions::new();
@@ -33,7 +55,7 @@ impl Root {
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(Error::NotRegular { path });
         }
-        file.lock().map_err(failed)?;
+        take(&file).map_err(failed)?;
         Ok(Lock { _file: file })
     }
 }

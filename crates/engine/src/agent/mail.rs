@@ -11,7 +11,7 @@ use tools::permission::Mode;
 use super::Agent;
 use crate::error::Error;
 use crate::event::Event;
-use crate::mail::{Arrived, Mail, Origin, in_words, sender};
+use crate::mail::{Arrived, Mail, Origin, sender, shown};
 use crate::mailbox::{LEAD, Message, Word};
 use crate::permission::{Answer, Question};
 
@@ -75,7 +75,7 @@ impl Agent {
                         mail.obey(message);
                         self.obey(message);
                     }
-                    let (from, text) = (sender(&arrived), in_words(message));
+                    let (from, text) = (sender(&arrived), shown(message));
                     self.driver.tell(Event::MessageArrived { from, text });
                 }
             }
@@ -111,7 +111,7 @@ impl Agent {
         let question = Question {
             id: String::new(),
             tool: from.clone(),
-            input: json!({"message": in_words(message)}),
+            input: json!({"message": shown(message)}),
             subject: Subject::Whole,
             directory: self.driver.scope.directory(),
             why: "it would write to this session, now and later; the answer is kept".to_owned(),

@@ -69,15 +69,22 @@ pub async fn receive(
         if tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await?? == 0 {
             return Ok(());
         }
+        let mut is_message = true;
         let error = match serde_json::from_slice::<Letter>(&line) {
             Ok(Letter { id, from, text, summary, timestamp }) => {
                 let taken = take(&Message { id, from, text, summary, timestamp });
                 taken.err().map(|error| error.to_string())
             }
-            Err(error) => Some(format!("no message: {error}")),
+            Err(error) => {
+                is_message = false;
+                Some(format!("no message: {error}"))
+            }
         };
         let mut answer = serde_json::to_vec(&Receipt { error })?;
         answer.push(b'\n');
-        stream.write_all(&answer).await?;
+        tokio::time::timeout(PATIENCE, stream.write_all(&answer)).await??;
+        if !is_message {
+            return Ok(()); // whoever it is, it is no session
+        }
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::mailbox::{LEAD, MailError, Mailbox, checked, folder};
+use crate::mailbox::{LEAD, MailError, Mailbox, PATIENCE, checked, folder};
 use crate::plan::board;
 
 /// Who belongs to the team.
@@ -229,7 +229,7 @@ impl Team {
 
     fn change(&self, by: impl FnOnce(&mut Config) -> Result<(), MailError>) -> Result<(), MailError> {
         let root = Root::create(&self.folder)?;
-        let _held = root.lock(LOCK)?;
+        let _held = root.lock_within(LOCK, PATIENCE)?;
         let broken = |error: serde_json::Error| MailError::Broken {
             path: self.folder.join(CONFIG),
             what: "team",

@@ -42,6 +42,15 @@ pub fn in_words(message: &Message) -> String {
     }
 }
 
+/// What a person is shown of a message: as much as the model is.
+pub(crate) fn shown(message: &Message) -> String {
+    let words = clean(&in_words(message));
+    match words.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}\n[cut at {SHOWN} characters]", &words[..end]),
+        None => words,
+    }
+}
+
 /// What is to be done about a message that is more than words.
 fn answer(message: &Message) -> Option<String> {
     let reply = |kind: &str, request: &str, more: &str| {

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 /// The name of a team's lead.
 pub const LEAD: &str = "team-lead";
 
+/// The longest id that is taken as it is.
+const LONGEST_ID: usize = 64;
+
 /// A message from one agent to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
@@ -133,13 +136,13 @@ impl Message {
         letter
     }
 
-    /// What stands in the file. Others write no ids: theirs follows from what they wrote.
+    /// What stands in the file. Others write no ids, or such as cannot be taken for one: theirs follows from what they wrote.
     pub(super) fn of(letter: &Map<String, Value>) -> Self {
         let text = |key: &str| letter.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (from, said, timestamp) = (text("from"), text("text"), text("timestamp"));
         let id = match letter.get("id").and_then(Value::as_str) {
-            Some(id) => id.to_owned(),
-            None => {
+            Some(id) if is_plain(id) => id.to_owned(),
+            _ => {
                 let parts = [&from, &timestamp, &said].map(|part| blake3::hash(part.as_bytes()).to_hex());
                 blake3::hash(parts.map(|part| part.to_string()).concat().as_bytes()).to_hex()[..32].to_owned()
             }
@@ -147,6 +150,12 @@ impl Message {
         let summary = letter.get("summary").and_then(Value::as_str).map(str::to_owned);
         Self { id, from, text: said, summary, timestamp }
     }
+}
+
+/// Whether an id can stand in a log as it is.
+fn is_plain(id: &str) -> bool {
+    let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+    (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(fine)
 }
 
 impl Word {

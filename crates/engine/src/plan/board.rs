@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use files::Root;
 
 use super::tasks::{Status, Task};
-use crate::mailbox::LEAD;
+use crate::mailbox::{LEAD, PATIENCE};
 
 /// The file of the list.
 const FILE: &str = "tasks.json";
@@ -81,7 +81,7 @@ pub fn read(folder: &Path) -> Vec<Task> {
 pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, String>) -> Result<T, String> {
     let failed = |error: files::Error| format!("the list could not be written: {error}");
     let root = Root::create(folder).map_err(failed)?;
-    let _held = root.lock(LOCK).map_err(failed)?;
+    let _held = root.lock_within(LOCK, PATIENCE).map_err(failed)?;
     let mut tasks: Vec<Task> = match root.read(FILE, LARGEST) {
         Ok(file) => serde_json::from_slice(&file.bytes)
             .map_err(|error| format!("{} is no list of tasks: {error}", folder.join(FILE).display()))?,

@@ -144,3 +144,25 @@ fn what_cannot_be_sent_is_said() {
     assert!(matches!(mailbox.send(&message("a", 1_000)), Err(MailError::Full(1_000, _))));
     assert_eq!(names(root.path()).unwrap(), ["torn", "worker"]);
 }
+
+/// MSG-1: what an append reads and writes is what waits and a bounded number of what was delivered, however long the history
+/// is: the file has the same number of bytes after sixty messages and after two hundred.
+#[test]
+fn an_append_costs_what_waits_and_not_the_history() {
+    let root = tempfile::tempdir().unwrap();
+    let mailbox = Mailbox::create(root.path(), "worker").unwrap();
+    let message = |number: usize| Message {
+        text: "x".repeat(500),
+        ..Message::new(format!("a-{number:06}"), "a", "", Timestamp::UNIX_EPOCH)
+    };
+    let mut bytes = Vec::new();
+    for number in 0..200 {
+        mailbox.send(&message(number)).unwrap();
+        bytes.push(std::fs::metadata(mailbox.path()).unwrap().len());
+        mailbox.delivered(&HashSet::from([format!("a-{number:06}")])).unwrap();
+    }
+    assert_eq!(bytes[60], bytes[199], "one waits, fifty were delivered");
+    assert!(bytes[199] < 51 * 1_000, "{}", bytes[199]);
+    let kept = mailbox.all().unwrap();
+    assert_eq!((kept.len(), kept.last().unwrap().0.id.as_str()), (50, "a-000199"), "the newest are kept");
+}

@@ -131,3 +131,16 @@ fn a_lock_keeps_a_second_holder_waiting() {
     waiting.join().unwrap();
     assert!(root.lock("../lock").is_err());
 }
+
+/// A lock that somebody holds and never gives back is not waited for without end; one that is given back is had.
+#[test]
+fn a_lock_is_waited_for_no_longer_than_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::open(folder.path()).unwrap();
+    let held = root.lock("x.lock").unwrap();
+    let moment = std::time::Duration::from_millis(20);
+    let error = root.lock_within("x.lock", moment).unwrap_err();
+    assert!(error.to_string().contains("x.lock"), "{error}");
+    drop(held);
+    root.lock_within("x.lock", moment).unwrap();
+}
