@@ -27,8 +27,7 @@ pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>
         let stricter = parts.policy.mode.below(mode).get();
         parts.policy.mode.set(stricter);
     }
-    let least = |one: Option<u32>, other: Option<u32>| one.into_iter().chain(other).min();
-    parts.limits.max_rounds = least(parts.limits.max_rounds, definition.max_turns);
+    parts.limits.max_rounds = parts.limits.max_rounds.into_iter().chain(definition.max_turns).min();
     parts.system = Some(definition.prompt.clone());
     Ok(())
 }
