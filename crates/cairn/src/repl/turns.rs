@@ -129,7 +129,7 @@ impl Repl {
             }
             Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
             Event::TeammateAsks { name, .. } => {
-                self.remark(&format!("{name} asks something: /tasks {name}"), Look::DIM)
+                self.remark(&format!("{name} asks something: /tasks {name}"), Look::DIM);
             }
             Event::MessageArrived { from, text } => self.talk.show_message(&from, &text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
