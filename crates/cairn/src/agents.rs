@@ -4,22 +4,34 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use engine::agents::{Registry, Source, Sources};
+use engine::settings::Set;
+use engine::trust::{Claim, Site};
 use serde_json::{Map, Value};
 
-use crate::setup::Place;
+use crate::setup::{Judged, Place};
 
 /// The folder of definitions, in a config home and in a project's `.claude`.
 const FOLDER: &str = "agents";
 
 /// All agents there are for a session here.
-pub(crate) fn registry(place: &Place, flag: Option<&str>, trusted: bool) -> anyhow::Result<Registry> {
+pub(crate) fn registry(place: &Place, judged: &Judged, flag: Option<&str>) -> anyhow::Result<Registry> {
     let flag: Option<Map<String, Value>> = flag
         .map(|text| serde_json::from_str(text).context("--agents is to be a JSON object, each agent by its name"))
         .transpose()?;
+    let trust = Some(judged.trust.clone());
+    Ok(Registry::load(&Sources { flag, trust, ..sources(place, judged.settings.agents.clone()) }))
+}
+
+/// What the definitions in the project's folders ask for.
+pub(crate) fn claims(place: &Place, site: &Site) -> Vec<Claim> {
+    engine::agents::claims(&sources(place, Vec::new()), site)
+}
+
+fn sources(place: &Place, settings: Vec<Set>) -> Sources {
     let mut folders = vec![(Source::User, place.home.path().join(FOLDER))];
     folders.extend(projects(place).into_iter().map(|folder| (Source::Project, folder)));
     folders.extend(place.managed().into_iter().map(|folder| (Source::Policy, folder.join(".claude").join(FOLDER))));
-    Ok(Registry::load(&Sources { folders, flag, trusted }))
+    Sources { settings, folders, ..Sources::default() }
 }
 
 /// The project's folders, from its root down to where the session works: the nearer wins.

@@ -52,8 +52,9 @@ enum Asked {
 
 fn ask_once(args: &RunArgs, place: &Place) -> anyhow::Result<Asked> {
     let mut judged = place.judged(args.settings.as_deref(), OneRun::No)?;
-    // A bare session reads no instruction files.
-    judged.left_out.retain(|claim| !(args.is_bare() && claim.kind == Kind::Include));
+    judged.left_out.append(&mut judged.narrowed);
+    // A bare session reads no instruction files and has no agents.
+    judged.left_out.retain(|claim| !(args.is_bare() && matches!(claim.kind, Kind::Include | Kind::Agent)));
     judged.left_out.retain(|claim| !judged.trust.is_settled(claim));
     let short = |claim: &Claim| claim.what.chars().count() <= LONGEST;
     let (mut shown, too_long): (Vec<Claim>, Vec<Claim>) = judged.left_out.into_iter().partition(short);

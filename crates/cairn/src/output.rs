@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::agent::{End, Turn};
+use engine::agents::Registry;
 use engine::event::News;
 use engine::run::Ending;
 use engine::{Event, World};
@@ -41,8 +42,9 @@ pub(crate) struct Output {
 struct State {
     session: String,
     model: String,
-    /// What is said of the session before each turn, once it was said.
+    /// What is said of the session before each turn, and whether it is still to be said of this one.
     init: Option<Value>,
+    to_begin: bool,
     denials: Vec<Value>,
     /// What all turns cost, as far as prices are known.
     cost: Option<f64>,
@@ -88,8 +90,10 @@ impl Output {
             OutputFormat::StreamJson => {
                 let Some(line) = lines::of(event, &self.directory, self.partial) else { return };
                 if let Event::SessionStarted { .. } = event {
-                    state.init = Some(line.clone());
+                    (state.init, state.to_begin) = (Some(line), true); // agents may be defined until the turn begins
+                    return;
                 }
+                state.begin();
                 print_line(line, &state.session);
             }
         }
@@ -97,9 +101,13 @@ impl Output {
 
     /// A further turn begins.
     pub(crate) fn again(&self) {
-        let state = self.state();
-        if let (OutputFormat::StreamJson, Some(init)) = (self.format, &state.init) {
-            print_line(init.clone(), &state.session);
+        self.state().to_begin = true;
+    }
+
+    /// The agents there are.
+    pub(crate) fn knows(&self, registry: &Registry) {
+        if let Some(init) = &mut self.state().init {
+            init["agents"] = registry.agents().map(|agent| agent.name.as_str()).collect();
         }
     }
 
@@ -116,6 +124,7 @@ impl Output {
             return code;
         }
         let mut state = self.state();
+        state.begin();
         let cost = facts.prices.of(&state.model).map(|price| price.cost(&turn.usage));
         state.cost = cost.map(|cost| state.cost.unwrap_or_default() + cost);
         let denials = std::mem::take(&mut state.denials);
@@ -162,6 +171,13 @@ impl Output {
 }
 
 impl State {
+    /// Says what is said of the session before a turn.
+    fn begin(&mut self) {
+        if let Some(init) = self.init.as_ref().filter(|_| std::mem::take(&mut self.to_begin)) {
+            print_line(init.clone(), &self.session);
+        }
+    }
+
     fn heard(&mut self, event: &Event) {
         match event {
             Event::SessionStarted { session, model, .. } => {

@@ -11,6 +11,7 @@ use engine::settings::{Settings, Watch, keys};
 use engine::trust::{self, Claim};
 use tools::permission::Mode;
 
+use crate::agents;
 use crate::args::RunArgs;
 use crate::asking;
 use crate::dreaming;
@@ -120,6 +121,7 @@ impl Follower {
             directories,
             environment: engine::agent::environment(settings),
             messages: settings.messages.unwrap_or_default(),
+            agents: if args.is_bare() { None } else { agents::registry(place, &judged, args.agents.as_deref()).ok() },
             hooks: shape.hooks(&settings.hooks),
             signals: settings.signals.clone(),
             layers: shape.layers(settings, place),

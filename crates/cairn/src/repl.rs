@@ -154,7 +154,10 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             step = repl.line.next() => repl.own_line(step),
             () = until(repl.idle_at) => repl.waits(),
             // What runs in the background ends without a word, and is then no longer to be shown.
-            _ = tick.tick(), if repl.working.is_some() || repl.running_jobs() > 0 => repl.ticks += 1,
+            _ = tick.tick(), if repl.working.is_some() || repl.running_jobs() > 0 || repl.talk.front.is_some() => {
+                repl.ticks += 1;
+                repl.talk.follow();
+            }
         }
         if let Some(who) = repl.outside.take() {
             let came_back = repl.go_outside(who, &mut keys, &mut raw, &mut closing, &mut continued).await;

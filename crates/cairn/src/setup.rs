@@ -17,7 +17,7 @@ use engine::mail::AskLead;
 use engine::permission::{Approver, ChosenBy, Who};
 use engine::prompt::BARE;
 use engine::session::Fork;
-use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, keys};
+use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, Weight, keys};
 use engine::trust::{self, Claim, Trust};
 use engine::{Agent, Home, Session, World};
 use tools::permission::{Confined, Mode, Rule, Rules};
@@ -121,16 +121,16 @@ impl Place {
     pub(crate) fn judged(&self, flag: Option<&str>, one_run: OneRun) -> anyhow::Result<Judged> {
         let loaded = Loaded::read(&self.settings_files(flag)?);
         let mut trust = self.trust();
-        let claims = trust::claims(&loaded, trust.site());
+        let (claims, agents) = (trust::claims(&loaded, trust.site()), agents::claims(self, trust.site()));
         let (is_new_let_in, mut let_in) = match one_run {
             OneRun::No => (false, Vec::new()),
-            OneRun::Trusted => (true, trust.missing(&claims)),
+            OneRun::Trusted => (true, trust.missing(&[claims.clone(), agents.clone()].concat())),
             OneRun::With(claims) => (false, claims),
         };
         if !trust.admit(&let_in) {
             let_in.clear();
         }
-        let mut left_out = trust.missing(&claims);
+        let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&agents));
         let settings = Settings::of(&loaded, &self.ground(), &|set| trust.covers_set(set));
         env::extend(&settings.own_environment);
         let mut instructions = knowledge::instructions(self, &settings);
@@ -142,7 +142,7 @@ impl Place {
                 let_in.extend(missing);
             } else {
                 left_out.extend(missing);
-                return Ok(Judged { settings, trust, left_out, let_in });
+                return Ok(Judged { settings, trust, left_out, narrowed, let_in });
             }
         }
     }
@@ -167,6 +167,8 @@ pub(crate) struct Judged {
     pub(crate) trust: Trust,
     /// What is left out.
     pub(crate) left_out: Vec<Claim>,
+    /// Agents of which only that counts which takes away.
+    pub(crate) narrowed: Vec<Claim>,
     /// What is let in for this run alone.
     pub(crate) let_in: Vec<Claim>,
 }
@@ -248,9 +250,9 @@ pub(crate) async fn agent(
     parts.teammates.clone_from(&mailing.teammates);
     parts.post = Some(mailing.post.clone());
     if !bare {
-        let trusted = matches!(args.one_run(), OneRun::Trusted);
-        let agents = agents::registry(place, args.agents.as_deref(), trusted)?;
-        warnings.extend(agents.troubles().iter().map(ToString::to_string));
+        let agents = agents::registry(place, &judged, args.agents.as_deref())?;
+        let told = agents.troubles().iter().filter(|trouble| trouble.weight > Weight::Note);
+        warnings.extend(told.map(ToString::to_string));
         let at_end = if approver.who() == Who::Person { AtEnd::LeavesThem } else { AtEnd::WaitsForThem };
         let children = Children::new(Arc::new(agents), at_end);
         let memory = plan.as_ref().and_then(Plan::agent_memory);

@@ -18,6 +18,10 @@ mod databases;
 #[path = "../../team/tests/it/office.rs"]
 mod office;
 
+#[path = "it/agents.rs"]
+mod agents;
+#[path = "it/agents_screen.rs"]
+mod agents_screen;
 #[path = "it/bare.rs"]
 mod bare;
 #[path = "it/clients.rs"]

@@ -122,6 +122,8 @@ pub struct Settings {
     pub hooks: Hooks,
     /// Whose hooks run.
     pub hooks_of: HooksOf,
+    /// `agents`: those that can be sent out, as they are written.
+    pub agents: Vec<Set>,
     /// How a session makes itself known.
     pub signals: Signals,
     /// Every value of the files, and whether it counts.
@@ -291,6 +293,7 @@ impl Settings {
             sandbox: Sandbox::of(&counting, ground),
             hooks,
             hooks_of: whose,
+            agents: counting.of(&keys::AGENTS).cloned().collect(),
             signals: Signals::of(&counting, whose, ground),
             sets: Vec::new(),
             findings,

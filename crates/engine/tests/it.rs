@@ -20,6 +20,8 @@ mod cost;
 mod covering;
 #[path = "it/crash.rs"]
 mod crash;
+#[path = "it/defining.rs"]
+mod defining;
 #[path = "it/dreaming.rs"]
 mod dreaming;
 #[path = "it/dreaming_badly.rs"]

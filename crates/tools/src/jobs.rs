@@ -145,6 +145,15 @@ impl Jobs {
         self.find(id).map(|handle| lock(&handle.unread).recent())
     }
 
+    /// The lines that a job has printed after so many bytes, and how many it has printed with them. What the model is
+    /// still to see it will.
+    pub fn printed_after(&self, id: &str, shown: u64) -> Result<(String, u64), NoSuchJob> {
+        let job = self.find(id)?;
+        let leave = if job.status().state == JobState::Running { Leave::Line } else { Leave::Nothing };
+        let unread = lock(&job.unread);
+        Ok(unread.lines_after(shown, leave))
+    }
+
     /// Stops a job and waits until nothing of it is left. What it was before is returned.
     pub async fn stop(&self, id: &str) -> Result<Job, NoSuchJob> {
         let handle = self.find(id)?;

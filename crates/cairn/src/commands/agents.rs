@@ -3,13 +3,14 @@
 mod start;
 
 use clap::{Args, Subcommand};
-use engine::agents::{Definition, Listed, Offered, Registry};
+use engine::agents::{Definition, Listed, Offered, Registry, Standing};
+use engine::settings::Weight;
 use serde_json::{Value, json};
 
 use crate::agents;
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::setup::{OneRun, Place};
 use crate::span::{bold, cyan, dim};
 
 /// See, make and check the agents that a session can send out.
@@ -66,7 +67,7 @@ pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     if let AgentsCommand::Start(args) = &args.command {
         return start::run(&place, args).await;
     }
-    let registry = agents::registry(&place, None, false)?;
+    let registry = agents::registry(&place, &place.judged(None, OneRun::No)?, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, *json),
         AgentsCommand::Show { name } => show(&registry, name),
@@ -86,6 +87,10 @@ fn list(registry: &Registry, as_json: bool) -> anyhow::Result<Code> {
             Some(by) => format!("{}, replaced by the one of the {}", agent.source.name(), by.name()),
             None => agent.source.name().to_owned(),
         };
+        let source = match agent.standing {
+            Standing::Whole => source,
+            Standing::Narrowed => format!("{source}, not trusted"),
+        };
         data!([bold(&agent.name), "  ", dim(&source)])?;
         data!(["  ", agent.description.as_str()])?;
     }
@@ -97,7 +102,7 @@ fn object(listed: &Listed) -> Value {
     json!({
         "name": agent.name, "description": agent.description, "source": agent.source.name(), "file": agent.file,
         "model": agent.model, "tools": tools(agent), "disallowedTools": agent.without,
-        "replacedBy": replaced_by.map(|source| source.name()),
+        "replacedBy": replaced_by.map(|source| source.name()), "trusted": agent.standing == Standing::Whole,
     })
 }
 
@@ -150,10 +155,9 @@ fn check(registry: &Registry) -> anyhow::Result<Code> {
     for trouble in registry.troubles() {
         data!("{trouble}")?;
     }
-    let count = registry.agents().count();
-    if registry.troubles().is_empty() {
-        talk!("{count} agents, nothing wrong.");
-        return Ok(Code::Success);
+    if registry.troubles().iter().any(|trouble| trouble.weight > Weight::Note) {
+        return Ok(Code::Failure);
     }
-    Ok(Code::Failure)
+    talk!("{} agents, nothing wrong.", registry.agents().count());
+    Ok(Code::Success)
 }

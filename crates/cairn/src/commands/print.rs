@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::agent::{End, Listener};
+use engine::agents::{Children, Definition};
 use engine::permission::{Approver, LiveMode, Nobody};
 use engine::run::Ending;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
@@ -74,6 +75,9 @@ impl Headless {
         };
         for warning in &ready.warnings {
             out::warn(warning);
+        }
+        if let Some(children) = ready.agent.agents() {
+            output.knows(&children.registry());
         }
         let sharing = Sharing::start(place, &ready, listener);
         Ok(Ok(Self { ready, sharing, output, closing }))
@@ -187,7 +191,8 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     let mut agent = ready.agent;
     let mode = agent.mode().clone();
     let mut lines = input::lines();
-    let hears = Hears { mode: &mode, output: &output, driving: driving.as_deref() };
+    let children = agent.agents().cloned();
+    let hears = Hears { mode: &mode, output: &output, driving: driving.as_deref(), agents: children.as_ref() };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone, mut open) = (0, Code::Success, None, true);
     loop {
@@ -253,6 +258,7 @@ struct Hears<'a> {
     mode: &'a LiveMode,
     output: &'a Output,
     driving: Option<&'a Driving>,
+    agents: Option<&'a Arc<Children>>,
 }
 
 impl Hears<'_> {
@@ -261,6 +267,36 @@ impl Hears<'_> {
         if let Some(driving) = self.driving {
             driving.end();
         }
+    }
+
+    /// The session begins, with these agents besides its own: what a program is told of it.
+    fn begin(&self, defined: &Map<String, Value>) -> Result<Value, String> {
+        match self.agents {
+            Some(children) => {
+                children.define(defined).iter().for_each(|wrong| out::warn(wrong));
+                self.output.knows(&children.registry());
+            }
+            None if !defined.is_empty() => return Err("this session sends out no agents".to_owned()),
+            None => {}
+        }
+        Ok(self.known())
+    }
+
+    /// What a program is told of a session that begins.
+    fn known(&self) -> Value {
+        let registry = self.agents.map(|children| children.registry());
+        let agent = |agent: &Definition| {
+            let mut known = json!({"name": agent.name, "description": agent.description});
+            if let Some(model) = &agent.model {
+                known["model"] = json!(model);
+            }
+            known
+        };
+        let agents: Vec<Value> = registry.iter().flat_map(|registry| registry.agents()).map(agent).collect();
+        json!({
+            "commands": [], "agents": agents, "models": [], "account": {}, "output_style": "default",
+            "available_output_styles": ["default"],
+        })
     }
 
     /// Does what a line asks for; `turn` stops the turn under way.
@@ -275,14 +311,10 @@ impl Hears<'_> {
                 }
                 return;
             }
-            Line::Asked { id, request: Request::Initialize { lacking } } if lacking.is_empty() => {
-                let known = json!({
-                    "commands": [], "agents": [], "models": [], "account": {}, "output_style": "default",
-                    "available_output_styles": ["default"],
-                });
-                (id, Ok(known))
+            Line::Asked { id, request: Request::Initialize { lacking, agents } } if lacking.is_empty() => {
+                (id, self.begin(&agents))
             }
-            Line::Asked { id, request: Request::Initialize { lacking } } => {
+            Line::Asked { id, request: Request::Initialize { lacking, .. } } => {
                 (id, Err(format!("of \"initialize\" cairn cannot do this yet: {}", lacking.join(", "))))
             }
             Line::Asked { id, request: Request::Interrupt } => {

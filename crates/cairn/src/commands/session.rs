@@ -1,5 +1,6 @@
 //! `cairn session`: looking at sessions, whoever wrote them.
 
+mod agents;
 mod layers;
 mod text;
 
@@ -26,6 +27,7 @@ use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::setup::Place;
 use crate::span::{cyan, dim, one_line};
+use crate::told;
 pub(crate) use text::markdown;
 use text::show;
 
@@ -55,6 +57,9 @@ enum SessionCommand {
         /// As it was when the model was asked for the Nth time, before anything was hidden or summarised since.
         #[arg(long, value_name = "ROUND")]
         at: Option<usize>,
+        /// What an agent said and did that the session sent out, by its id or the beginning of it.
+        #[arg(long, value_name = "ID")]
+        agent: Option<String>,
     },
     /// The conversation as Markdown, or the file's lines as they are.
     Export {
@@ -151,8 +156,20 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
     match &args.command {
         SessionCommand::List { json } => list(&place, *json)?,
-        SessionCommand::Show { file, json, at: None } => show(&read(&place, file)?.log, *json)?,
-        SessionCommand::Show { file, json, at: Some(round) } => show(&at_round(&find(&place, file)?, *round)?, *json)?,
+        SessionCommand::Show { file, json, at, agent } => {
+            let session = find(&place, file)?;
+            let path = match agent {
+                Some(id) => agents::file(&session, id)?,
+                None => session,
+            };
+            match at {
+                Some(round) => show(&at_round(&path, *round)?, *json)?,
+                None => show(&read_file(&path)?.log, *json)?,
+            }
+            if agent.is_none() && at.is_none() && !json {
+                agents::list(&path)?;
+            }
+        }
         SessionCommand::Export { file, jsonl } => export(&place, file, *jsonl)?,
         SessionCommand::Undo { file, commit, json } => undo(&place, file, commit.as_deref(), *json)?,
         SessionCommand::Expand { file, commit, list, json } => {
@@ -182,7 +199,11 @@ pub(crate) fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
 }
 
 fn read(place: &Place, name: &str) -> anyhow::Result<Record> {
-    let record = record::read(&find(place, name)?)?;
+    read_file(&find(place, name)?)
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Record> {
+    let record = record::read(path)?;
     for line in &record.skipped {
         out::warn(&format!("line {} was skipped: {}", line.number, line.why));
     }
@@ -402,6 +423,9 @@ fn stats(place: &Place, record: &Record, as_json: bool) -> anyhow::Result<()> {
     match stats.cost_usd {
         Some(cost) => data!("cost         ${cost:.4}")?,
         None => data!("cost         unknown: no price for this model")?,
+    }
+    if !stats.beside.is_empty() {
+        data!("beside       {}", told::beside(&stats.beside))?;
     }
     Ok(())
 }

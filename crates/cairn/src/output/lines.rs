@@ -16,10 +16,14 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
         })
     };
     Some(match event {
-        Event::SessionStarted { model, tools, mode, .. } => json!({
-            "type": "system", "subtype": "init", "cwd": directory, "model": model,
-            "tools": tools, "permissionMode": mode, "mcp_servers": [], "slash_commands": [],
-        }),
+        Event::SessionStarted { model, tools, mode, .. } => {
+            // Claude Code calls it by its older name there, and programs look for that.
+            let tools: Vec<&str> = tools.iter().map(|tool| if tool == "Agent" { "Task" } else { tool }).collect();
+            json!({
+                "type": "system", "subtype": "init", "cwd": directory, "model": model, "tools": tools,
+                "permissionMode": mode, "mcp_servers": [], "slash_commands": [], "agents": [],
+            })
+        }
         Event::Replied { reply } => json!({
             "type": "assistant", "parent_tool_use_id": null,
             "message": {
@@ -67,7 +71,8 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
 /// What is printed of what happens to an agent that was sent out, as Claude Code prints it.
 fn of_agent(errand: &Errand, news: &News, directory: &Path) -> Option<Value> {
     let progress = errand.progress();
-    let usage = json!({"total_tokens": progress.tokens, "tool_uses": progress.calls, "duration_ms": 0});
+    let took = progress.took.as_millis();
+    let usage = json!({"total_tokens": progress.tokens, "tool_uses": progress.calls, "duration_ms": took});
     let task =
         |subtype: &str| json!({"type": "system", "subtype": subtype, "task_id": errand.id, "tool_use_id": errand.call});
     Some(match news {

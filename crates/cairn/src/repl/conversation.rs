@@ -23,6 +23,7 @@ use tools::permission::Mode;
 use super::back::Choosing;
 use super::expand::Shown;
 use super::figures::Figures;
+use super::jobs::Front;
 use super::learnt::Learnt;
 use super::page::Page;
 use super::picker::Entry;
@@ -104,8 +105,8 @@ pub(super) struct Conversation {
     pub(super) jobs: Arc<tools::Jobs>,
     /// The agents that can be sent out, and those that are.
     pub(super) agents: Option<Arc<Children>>,
-    /// The agent that is looked at.
-    pub(super) front: Option<String>,
+    /// What is looked at as it goes on.
+    pub(super) front: Option<Front>,
     /// A question of an agent in the background that is to be asked now.
     pub(super) taken: Option<(Question, oneshot::Sender<Answer>)>,
     pub(super) status: Status,

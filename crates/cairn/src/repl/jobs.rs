@@ -12,6 +12,26 @@ use crate::span::{Look, first_line};
 /// How many of the last lines of a job are shown.
 const SHOWN: usize = 40;
 
+/// What was brought to the front: what it does or prints is shown as it goes on.
+pub(super) enum Front {
+    /// An agent, by its id.
+    Agent(String),
+    /// A command.
+    Command {
+        /// Its id.
+        id: String,
+        /// How many bytes of what it printed were shown.
+        shown: u64,
+    },
+}
+
+impl Front {
+    /// Whether it is this agent.
+    pub(super) fn is_agent(&self, other: &str) -> bool {
+        matches!(self, Self::Agent(id) if id == other)
+    }
+}
+
 impl Conversation {
     /// Shows them all, or what one printed or does; or stops one, or brings it to the front.
     pub(super) fn background(&mut self, argument: &str) {
@@ -103,12 +123,41 @@ impl Conversation {
 
     /// From now on what it does is shown, and what it asks is asked at once.
     fn bring_to_front(&mut self, id: &str) {
-        let Some(errand) = self.errand(id) else { return self.show_printed(id) };
+        let Some(errand) = self.errand(id) else { return self.bring_command_to_front(id) };
         errand.bring_to_front();
         self.look_at(&errand);
         if errand.is_out() {
-            self.front = Some(errand.id.clone());
+            self.front = Some(Front::Agent(errand.id.clone()));
             self.page.note("what it does is shown as it goes on", Look::DIM);
+        }
+    }
+
+    fn bring_command_to_front(&mut self, id: &str) {
+        if !self.jobs.list().iter().any(|job| job.id == id && job.state == JobState::Running) {
+            return self.show_printed(id);
+        }
+        self.page.note(&format!("what {id} prints is shown as it goes on"), Look::DIM);
+        self.front = Some(Front::Command { id: id.to_owned(), shown: 0 });
+        self.follow();
+    }
+
+    /// Shows what the command in front has printed since it was last looked at; it leaves the front with its end.
+    pub(super) fn follow(&mut self) {
+        let Some(Front::Command { id, shown }) = &self.front else { return };
+        let (id, job) = (id.clone(), self.jobs.list().into_iter().find(|job| job.id == *id));
+        let Some((job, (text, now))) = job.zip(self.jobs.printed_after(&id, *shown).ok()) else {
+            self.front = None;
+            return;
+        };
+        if !text.is_empty() {
+            let lines: Vec<&str> = text.lines().collect();
+            self.page.begin(Part::Note);
+            self.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
+        }
+        self.front = Some(Front::Command { id: id.clone(), shown: now });
+        if job.state != JobState::Running {
+            self.page.note(&format!("{id}: {}", state(job.state)), Look::DIM);
+            self.front = None;
         }
     }
 

@@ -211,7 +211,7 @@ impl Repl {
 
     /// Something happened to an agent that was sent out.
     fn heard_of(&mut self, errand: &Arc<Errand>, news: News) {
-        let in_front = self.talk.front.as_ref() == Some(&errand.id);
+        let in_front = self.talk.front.as_ref().is_some_and(|front| front.is_agent(&errand.id));
         match news {
             News::Does(event) => match *event {
                 Event::ToolStarted { tool, input, .. } if !errand.is_background() => {

@@ -129,6 +129,7 @@ fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
         Kind::Texts => [json!(["one"]), json!(["two"])],
         Kind::List(_) if is(&keys::SANDBOX_NO_FILES) => [json!([{"path": "/one"}]), json!([{"path": "/two"}])],
         Kind::List(_) => [json!([{"name": "ONE"}]), json!([{"name": "TWO"}])],
+        Kind::Agents => ["one", "two"].map(|text| json!({"painter": {"description": text, "prompt": "You paint."}})),
         Kind::Hooks(_) => [hook("true"), hook("true; true")],
         Kind::Counts => [json!({"Bash": 1_000}), json!({"Bash": 2_000})],
         Kind::Variables => [json!({"GREETING": "one"}), json!({"GREETING": "two"})],

@@ -48,7 +48,7 @@ const ASKING: &str = r#"
 
 const FLAGS: [&str; 6] = ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--tools"];
 
-struct Talk {
+pub struct Talk {
     child: Child,
     input: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
@@ -56,7 +56,7 @@ struct Talk {
 
 impl Talk {
     /// As the SDKs start it: no `-p`, and a flag with its value in one word.
-    fn start(stage: &Stage) -> Self {
+    pub fn start(stage: &Stage) -> Self {
         Self::start_in(stage, "bypassPermissions")
     }
 
@@ -71,17 +71,17 @@ impl Talk {
         Self { input: child.stdin.take(), child, lines }
     }
 
-    fn send(&mut self, line: &Value) {
+    pub fn send(&mut self, line: &Value) {
         writeln!(self.input.as_ref().unwrap(), "{line}").unwrap();
     }
 
-    fn say(&mut self, text: &str) {
+    pub fn say(&mut self, text: &str) {
         let message = json!({"role": "user", "content": text});
         self.send(&json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": "default"}));
     }
 
     /// Reads until a line of this type comes.
-    fn until(&mut self, kind: &str) -> Value {
+    pub fn until(&mut self, kind: &str) -> Value {
         let lines = self.lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
         lines.into_iter().find(|line| line["type"] == kind).unwrap()
     }
@@ -92,7 +92,7 @@ impl Talk {
         self.send(&json!({"type": "control_response", "response": response}));
     }
 
-    fn end(mut self) -> (Vec<Value>, Option<i32>) {
+    pub fn end(mut self) -> (Vec<Value>, Option<i32>) {
         drop(self.input.take());
         let rest = self.lines.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
         (rest, self.child.wait().unwrap().code())

@@ -15,6 +15,7 @@ use transcript::line::Body;
 use transcript::mark::Ttl;
 
 use super::{Agent, Small, parts};
+use crate::agents::Registry;
 use crate::dream::gate::Rhythm;
 use crate::error::Error;
 use crate::event::Event;
@@ -45,6 +46,8 @@ pub struct Reloaded {
     pub environment: Environment,
     /// Whose messages from elsewhere are heard.
     pub messages: Admission,
+    /// The agents that can be sent out.
+    pub agents: Option<Registry>,
     /// The hooks.
     pub hooks: Hooks,
     /// How the session makes itself known.
@@ -121,6 +124,10 @@ impl Agent {
         parts.layers.cache_edits &= parts.model.edits_cache();
         parts.ledger.set_budget(new.budget);
         parts.hooks = new.hooks.instead_of(&parts.hooks);
+        if let (Some(children), Some(registry)) = (&parts.agents, new.agents) {
+            children.replace(registry);
+            self.listed = None; // another list is told of, after all that was said
+        }
         if parts.signals != new.signals {
             parts.signals = new.signals.clone();
             self.journal.move_to(new.signals.event_log.clone());
@@ -187,7 +194,8 @@ impl Agent {
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);
         let learning = self.learning();
-        let hooks = (&parts.hooks, &parts.signals, parts.messages);
+        let hooks =
+            (&parts.hooks, &parts.signals, parts.messages, parts.agents.as_ref().map(|agents| agents.registry()));
         format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?} {hooks:?}")
     }
 }

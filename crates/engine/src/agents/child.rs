@@ -32,7 +32,7 @@ use crate::settings::Ground;
 use crate::world::World;
 
 /// The most requests of one run, where the definition says nothing.
-const MOST_ROUNDS: u32 = 200;
+pub(super) const MOST_ROUNDS: u32 = 200;
 /// What a fork is told that calls a tool which is its parent's alone.
 const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
 
@@ -115,6 +115,7 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
         Err(_) if stop.is_cancelled() => ended_early(How::Stopped, &seat),
         Err(error) => ended_early(How::Failed(error.to_string()), &seat),
     };
+    errand.progressed(seat.world.now(), |_| {});
     children.ended(&errand, ended);
     tell(&seat, &errand, News::Ended);
     if errand.mail.is_queued() && !stop.is_cancelled() {
@@ -288,6 +289,7 @@ fn typed(
         choose(&mut parts, &model);
     }
     parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
+    parts.hooks = parts.hooks.and(super::hooks::hooks_in(&definition, directory).0);
     (parts.system, parts.appended, parts.sections) = (Some(definition.prompt.clone()), None, Vec::new());
     if let Some(memory) = &memory {
         parts.sections.push(memory.prompt());
@@ -359,15 +361,16 @@ fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who, budget: Option<u64>) -
         {
             branch.has_begun();
         }
+        let now = seat.world.now();
         match &event {
-            Event::ToolStarted { tool, .. } => errand.progressed(|now| {
-                now.calls += 1;
-                now.tool = Some(tool.clone());
+            Event::ToolStarted { tool, .. } => errand.progressed(now, |so_far| {
+                so_far.calls += 1;
+                so_far.tool = Some(tool.clone());
             }),
             Event::Replied { reply } => {
-                errand.progressed(|now| {
-                    now.requests += 1;
-                    now.tokens += reply.usage.total();
+                errand.progressed(now, |so_far| {
+                    so_far.requests += 1;
+                    so_far.tokens += reply.usage.total();
                 });
                 if budget.is_some_and(|budget| errand.progress().tokens >= budget) {
                     errand.stop();

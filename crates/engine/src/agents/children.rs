@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -17,9 +18,10 @@ use super::errand::{Ended, Errand, Phase};
 use super::registry::Registry;
 use crate::mail::Origin;
 use crate::mailbox::Message;
+use crate::settings::Weight;
 
 /// How deep agents may send out agents.
-const DEPTH: u32 = 3;
+pub(super) const DEPTH: u32 = 3;
 /// How many may be out at the same time.
 pub const MOST_OUT: usize = 20;
 /// How many that have ended are remembered.
@@ -38,7 +40,7 @@ pub enum AtEnd {
 
 /// Agents a session may send out, and those that are.
 pub struct Children {
-    registry: Arc<Registry>,
+    registry: Mutex<Known>,
     /// How many are above: 0 for a person's session.
     depth: u32,
     at_end: AtEnd,
@@ -47,6 +49,13 @@ pub struct Children {
     state: Mutex<State>,
     news: Notify,
     stop: CancellationToken,
+}
+
+/// The agents there are, and those of them that the program has defined which drives this one.
+#[derive(Default)]
+struct Known {
+    registry: Arc<Registry>,
+    defined: Map<String, Value>,
 }
 
 #[derive(Default)]
@@ -73,7 +82,16 @@ impl Children {
 
     fn at(registry: Arc<Registry>, depth: u32, at_end: AtEnd, patience: Duration) -> Self {
         let (state, news, stop) = (Mutex::default(), Notify::new(), CancellationToken::new());
-        Self { registry, depth, at_end, patience, memory: None, state, news, stop }
+        Self {
+            registry: Mutex::new(Known { registry, ..Known::default() }),
+            depth,
+            at_end,
+            patience,
+            memory: None,
+            state,
+            news,
+            stop,
+        }
     }
 
     /// For an agent that is sent out; none where it is too deep.
@@ -83,7 +101,7 @@ impl Children {
 
     /// The same, for one that is offered all that its parent is: where it is too deep, each call is refused.
     pub(super) fn deeper(&self) -> Arc<Self> {
-        let mut below = Self::at(self.registry.clone(), self.depth + 1, AtEnd::WaitsForThem, self.patience);
+        let mut below = Self::at(self.registry(), self.depth + 1, AtEnd::WaitsForThem, self.patience);
         below.memory.clone_from(&self.memory);
         Arc::new(below)
     }
@@ -107,8 +125,28 @@ impl Children {
     }
 
     /// The agents there are.
-    pub fn registry(&self) -> &Registry {
-        &self.registry
+    pub fn registry(&self) -> Arc<Registry> {
+        self.known().registry.clone()
+    }
+
+    /// More of them, which the program that drives this one has defined. Says what is wrong with them.
+    pub fn define(&self, agents: &Map<String, Value>) -> Vec<String> {
+        let mut known = self.known();
+        let told = known.registry.troubles().len();
+        known.registry = Arc::new(Registry::clone(&known.registry).with(agents));
+        known.defined.extend(agents.clone());
+        let new = &known.registry.troubles()[told..];
+        new.iter().filter(|one| one.weight > Weight::Note).map(ToString::to_string).collect()
+    }
+
+    /// Others in their place, as the settings now say; what a program has defined stays.
+    pub(crate) fn replace(&self, registry: Registry) {
+        let mut known = self.known();
+        known.registry = Arc::new(registry.with(&known.defined));
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long an agent is waited for.
@@ -258,14 +296,15 @@ impl Children {
 
     /// What the model is told of the agents there are.
     pub fn listing(&self) -> String {
-        let lines: Vec<String> = self.registry.agents().map(|agent| format!("- {}", agent.listing())).collect();
+        let lines: Vec<String> = self.registry().agents().map(|agent| format!("- {}", agent.listing())).collect();
         format!("<system-reminder>\nAgents for the Agent tool:\n{}\n</system-reminder>", lines.join("\n"))
     }
 
     /// The agent of a name, or which there are.
     pub(crate) fn named(&self, name: &str) -> Result<Definition, String> {
-        self.registry.find(name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = self.registry.agents().map(|agent| agent.name.as_str()).collect();
+        let registry = self.registry();
+        registry.find(name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = registry.agents().map(|agent| agent.name.as_str()).collect();
             format!("There is no agent named {name:?}. There are: {}.", names.join(", "))
         })
     }

@@ -6,7 +6,9 @@ use memory::frontmatter;
 use serde_json::{Map, Value};
 use tools::permission::Mode;
 
+use super::hooks::hooks_of;
 use super::registry::Source;
+use crate::trust::{Claim, Kind, Site};
 
 /// The keys of a definition.
 pub const KEYS: [&str; 18] = [
@@ -76,6 +78,17 @@ pub struct Definition {
     pub source: Source,
     /// Its file.
     pub file: Option<PathBuf>,
+    /// Whether all of it counts.
+    pub standing: Standing,
+}
+
+/// How much of a definition counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// All of it.
+    Whole,
+    /// What takes away: it stands in a directory that is not trusted with it, and replaces nobody.
+    Narrowed,
 }
 
 /// The tools an agent is offered.
@@ -180,14 +193,45 @@ impl Definition {
             hooks: fields.get("hooks").filter(|value| !value.is_null()).cloned(),
             source,
             file: None,
+            standing: Standing::Whole,
         })
     }
 
-    /// The same, of a directory that is not trusted: what would add to what may happen is left out.
+    /// The same, of a directory that is not trusted with it: what would add to what may happen is left out.
     pub(super) fn narrowed(mut self) -> Self {
-        (self.hooks, self.servers, self.memory, self.model) = (None, None, None, None);
+        (self.hooks, self.servers, self.memory, self.model, self.effort) = (None, None, None, None, None);
         self.mode = self.mode.filter(|mode| *mode == Mode::Plan);
-        self
+        self.max_turns = self.max_turns.map(|most| most.min(super::child::MOST_ROUNDS));
+        Self { standing: Standing::Narrowed, ..self }
+    }
+
+    /// What only a trusted one has, each in a few words.
+    pub(super) fn asks_for(&self) -> Vec<String> {
+        let commands = hooks_of(self).0;
+        let hooks = commands.iter().map(|hook| format!("hook {}: {}", hook.moment.name(), hook.shown()));
+        let word = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
+        let memory = MEMORIES.iter().find(|(_, memory)| Some(*memory) == self.memory);
+        let mode = self.mode.filter(|mode| *mode != Mode::Plan);
+        let mode = MODES.iter().find(|(_, one)| Some(*one) == mode);
+        let servers = self.servers.as_ref().map(|servers| format!("servers {servers}"));
+        let turns = self.max_turns.filter(|most| *most > super::child::MOST_ROUNDS);
+        hooks
+            .chain(servers)
+            .chain(mode.map(|(name, _)| format!("mode {name}")))
+            .chain(word("model", &self.model))
+            .chain(word("effort", &self.effort))
+            .chain(memory.map(|(name, _)| format!("memory {name}")))
+            .chain(turns.map(|most| format!("{most} turns")))
+            .collect()
+    }
+
+    /// The claim that a project makes with it, by all it is written as: its name, when it is of use, and what it adds.
+    pub(super) fn claim(&self, text: &str, place: &str, site: &Site) -> Claim {
+        let adds = self.asks_for();
+        let adds = if adds.is_empty() { String::new() } else { format!(" ({})", adds.join(", ")) };
+        let what =
+            format!("{}: {}{adds}", self.name, self.description.split_whitespace().collect::<Vec<_>>().join(" "));
+        Claim::new(Kind::Agent, what, text, place, site)
     }
 
     /// As the model is told of it: when it is of use, and what it has.

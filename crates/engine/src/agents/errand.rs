@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
@@ -97,6 +98,8 @@ pub struct Progress {
     pub requests: u64,
     /// What they read and wrote, in tokens.
     pub tokens: u64,
+    /// How long it has been at work.
+    pub took: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -235,8 +238,11 @@ impl Errand {
         answer
     }
 
-    pub(super) fn progressed(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut self.now().progress);
+    /// It has done something.
+    pub(super) fn progressed(&self, now: Timestamp, change: impl FnOnce(&mut Progress)) {
+        let progress = &mut self.now().progress;
+        progress.took = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();
+        change(progress);
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {

@@ -70,7 +70,7 @@ pub(super) async fn keep(seat: &Seat, errand: &Arc<Errand>, latest: &Latest, mod
         if let Ok(forked) = fork.run().await
             && let Some(label) = words(&forked.text)
         {
-            errand.progressed(|now| now.label = Some(label));
+            errand.progressed(seat.world.now(), |so_far| so_far.label = Some(label));
             tell(seat, errand, News::Labelled);
         }
     }

@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::definition::{Definition, KEYS};
-
-/// The largest definition that is read.
-const MOST_BYTES: u64 = 200_000;
-/// So many files of one folder are looked at.
-const MOST_FILES: usize = 500;
-/// How deep folders are looked into.
-const DEPTH: usize = 4;
+use super::definition::{Definition, KEYS, Standing};
+use super::find::{self, At, Found, Sources};
+use super::hooks::hooks_of;
+use crate::settings::Weight;
+use crate::trust::Trust;
 
 /// Where a definition comes from; the later wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,17 +42,6 @@ impl Source {
     }
 }
 
-/// Where definitions are looked for.
-#[derive(Debug, Clone, Default)]
-pub struct Sources {
-    /// Folders, each with whose it is; a later one of a source wins.
-    pub folders: Vec<(Source, PathBuf)>,
-    /// Objects by name, as the flag gives them.
-    pub flag: Option<Map<String, Value>>,
-    /// Whether the project is trusted: else its definitions only take away.
-    pub trusted: bool,
-}
-
 /// Something that is wrong with a definition. One that is wrong is left out, unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
@@ -65,13 +51,13 @@ pub struct Trouble {
     pub line: usize,
     /// What.
     pub what: String,
-    /// Whether the definition counts all the same.
-    pub counts: bool,
+    /// How bad it is.
+    pub weight: Weight,
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let follows = if self.counts { "" } else { "; this agent is left out" };
+        let follows = if self.weight == Weight::Error { "; this agent is left out" } else { "" };
         write!(f, "{}:{}: {}{follows}", self.file.display(), self.line, self.what)
     }
 }
@@ -104,65 +90,78 @@ impl Registry {
     pub fn load(sources: &Sources) -> Self {
         let mut registry = Self::default();
         for text in BUILT_IN {
-            registry.add(Definition::of_file(text, Source::BuiltIn), Path::new("built-in"), text);
+            let at = At { file: Path::new("built-in").to_owned(), line: None, text: text.to_owned() };
+            registry.add(Found { read: Definition::of_file(text, Source::BuiltIn), at }, None);
         }
-        for (source, folder) in &sources.folders {
-            let mut paths = Vec::new();
-            markdown(folder, *source, DEPTH, &mut paths);
-            for path in paths {
-                match files::read(&path, MOST_BYTES) {
-                    Ok(file) => {
-                        let text = String::from_utf8_lossy(&file.bytes);
-                        let read = Definition::of_file(&text, *source).map(|agent| match source {
-                            Source::Project if !sources.trusted => agent.narrowed(),
-                            _ => agent,
-                        });
-                        let read = read.map(|agent| Definition { file: Some(path.clone()), ..agent });
-                        registry.add(read, &path, &text);
-                    }
-                    Err(error) => registry.trouble(&path, 1, error.to_string(), false),
-                }
-            }
+        let (found, troubles) = find::all(sources);
+        registry.troubles = troubles;
+        for one in found {
+            registry.add(one, sources.trust.as_ref());
         }
-        for (name, value) in sources.flag.iter().flatten() {
-            let at = PathBuf::from("--agents");
-            match value {
-                Value::Object(fields) => registry.add(Definition::of_object(name, fields, Source::Flag), &at, ""),
-                _ => registry.trouble(&at, 1, format!("{name} is to be an object"), false),
-            }
-        }
-        registry.settle(sources.trusted);
+        registry.settle();
         registry
     }
 
-    fn add(&mut self, read: Result<Definition, super::definition::Wrong>, file: &Path, text: &str) {
-        match read {
-            Ok(agent) => {
-                for key in memory::frontmatter::read(text).fields.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-                    self.trouble(file, line_of(text, key), format!("{key} is no key of an agent"), true);
-                }
-                self.all.push(Listed { agent, replaced_by: None });
-            }
-            Err((key, what)) => self.trouble(file, key.map_or(1, |key| line_of(text, key)), what, false),
+    /// With more agents, which a program that drives this one has defined.
+    #[must_use]
+    pub fn with(mut self, defined: &Map<String, Value>) -> Self {
+        let (found, troubles) = find::of_flag(defined, "initialize.agents");
+        self.troubles.extend(troubles);
+        for one in found {
+            self.add(one, None);
         }
+        self.settle();
+        self
     }
 
-    fn trouble(&mut self, file: &Path, line: usize, what: String, counts: bool) {
-        self.troubles.push(Trouble { file: file.to_owned(), line, what, counts });
+    fn add(&mut self, found: Found, trust: Option<&Trust>) {
+        let Found { read, at } = found;
+        let agent = match read {
+            Ok(agent) => agent,
+            Err((key, what)) => return self.trouble(&at, key, what, Weight::Error),
+        };
+        for key in at.keys().iter().filter(|key| !KEYS.contains(&key.as_str())) {
+            self.trouble(&at, Some(key), format!("{key} is no key of an agent"), Weight::Warning);
+        }
+        for what in hooks_of(&agent).1 {
+            self.trouble(&at, Some("hooks"), what, Weight::Warning);
+        }
+        for (key, is_there) in [("skills", !agent.skills.is_empty()), ("mcpServers", agent.servers.is_some())] {
+            if is_there {
+                let what = format!("{key} is kept, and waits: there are none for agents yet");
+                self.trouble(&at, Some(key), what, Weight::Note);
+            }
+        }
+        let is_strange = agent.source == Source::Project
+            && at.line.is_none() // those of settings have come through trust already
+            && !trust.is_some_and(|trust| trust.covers(&agent.claim(&at.text, &at.place(trust.site()), trust.site())));
+        let asks = if is_strange { agent.asks_for() } else { Vec::new() };
+        if !asks.is_empty() {
+            let what = format!("{} goes without this until you trust it: {}", agent.name, asks.join(", "));
+            self.trouble(&at, None, what, Weight::Warning);
+        }
+        let file = Some(at.file).filter(|_| !matches!(agent.source, Source::BuiltIn | Source::Flag));
+        let agent = Definition { file, ..agent };
+        let agent = if is_strange { agent.narrowed() } else { agent };
+        self.all.push(Listed { agent, replaced_by: None });
+    }
+
+    fn trouble(&mut self, at: &At, key: Option<&str>, what: String, weight: Weight) {
+        self.troubles.push(Trouble { file: at.file.clone(), line: at.line_of(key), what, weight });
     }
 
     /// Lets the strongest of each name win; of one source, the later.
-    fn settle(&mut self, trusted: bool) {
-        let ranks: Vec<(String, Source)> =
-            self.all.iter().map(|one| (one.agent.name.clone(), one.agent.source)).collect();
+    fn settle(&mut self) {
+        let rank = |one: &Listed| match one.agent.standing {
+            // A stranger's replaces nothing: it would do more than what is known by that name.
+            Standing::Narrowed => (one.agent.name.clone(), None, one.agent.source),
+            Standing::Whole => (one.agent.name.clone(), Some(one.agent.source), one.agent.source),
+        };
+        let ranks: Vec<_> = self.all.iter().map(rank).collect();
         for (at, one) in self.all.iter_mut().enumerate() {
-            let rivals = ranks.iter().enumerate().filter(|(_, (name, _))| *name == one.agent.name);
-            let strongest = rivals.max_by_key(|(place, (_, source))| match source {
-                // A stranger's replaces nothing: it would do more than what is known by that name.
-                Source::Project if !trusted => (None, *place),
-                source => (Some(*source), *place),
-            });
-            one.replaced_by = strongest.filter(|(place, _)| *place != at).map(|(_, (_, source))| *source);
+            let rivals = ranks.iter().enumerate().filter(|(_, (name, ..))| *name == one.agent.name);
+            let strongest = rivals.max_by_key(|(place, (_, rank, _))| (*rank, *place));
+            one.replaced_by = strongest.filter(|(place, _)| *place != at).map(|(_, (.., source))| *source);
         }
         self.all
             .sort_by(|one, other| (one.agent.source, &one.agent.name).cmp(&(other.agent.source, &other.agent.name)));
@@ -187,30 +186,4 @@ impl Registry {
     pub fn troubles(&self) -> &[Trouble] {
         &self.troubles
     }
-}
-
-/// The Markdown files below a folder, in order of their names. People link theirs from elsewhere; a project's links are
-/// not followed.
-fn markdown(folder: &Path, source: Source, depth: usize, found: &mut Vec<PathBuf>) {
-    let mut entries = files::list(folder).unwrap_or_default();
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
-    for entry in entries {
-        if found.len() >= MOST_FILES {
-            return;
-        }
-        let path = folder.join(&entry.name);
-        let is_markdown = path.extension().is_some_and(|extension| extension == "md");
-        match entry.kind {
-            files::EntryKind::Directory if depth > 0 => markdown(&path, source, depth - 1, found),
-            files::EntryKind::File if is_markdown => found.push(path),
-            files::EntryKind::Link if is_markdown && source != Source::Project => found.push(path),
-            _ => {}
-        }
-    }
-}
-
-/// The line a key stands on, from 1; the first if it stands on none.
-fn line_of(text: &str, key: &str) -> usize {
-    let names = |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
-    text.lines().position(names).map_or(1, |line| line + 1)
 }

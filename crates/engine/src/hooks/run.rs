@@ -17,6 +17,7 @@ use super::definition::{Hook, Kind, Times, Waiting};
 use super::input::{Common, Happening};
 use super::moment::Moment;
 use super::question::{Asking, Question, Who};
+use crate::settings::HooksOf;
 
 /// A variable that is longer is not set: the system would not start the command. The input has it in any case.
 const LONGEST_VARIABLE: usize = 100_000;
@@ -31,6 +32,8 @@ pub struct Hooks {
     urls: Option<Arc<Vec<String>>>,
     /// Variables that their headers may hold, of those they name themselves; all where this is none.
     variables: Option<Arc<Vec<String>>>,
+    /// Whose run.
+    whose: HooksOf,
     state: Arc<Mutex<State>>,
 }
 
@@ -84,6 +87,22 @@ impl Hooks {
     #[must_use]
     pub fn with_http(mut self, urls: Option<Vec<String>>, variables: Option<Vec<String>>) -> Self {
         (self.urls, self.variables) = (urls.map(Arc::new), variables.map(Arc::new));
+        self
+    }
+
+    /// Of which only those of these run.
+    #[must_use]
+    pub fn of(mut self, whose: HooksOf) -> Self {
+        self.list = Arc::new(self.list.iter().filter(|hook| whose.lets_run(hook.origin.source)).cloned().collect());
+        self.whose = whose;
+        self
+    }
+
+    /// With more after them, as far as those may run.
+    #[must_use]
+    pub fn and(mut self, more: Vec<Hook>) -> Self {
+        let more = more.into_iter().filter(|hook| self.whose.lets_run(hook.origin.source)).map(Arc::new);
+        self.list = Arc::new(self.list.iter().cloned().chain(more).collect());
         self
     }
 

@@ -26,6 +26,15 @@ impl HooksOf {
             _ => Self::Managed,
         }
     }
+
+    /// Whether those of a source run.
+    pub(crate) fn lets_run(self, source: Source) -> bool {
+        match self {
+            Self::All => true,
+            Self::Managed => source == Source::Managed,
+            Self::Nobody => false,
+        }
+    }
 }
 
 /// The hooks that run, and what is to be said of them.
@@ -46,15 +55,8 @@ pub(super) fn hooks_of(
             key: Some(set.key.name.to_owned()),
             text: format!("a {} hook: {text}", hook.moment.name()),
         }));
-        let runs = match whose {
-            HooksOf::All => true,
-            HooksOf::Managed => set.origin.source == Source::Managed,
-            HooksOf::Nobody => false,
-        };
-        if runs {
-            hooks.push(hook);
-        }
+        hooks.push(hook);
     }
     let listed = |key: &Key| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
-    Hooks::new(hooks).with_http(listed(&keys::HTTP_HOOKS), listed(&keys::HTTP_VARIABLES))
+    Hooks::new(hooks).of(whose).with_http(listed(&keys::HTTP_HOOKS), listed(&keys::HTTP_VARIABLES))
 }

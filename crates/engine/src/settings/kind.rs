@@ -29,6 +29,8 @@ pub enum Kind {
     Entries(Entry),
     /// A list of `{matcher, hooks}`, with such entries as its hooks.
     Hooks(Entry),
+    /// An object that has a definition of an agent under each name; what is in it is checked with all other definitions.
+    Agents,
 }
 
 /// What an entry is made of.
@@ -66,7 +68,7 @@ pub enum Part {
 
 impl Part {
     /// This part of a value. A hook comes with the matcher that stands beside it.
-    pub(super) fn of(&self, value: &Value) -> Option<Value> {
+    pub(crate) fn of(&self, value: &Value) -> Option<Value> {
         match self {
             Self::Whole => Some(value.clone()),
             Self::Element(index) => value.get(index).cloned(),
@@ -86,7 +88,7 @@ impl Kind {
     }
 
     /// A value in its parts, each with whether it is what it should be; none of a value that is something else altogether.
-    pub(super) fn parts(&self, value: &Value) -> Option<Vec<(Part, bool)>> {
+    pub(crate) fn parts(&self, value: &Value) -> Option<Vec<(Part, bool)>> {
         let of_entries = |fits: &dyn Fn(&Value) -> bool| {
             let entries = value.as_object()?;
             Some(entries.iter().map(|(name, value)| (Part::Entry(name.clone()), fits(value))).collect())
@@ -101,6 +103,7 @@ impl Kind {
             Self::Variables => of_entries(&|value| value.is_string() || value.is_number() || value.is_boolean()),
             Self::Counts => of_entries(&|value| Self::Count.fits(value)),
             Self::Entries(entry) => of_entries(&|value| Self::Entry(*entry).fits(value)),
+            Self::Agents => of_entries(&Value::is_object),
             Self::Hooks(entry) => {
                 let mut parts = Vec::new();
                 for (at, group) in value.as_array()?.iter().enumerate() {
@@ -135,9 +138,13 @@ impl Kind {
                 let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
                 required.iter().all(|name| entry.contains_key(*name)) && !keys.iter().any(wrong)
             }),
-            Self::Texts | Self::List(_) | Self::Variables | Self::Counts | Self::Entries(_) | Self::Hooks(_) => {
-                self.parts(value).is_some_and(|parts| parts.iter().all(|(_, fits)| *fits))
-            }
+            Self::Texts
+            | Self::List(_)
+            | Self::Variables
+            | Self::Counts
+            | Self::Entries(_)
+            | Self::Hooks(_)
+            | Self::Agents => self.parts(value).is_some_and(|parts| parts.iter().all(|(_, fits)| *fits)),
         }
     }
 
@@ -159,11 +166,12 @@ impl Kind {
             Self::List(_) => format!("a list of {}", self.part_words()),
             Self::Entries(_) => format!("an object that has, by name, {}", self.part_words()),
             Self::Hooks(_) => "a list of hooks".into(),
+            Self::Agents => "an object that has a definition under each name".into(),
         }
     }
 
     /// What a part of it is, in words.
-    pub(super) fn part_words(&self) -> String {
+    pub(crate) fn part_words(&self) -> String {
         match self {
             Self::Entry(entry) | Self::List(entry) | Self::Entries(entry) => {
                 let names: Vec<&str> = entry.keys.iter().map(|key| key.name).collect();
@@ -173,6 +181,7 @@ impl Kind {
             Self::Texts | Self::Variables => Self::Text.words(),
             Self::Counts => Self::Count.words(),
             Self::Hooks(_) => "{matcher, hooks: [{type, …}]}, each hook with at least its type".into(),
+            Self::Agents => "a definition of an agent: {description, prompt, …}".into(),
             _ => self.words(),
         }
     }
@@ -195,6 +204,12 @@ impl Kind {
             }
             Self::List(entry) => json!({"type": "array", "items": Self::Entry(*entry).schema()}),
             Self::Entries(entry) => json!({"type": "object", "additionalProperties": Self::Entry(*entry).schema()}),
+            Self::Agents => {
+                let text = json!({"type": "string"});
+                let properties = json!({"description": text, "prompt": text, "model": text});
+                let agent = json!({"type": "object", "properties": properties, "required": ["description", "prompt"]});
+                json!({"type": "object", "additionalProperties": agent})
+            }
             Self::Hooks(entry) => {
                 let hooks = json!({"type": "array", "items": Self::Entry(*entry).schema()});
                 let properties = json!({"matcher": {"type": "string"}, "hooks": hooks});

@@ -70,6 +70,7 @@ fn example(kind: &Kind) -> Value {
         Kind::Entry(entry) => entry.keys.iter().map(|key| (key.name, example(&key.kind))).collect(),
         Kind::List(entry) => json!([example(&Kind::Entry(*entry))]),
         Kind::Entries(entry) => json!({"a": example(&Kind::Entry(*entry))}),
+        Kind::Agents => json!({"a": {"description": "b", "prompt": "c"}}),
         Kind::Hooks(entry) => json!([{"matcher": "Bash", "hooks": [example(&Kind::Entry(*entry))]}]),
     }
 }

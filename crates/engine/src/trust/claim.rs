@@ -33,6 +33,8 @@ pub enum Kind {
     Server,
     /// A command for the status line and the like.
     Helper,
+    /// An agent, with what its definition adds.
+    Agent,
     /// Calls that run without asking.
     Rule,
     /// How much may happen without asking.
@@ -51,10 +53,11 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Hook,
         Self::Server,
         Self::Helper,
+        Self::Agent,
         Self::Rule,
         Self::Mode,
         Self::Sandbox,
@@ -70,6 +73,7 @@ impl Kind {
             Self::Hook => "run commands by themselves",
             Self::Server => "start or connect to servers",
             Self::Helper => "run a command for the status line and the like",
+            Self::Agent => "define agents, in place of others of their name",
             Self::Rule => "let these calls run without asking",
             Self::Mode => "choose how much is asked",
             Self::Sandbox => "change the sandbox",
@@ -86,6 +90,7 @@ impl Kind {
             Self::Hook => "hook",
             Self::Server => "server",
             Self::Helper => "helper",
+            Self::Agent => "agent",
             Self::Rule => "allow rule",
             Self::Mode => "mode",
             Self::Sandbox => "sandbox setting",
@@ -139,6 +144,9 @@ impl Claim {
             let what = what.map_or_else(|| hook.to_string(), str::to_owned);
             let what = format!("{event}{matcher}: {what}");
             (Kind::Hook, what.clone(), format!("{what}\n{hook}"))
+        } else if is(&keys::AGENTS) {
+            let content = format!("{}: {}", set.name(), set.value);
+            (Kind::Agent, content.clone(), content)
         } else if is(&keys::STATUS_LINE) {
             let what = format!("{}: {}", set.key.name, set.value["command"].as_str().unwrap_or_default());
             (Kind::Helper, what.clone(), format!("{what}\n{}", set.value))

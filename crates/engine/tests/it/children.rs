@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, MemoryPlaces, Registry, Source, Sources};
+use engine::agents::{AtEnd, Children, MemoryPlaces, Registry, Sources};
 use engine::event::News;
 use engine::permission::{Answer, Approver, Question};
 use futures_util::future::{BoxFuture, ready};
@@ -243,57 +243,6 @@ async fn who_stops_the_parent_stops_its_children() {
     });
     let turn = stage.agent(None).turn(vec![Block::text("go")], &cancel).await;
     assert!(matches!(turn.end, engine::agent::End::Cancelled), "{:?}", turn.end);
-}
-
-/// A folder of definitions.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    folder
-}
-
-/// AGENT-1: of one name the strongest source wins; a bad file is named with its line and left out, the rest counts.
-#[test]
-fn the_strongest_definition_wins_and_a_bad_one_is_named() {
-    let mine = "---\nname: painter\ndescription: mine\n---\nYou paint.";
-    let user = folder(&[
-        ("painter.md", mine),
-        ("plain.md", "You paint."),
-        ("turns.md", "---\nname: a\ndescription: b\nmaxTurns: many\n---\nx"),
-        ("odd.md", "---\nname: odd\ndescription: b\ncolour: red\n---\nx"),
-    ]);
-    let theirs = "---\nname: painter\ndescription: theirs\npermissionMode: bypassPermissions\nhooks:\n  Stop: []\nmemory:\n  scope: local\ntools: Read, Bash(git log:*, git diff:*)\n---\nYou paint badly.";
-    let project = folder(&[("painter.md", theirs)]);
-    let folders = vec![(Source::User, user.path().into()), (Source::Project, project.path().into())];
-    let sources = Sources { folders, ..Sources::default() };
-    let stranger = Registry::load(&sources);
-    let painter = stranger.find("painter").unwrap();
-    assert_eq!((painter.description.as_str(), painter.source), ("mine", Source::User), "a stranger's replaces nobody");
-    let alone = vec![(Source::Project, project.path().into())];
-    let alone = Registry::load(&Sources { folders: alone, ..Sources::default() });
-    let painter = alone.find("painter").unwrap();
-    assert_eq!((painter.mode, &painter.hooks, painter.memory), (None, &None, None), "and adds nothing");
-    let registry = Registry::load(&Sources { trusted: true, ..sources });
-    let painter = registry.find("painter").unwrap();
-    assert_eq!((painter.description.as_str(), painter.source), ("theirs", Source::Project));
-    assert_eq!(painter.listing(), "painter: theirs (Tools: Read, Bash(git log:*, git diff:*))");
-    assert_eq!(painter.memory, Some(engine::agents::Memory::Local));
-    let replaced = registry.all().iter().find(|one| one.agent.description == "mine").unwrap();
-    assert_eq!(replaced.replaced_by, Some(Source::Project));
-    let troubles: Vec<String> =
-        registry.troubles().iter().map(|one| one.to_string().rsplit_once('/').unwrap().1.to_owned()).collect();
-    assert_eq!(
-        troubles,
-        [
-            "odd.md:4: colour is no key of an agent",
-            "plain.md:1: it does not begin with `---` and the keys name and description; this agent is left out",
-            "turns.md:4: maxTurns is to be a number from 1, not \"many\"; this agent is left out",
-        ]
-    );
-    assert!(registry.find("odd").is_some());
-    assert_eq!(registry.find("painter").unwrap().mode, Some(Mode::BypassPermissions));
 }
 
 /// AGENT-2: what agents add to every request is small.

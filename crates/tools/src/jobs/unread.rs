@@ -15,6 +15,8 @@ pub(crate) struct Unread {
     bytes: VecDeque<u8>,
     dropped: u64,
     recent: VecDeque<u8>,
+    /// How many bytes were printed, all in all.
+    printed: u64,
 }
 
 /// What was printed between two looks.
@@ -40,6 +42,7 @@ pub(crate) enum Leave {
 impl Unread {
     /// Takes what comes next.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.printed += bytes.len() as u64;
         self.bytes.extend(bytes);
         let over = self.bytes.len().saturating_sub(KEPT);
         self.bytes.drain(..over);
@@ -53,6 +56,15 @@ impl Unread {
     pub(crate) fn recent(&self) -> String {
         let (one, two) = self.recent.as_slices();
         String::from_utf8_lossy(&[one, two].concat()).into_owned()
+    }
+
+    /// The lines that were printed after so many bytes, as far as they are still there, and how many bytes it then is.
+    /// A line that is not complete is left for later, unless the job has ended.
+    pub(crate) fn lines_after(&self, shown: u64, leave: Leave) -> (String, u64) {
+        let new = usize::try_from(self.printed.saturating_sub(shown)).unwrap_or(usize::MAX).min(self.recent.len());
+        let bytes: Vec<u8> = self.recent.iter().skip(self.recent.len() - new).copied().collect();
+        let end = complete(&bytes, leave);
+        (String::from_utf8_lossy(&bytes[..end]).into_owned(), self.printed - (new - end) as u64)
     }
 
     /// Hands out what there is. Bytes that are not UTF-8 are replaced.

@@ -46,9 +46,8 @@ pub(super) enum Line {
 }
 
 /// What a program can ask for at the start, and would be misled about if it were passed over in silence.
-const NOT_YET: [&str; 9] = [
+const NOT_YET: [&str; 8] = [
     "hooks",
-    "agents",
     "sdkMcpServers",
     "systemPrompt",
     "appendSystemPrompt",
@@ -61,10 +60,12 @@ const NOT_YET: [&str; 9] = [
 /// What can be asked of the program.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
-    /// The session begins, with these things that cannot be had.
+    /// The session begins.
     Initialize {
-        /// By their names.
+        /// What it asks for that cannot be had, by name.
         lacking: Vec<&'static str>,
+        /// Agents it defines, by name.
+        agents: Map<String, Value>,
     },
     /// The turn is to stop.
     Interrupt,
@@ -180,9 +181,10 @@ impl From<Asked> for Request {
             Value::Bool(_) | Value::Number(_) => false,
         };
         match (asked.subtype.as_str(), serde_json::from_value(more("mode")).ok()) {
-            ("initialize", _) => {
-                Self::Initialize { lacking: NOT_YET.into_iter().filter(|key| !is_empty(&more(key))).collect() }
-            }
+            ("initialize", _) => Self::Initialize {
+                lacking: NOT_YET.into_iter().filter(|key| !is_empty(&more(key))).collect(),
+                agents: more("agents").as_object().cloned().unwrap_or_default(),
+            },
             ("interrupt", _) => Self::Interrupt,
             ("set_permission_mode", Some(mode)) => Self::SetMode(mode),
             _ => Self::Unknown(asked.subtype),
@@ -242,13 +244,14 @@ mod tests {
         let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","hooks":null}}"#;
         assert_eq!(
             parse(asked).unwrap(),
-            Line::Asked { id: "r1".into(), request: Request::Initialize { lacking: vec![] } }
+            Line::Asked { id: "r1".into(), request: Request::Initialize { lacking: vec![], agents: Map::new() } }
         );
         let asked =
             r#"{"type":"control_request","request_id":"r2","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
         assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r2".into(), request: Request::SetMode(Mode::Plan) });
-        let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"agents":{}}}"#;
-        let request = Request::Initialize { lacking: vec!["hooks"] };
+        let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"agents":{"a":{"prompt":"b"}}}}"#;
+        let agents = serde_json::json!({"a": {"prompt": "b"}}).as_object().cloned().unwrap();
+        let request = Request::Initialize { lacking: vec!["hooks"], agents };
         assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r3".into(), request });
         let said = r#"{"type":"control_response","response":{"subtype":"success","request_id":"q","response":{"behavior":"allow"}}}"#;
         let response = serde_json::json!({"behavior": "allow"});

@@ -1,0 +1,40 @@
+//! The agents that a session has sent out, beside what was said in it.
+
+use std::path::{Path, PathBuf};
+
+use engine::agents::{Past, past};
+
+use crate::out::data;
+use crate::span::{bold, cyan, dim, one_line};
+
+/// How much is shown of what one was to do.
+const LONGEST: usize = 80;
+
+/// Lists them, if there are any.
+pub(super) fn list(session: &Path) -> anyhow::Result<()> {
+    let all = past(session);
+    if !all.is_empty() {
+        data!([bold("Agents it sent out"), dim("  (--agent ID shows one)")])?;
+    }
+    for Past { id, kind, description, parent, .. } in &all {
+        let above = parent.as_ref().map(|parent| format!("  sent out by {}", one_line(parent, LONGEST)));
+        let about = format!("  {}: {}", one_line(kind, LONGEST), one_line(description, LONGEST));
+        data!(["  ", cyan(id), about, dim(&above.unwrap_or_default())])?;
+    }
+    Ok(())
+}
+
+/// The transcript of one, by its id or the beginning of it.
+pub(super) fn file(session: &Path, id: &str) -> anyhow::Result<PathBuf> {
+    let all = past(session);
+    let fits: Vec<&Past> = all.iter().filter(|one| !id.is_empty() && one.id.starts_with(id)).collect();
+    match (&fits[..], fits.iter().find(|one| one.id == id)) {
+        ([one], _) | (_, Some(one)) => Ok(one.file.clone()),
+        ([], _) if all.is_empty() => anyhow::bail!("the session sent out no agents"),
+        (found, None) => {
+            let ids: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();
+            let how = if found.is_empty() { "no agent" } else { "more than one agent" };
+            anyhow::bail!("{how} of the session is called {id}; there are {}", ids.join(", "))
+        }
+    }
+}

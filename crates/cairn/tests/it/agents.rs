@@ -1,0 +1,232 @@
+//! Agents as users and programs meet them: where they come from, what is told of them, and what a kill leaves.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, run};
+use crate::stream::Talk;
+use crate::terminal::Terminal;
+
+/// A parent that sends out whoever is named, and an agent that reads a file and says what it is.
+pub const SENDER: &str = r#"
+    [[rule]]
+    when = { user = "^Find the colour", tool = "Read" }
+    say = "It is green."
+    [[rule]]
+    when = { user = "^Find the colour" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/colour.txt" } }]
+    [[rule]]
+    when = { tool = "Agent", result = "(?s)(?P<what>.+)" }
+    say = "It said: {{ what }}"
+    [[rule]]
+    when = { user = "send (?P<who>[a-zA-Z-]+)" }
+    call = [{ tool = "Agent", input = { description = "look at it", prompt = "Find the colour.", subagent_type = "{{ who }}" } }]
+    [[rule]]
+    say = "Hello."
+"#;
+
+const PAINTER: &str = "---\nname: painter\ndescription: Paints walls.\nmodel: opus\n---\nYou paint.";
+
+/// TRUST-2, AGENT-1: a project's definition is asked about with what it adds, the yes is kept, and until then it goes without.
+#[test]
+fn a_projects_agents_are_asked_about_and_only_narrow_until_then() {
+    let stage = Stage::new(SENDER);
+    std::fs::create_dir_all(stage.project().join(".claude/agents")).unwrap();
+    stage.write(".claude/agents/painter.md", PAINTER);
+    stage.write("colour.txt", "green");
+    let ran = run(stage.cairn().args(["-p", "send painter"]));
+    assert!(ran.stdout.contains("It is green."), "{ran:?}");
+    assert!(ran.stderr.contains("painter.md:1: painter goes without this until you trust it: model opus"), "{ran:?}");
+    let models =
+        || -> Vec<Value> { stage.simulator.requests().iter().map(|request| request["model"].clone()).collect() };
+    assert!(!models().contains(&json!("claude-opus-5")), "{:?}", models());
+
+    let ran = run(stage.cairn().args(["-p", "send painter", "--trust"]));
+    assert!(
+        ran.stderr.contains("--trust lets this directory's files have: agent painter: Paints walls. (model opus)"),
+        "{ran:?}"
+    );
+    assert!(models().contains(&json!("claude-opus-5")), "{:?}", models());
+
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 100, 24);
+    terminal.skip_to("Trust them with this?", |_| {});
+    let asked = terminal.screen().text();
+    for part in ["define agents", "painter: Paints walls. (model opus)", ".claude/agents/painter.md:1"] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    terminal.keys("t\r");
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.leave();
+    let listed = run(stage.cairn().args(["agents", "list"])).stdout;
+    assert!(listed.contains("painter  project\n"), "{listed}");
+    stage.write(".claude/agents/painter.md", &PAINTER.replace("You paint.", "You do anything."));
+    let listed = run(stage.cairn().args(["agents", "list"])).stdout;
+    assert!(listed.contains("painter  project, not trusted\n"), "what is new is asked about again: {listed}");
+}
+
+/// AGENT-1: `agents check` tells what is wrong and what waits, and fails for the first alone.
+#[test]
+fn what_waits_is_no_failure() {
+    let stage = Stage::new(SENDER);
+    std::fs::create_dir_all(stage.config().join("agents")).unwrap();
+    let file = stage.config().join("agents/one.md");
+    std::fs::write(&file, "---\nname: one\ndescription: a\nskills: [pdf]\n---\nx").unwrap();
+    let ran = run(stage.cairn().args(["agents", "check"]));
+    assert_eq!((ran.code, ran.stdout.contains("one.md:4: skills is kept, and waits")), (Some(0), true), "{ran:?}");
+    std::fs::write(&file, "---\nname: one\ndescription: a\nmemory: everywhere\n---\nx").unwrap();
+    let ran = run(stage.cairn().args(["agents", "check"]));
+    assert_eq!(
+        (ran.code, ran.stdout.contains("one.md:4: memory is to be one of user, project, local")),
+        (Some(1), true),
+        "{ran:?}"
+    );
+}
+
+/// AGENT-1, AGENT-4: a program defines agents in its greeting, as the SDKs send it, and is told of what they do: a line when
+/// one begins, at each call, and when it has ended, with what it used.
+#[test]
+fn a_program_defines_agents_and_hears_of_them() {
+    let stage = Stage::new(SENDER);
+    stage.write("colour.txt", "green");
+    let mut talk = Talk::start(&stage);
+    let painter =
+        json!({"description": "Paints walls.", "prompt": "You paint.", "tools": ["Read"], "model": "inherit"});
+    let request = json!({"subtype": "initialize", "hooks": null, "agents": {"painter": painter}});
+    talk.send(&json!({"type": "control_request", "request_id": "r1", "request": request}));
+    let answer = talk.until("control_response");
+    let agents = answer["response"]["response"]["agents"].as_array().unwrap();
+    assert!(agents.contains(&json!({"name": "painter", "description": "Paints walls."})), "{answer}");
+    talk.say("send painter");
+    let (lines, code) = talk.end();
+    assert_eq!(code, Some(0));
+    let of = |subtype: &str| {
+        lines.iter().find(|line| line["subtype"] == subtype).unwrap_or_else(|| panic!("{subtype}: {lines:?}"))
+    };
+    let init = of("init");
+    assert!(init["agents"].as_array().unwrap().contains(&json!("painter")), "{init}");
+    assert!(init["tools"].as_array().unwrap().contains(&json!("Task")), "{init}");
+    let started = of("task_started");
+    assert_eq!((&started["description"], &started["subagent_type"]), (&json!("look at it"), &json!("painter")));
+    assert_eq!((&started["task_type"], &started["is_backgrounded"]), (&json!("local_agent"), &json!(false)));
+    let progress = of("task_progress");
+    assert_eq!((&progress["task_id"], &progress["last_tool_name"]), (&started["task_id"], &json!("Read")));
+    let notification = of("task_notification");
+    assert_eq!((&notification["task_id"], &notification["status"]), (&started["task_id"], &json!("completed")));
+    assert_eq!(notification["usage"]["tool_uses"], 1);
+    assert!(notification["usage"]["duration_ms"].as_u64() > Some(0), "{notification}");
+    assert!(Path::new(notification["output_file"].as_str().unwrap()).exists());
+    let call = started["tool_use_id"].as_str().unwrap();
+    let inside = lines.iter().filter(|line| line["parent_tool_use_id"] == call).count();
+    assert_eq!(inside, 3, "two replies and a result of its own");
+    for line in &lines {
+        assert!(
+            line["type"] == "control_response" || line["uuid"].is_string() && line["session_id"].is_string(),
+            "{line}"
+        );
+    }
+}
+
+/// AGENT-2: a session shows whom it sent out, and what each said and did.
+#[test]
+fn a_session_shows_whom_it_sent_out() {
+    let stage = Stage::new(SENDER);
+    stage.write("colour.txt", "green");
+    run(stage.cairn().args(["-p", "send Explore"]));
+    let session = stage.session_files().remove(0);
+    let shown = run(stage.cairn().args(["session", "show"]).arg(&session)).stdout;
+    let line = shown.lines().find(|line| line.contains("Explore: look at it")).unwrap_or_else(|| panic!("{shown}"));
+    let id = line.split_whitespace().next().unwrap();
+    let of_it = run(stage.cairn().args(["session", "show"]).arg(&session).args(["--agent", &id[..4]]));
+    assert!(of_it.stdout.contains("Find the colour.") && of_it.stdout.contains("It is green."), "{of_it:?}");
+    assert!(!of_it.stdout.contains("send Explore"), "{of_it:?}");
+    let of_nobody = run(stage.cairn().args(["session", "show"]).arg(&session).args(["--agent", "nobody"]));
+    assert!(of_nobody.code == Some(1) && of_nobody.stderr.contains(id), "{of_nobody:?}");
+    let listed = run(stage.cairn().args(["session", "list"])).stdout;
+    assert_eq!(listed.lines().count(), 1, "what an agent said is no session: {listed}");
+    let stats = run(stage.cairn().args(["session", "stats"]).arg(&session)).stdout;
+    assert!(stats.contains("Explore"), "{stats}");
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let ran = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@b"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// AGENT-2: a session that is killed while its agents work leaves no process behind; the next one names their worktrees and
+/// takes the unchanged away; every transcript loads.
+#[test]
+fn a_killed_session_leaves_no_agent_and_no_half_worktree() {
+    let script = r#"
+        [[rule]]
+        when = { user = "^Work", missing = "tool_result" }
+        call = [{ tool = "Bash", input = { command = "echo $$ > {{ project }}/../pid-$RANDOM; exec sleep 987654" } }]
+        [[rule]]
+        when = { user = "^go" }
+        call = [
+            { tool = "Agent", input = { description = "one", prompt = "Work.", subagent_type = "general-purpose", isolation = "worktree" } },
+            { tool = "Agent", input = { description = "two", prompt = "Work.", subagent_type = "general-purpose", isolation = "worktree" } },
+            { tool = "Agent", input = { description = "three", prompt = "Work.", subagent_type = "general-purpose" } },
+        ]
+        [[rule]]
+        say = "Hello."
+    "#;
+    let stage = Stage::new(script);
+    let project = stage.project();
+    stage.write("list.txt", "one\n");
+    for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
+        git(&project, arguments);
+    }
+    let arguments =
+        ["-p", "go", "--permission-mode", "bypassPermissions", "--output-format", "stream-json", "--verbose"];
+    let mut child = stage.cairn().args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let pids = || -> Vec<String> {
+        let beside = std::fs::read_dir(project.parent().unwrap()).unwrap().flatten();
+        let files = beside.filter(|entry| entry.file_name().to_string_lossy().starts_with("pid-"));
+        files
+            .map(|entry| std::fs::read_to_string(entry.path()).unwrap().trim().to_owned())
+            .filter(|pid| !pid.is_empty())
+            .collect()
+    };
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let calls = lines.by_ref().filter(|line| line.as_ref().unwrap().contains("task_progress")).take(3).count();
+    assert_eq!(calls, 3);
+    while pids().len() < 3 {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for pid in pids() {
+        // The guard ends them as soon as it sees that nobody is there.
+        while std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("987654")) {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(git(&project, &["branch", "--list", "agent-*"]).lines().count(), 2);
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    let named =
+        ran.stderr.lines().filter(|line| line.contains("left the worktree") && line.contains("it was removed")).count();
+    assert_eq!(named, 2, "{ran:?}");
+    assert_eq!(git(&project, &["branch", "--list", "agent-*"]), "");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
+    let killed =
+        stage.session_files().into_iter().find(|file| file.with_extension("").join("subagents").exists()).unwrap();
+    let transcripts = std::fs::read_dir(killed.with_extension("").join("subagents")).unwrap().flatten();
+    let transcripts: Vec<_> =
+        transcripts.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "jsonl")).collect();
+    assert_eq!(transcripts.len(), 3);
+    for transcript in transcripts.iter().chain([&killed]) {
+        let shown = run(stage.cairn().args(["session", "show"]).arg(transcript));
+        assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "{shown:?}");
+    }
+    let id = killed.file_stem().unwrap().to_str().unwrap();
+    let resumed = run(stage.cairn().args(["-p", "hello", "--resume", id]));
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Hello.\n"), "{resumed:?}");
+}
