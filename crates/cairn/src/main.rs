@@ -15,6 +15,7 @@ mod mailing;
 mod manner;
 mod membership;
 mod model;
+mod opening;
 mod out;
 mod output;
 mod reload;

@@ -16,10 +16,9 @@ use engine::ledger::{Ledger, Spender};
 use engine::mail::AskLead;
 use engine::permission::{Approver, ChosenBy, Who};
 use engine::prompt::BARE;
-use engine::session::Fork;
 use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, Weight, keys};
 use engine::trust::{self, Claim, Trust};
-use engine::{Agent, Home, Session, World};
+use engine::{Agent, Home, World};
 use tools::permission::{Confined, Mode, Rule, Rules};
 use tools::sandbox::Sandbox;
 use transcript::price::Prices;
@@ -29,6 +28,7 @@ use crate::args::RunArgs;
 use crate::knowledge::{self, Plan};
 use crate::mailing::Mailing;
 use crate::model::{self, Chosen};
+use crate::opening::{open_session, resumed_model};
 use crate::reload::{self, Follower};
 use crate::{agents, asking, dreaming, env, manner, surroundings};
 
@@ -465,45 +465,4 @@ fn offered<'a>(named: &'a [String], all: &[Arc<dyn tools::Tool>]) -> anyhow::Res
         anyhow::bail!("--tools: there is no tool called {unknown}; there are {}", known.join(", "));
     }
     Ok(Some(names))
-}
-
-/// The model a session that is to be resumed talked to, read before it is opened for writing.
-fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
-    let path = match &args.resume {
-        Some(id) if id.ends_with(".jsonl") => {
-            let path = files::real(place.directory.join(id)).ok()?;
-            // Of a file from elsewhere nothing is believed but its text.
-            let ours = path.parent() == Some(place.home.project(&place.directory).as_path());
-            ours.then_some(path)?
-        }
-        Some(id) => place.home.find(&place.directory, id).ok()?.path,
-        None if args.continue_ => place.home.sessions(&place.directory).ok()?.into_iter().next()?.path,
-        None => return None,
-    };
-    let (lines, _) = engine::record::lines(&path).ok()?;
-    lines.into_iter().rev().find_map(|line| match line.body {
-        transcript::line::Body::Prologue(prologue) => Some(prologue.model),
-        _ => None,
-    })
-}
-
-fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Session, Vec<engine::record::Skipped>)> {
-    let world = World::real();
-    let fork = if args.fork_session { Fork::Yes } else { Fork::No };
-    if let Some(id) = &args.resume {
-        let path = Path::new(id);
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            let path = files::real(place.directory.join(path))?;
-            return Ok(Session::resume_file(&place.home, &place.directory, &path, fork, world)?);
-        }
-        return Ok(Session::resume(&place.home, &place.directory, id, fork, world)?);
-    }
-    if args.continue_ {
-        let newest = place.home.sessions(&place.directory)?.into_iter().next();
-        let newest = newest
-            .ok_or_else(|| anyhow::anyhow!("there is no session to continue in {}", place.directory.display()))?;
-        return Ok(Session::resume_file(&place.home, &place.directory, &newest.path, fork, world)?);
-    }
-    let session = Session::create(&place.home, &place.directory, args.session_id.as_deref(), world)?;
-    Ok((session, Vec::new()))
 }
