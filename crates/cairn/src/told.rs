@@ -152,3 +152,9 @@ pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>)
     });
     (row("layer", head), rows.collect())
 }
+
+/// What a teammate used.
+pub(crate) fn teammate(mate: &engine::stats::Teammate) -> String {
+    let cost = mate.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
+    format!("{} {cost}, {} replies, {} tokens", mate.name, mate.replies, mate.tokens)
+}

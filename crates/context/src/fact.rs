@@ -17,6 +17,13 @@ pub enum Fact {
         /// What it used.
         usage: Usage,
     },
+    /// A teammate was started: what it uses stands in a session of its own.
+    Teammate {
+        /// Its name.
+        name: String,
+        /// Its session, which lies beside this one.
+        session: String,
+    },
     /// Notes were brought up to date, or should have been.
     Notes {
         /// The last line they cover now; none if nothing came of it.

@@ -191,7 +191,7 @@ impl State {
                 }
             }
             Fact::Window { window } | Fact::Refused { window, .. } => self.window = Some(window),
-            Fact::CacheBreak { .. } => {}
+            Fact::CacheBreak { .. } | Fact::Teammate { .. } => {}
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Figures of a session: what it used, what the cache did for it, what it cost.
 
+use std::path::Path;
+
 use serde::Serialize;
 use transcript::block::Kind;
 use transcript::commit::Act;
@@ -7,7 +9,7 @@ use transcript::line::Body;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
-use crate::savings;
+use crate::{record, savings};
 use context::{Fact, layer};
 
 /// The figures.
@@ -46,8 +48,27 @@ pub struct Stats {
     pub cache_saved_usd: f64,
     /// What was asked beside the conversation: for notes and summaries, to learn, by agents and hooks.
     pub beside: Vec<Beside>,
+    /// What each teammate used, where it was looked for. It is not in the sums above: its session has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub teammates: Vec<Teammate>,
     /// Where the cache did not hold.
     pub breaks: Vec<Break>,
+}
+
+/// What one teammate used.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Teammate {
+    /// Its name.
+    pub name: String,
+    /// Its session.
+    pub session: String,
+    /// How many replies it got.
+    pub replies: usize,
+    /// What they read and wrote, in tokens.
+    pub tokens: u64,
+    /// In dollars; none when a model has no known price.
+    pub cost_usd: Option<f64>,
 }
 
 /// What one kind of work beside the conversation used.
@@ -183,6 +204,23 @@ impl Stats {
         stats.cost_usd = cost.map(|cost| cost + 0.0 + stats.beside.iter().map(|one| one.cost_usd).sum::<f64>());
         stats
     }
+}
+
+/// What the teammates of a session used: their sessions lie beside its file. One whose session is gone is left out.
+pub fn teammates(file: &Path, log: &Log, prices: &Prices) -> Vec<Teammate> {
+    let started = log.lines().iter().filter_map(Fact::of).filter_map(|fact| match fact {
+        Fact::Teammate { name, session } => Some((name, session)),
+        _ => None,
+    });
+    let plain = |session: &str| session.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
+    let used = |(name, session): (String, String)| {
+        let record = record::read(&file.with_file_name(format!("{session}.jsonl"))).ok()?;
+        let stats = Stats::of(&record.log, prices);
+        let input = stats.uncached_tokens + stats.cache_write_tokens + stats.cache_read_tokens;
+        let tokens = input + stats.output_tokens;
+        Some(Teammate { name, session, replies: stats.replies, tokens, cost_usd: stats.cost_usd })
+    };
+    started.filter(|(_, session)| plain(session)).filter_map(used).collect()
 }
 
 /// The same work's figures in one, in the order they were first seen.

@@ -1,8 +1,10 @@
 //! `cairn stats`: what sessions used, and what each layer saved.
 
+use std::path::PathBuf;
+
 use engine::ledger::{Budget, Day};
 use engine::savings::{self, Saving};
-use engine::stats::{Stats, causes, saved_text, together};
+use engine::stats::{Stats, causes, saved_text, teammates, together};
 use engine::{Home, record};
 use jiff::civil::Date;
 use serde_json::json;
@@ -49,11 +51,16 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     let (today, budget) = (ledger.today(), ledger.budget());
     let prices = settings.prices;
     let logs = match &args.file {
-        Some(name) => vec![record::read(&super::session::find(&place, name)?)?.log],
+        Some(name) => {
+            let file = super::session::find(&place, name)?;
+            vec![(record::read(&file)?.log, file)]
+        }
         None => all(&place.home, &place)?,
     };
-    let figures: Vec<Stats> = logs.iter().map(|log| Stats::of(log, &prices)).collect();
-    let layers = savings::sum(logs.iter().map(|log| savings::of(log, &prices)));
+    let of =
+        |(log, file): &(Log, PathBuf)| Stats { teammates: teammates(file, log, &prices), ..Stats::of(log, &prices) };
+    let figures: Vec<Stats> = logs.iter().map(of).collect();
+    let layers = savings::sum(logs.iter().map(|(log, _)| savings::of(log, &prices)));
     if args.json {
         data!("{}", json!({"sessions": figures, "layers": layers, "today": told_today(&today, &budget)}))?;
     } else {
@@ -85,13 +92,13 @@ fn told_today(today: &Day, budget: &Budget) -> serde_json::Value {
     json!({"spent": today, "usd": today.total().usd, "budgetUsd": budget.usd, "budgetTokens": budget.tokens})
 }
 
-fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<Log>> {
+fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<(Log, PathBuf)>> {
     let mut logs = Vec::new();
     for session in home.sessions(&place.directory)? {
         if session.len > MOST_BYTES {
             talk!("{} is left out: {} bytes", session.id, session.len);
         } else if let Ok(record) = record::read(&session.path) {
-            logs.push(record.log);
+            logs.push((record.log, session.path));
         }
     }
     Ok(logs)
@@ -120,6 +127,9 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
     data!("cost         ${cost:.4}, all included")?;
     if !beside.is_empty() {
         data!("beside       {}", told::beside(&beside))?;
+    }
+    for mate in figures.iter().flat_map(|one| &one.teammates) {
+        data!("teammate     {}", told::teammate(mate))?;
     }
     for cause in causes(figures.iter().flat_map(|stats| &stats.breaks)) {
         data!("cache break  {cause}")?;

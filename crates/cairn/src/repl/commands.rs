@@ -169,6 +169,11 @@ impl Conversation {
             entries.push(("beside", told::beside(&stats.beside)));
         }
         if let Some(agent) = &self.agent {
+            let session = agent.session();
+            let mates = engine::stats::teammates(session.path(), session.log(), &self.status.prices);
+            entries.extend(mates.iter().map(|mate| ("teammate", told::teammate(mate))));
+        }
+        if let Some(agent) = &self.agent {
             let (today, budget) = (agent.ledger().today(), agent.ledger().budget());
             entries.extend([("today", told::spent(&today)), ("budget", told::budget(&today, &budget))]);
         }

@@ -93,6 +93,17 @@ fn a_lead_and_its_teammate_write_to_one_another() {
     assert_eq!(stage.simulator.report().totals.refused, 0);
     assert!(processes(&stage).is_empty());
     assert_eq!(stage.session_files().len(), 2, "each has a session of its own");
+    let own = result["session_id"].as_str().unwrap();
+    let stats = run(stage.cairn().args(["stats", own, "--json"]));
+    let stats: Value = serde_json::from_str(&stats.stdout).unwrap();
+    let mates = &stats["sessions"][0]["teammates"];
+    assert_eq!((mates.as_array().unwrap().len(), &mates[0]["name"]), (1, &json!("scout")), "{stats}");
+    let theirs = run(stage.cairn().args(["stats", mates[0]["session"].as_str().unwrap(), "--json"]));
+    let theirs: Value = serde_json::from_str(&theirs.stdout).unwrap();
+    assert_eq!(mates[0]["costUsd"], theirs["sessions"][0]["costUsd"], "what its own session says");
+    assert!(mates[0]["tokens"].as_u64() > Some(1_000), "{stats}");
+    let all = run(stage.cairn().arg("stats"));
+    assert!(all.stdout.contains("teammate     scout $"), "{}", all.stdout);
     assert!(!stage.config().join("teams").read_dir().unwrap().any(|team| team.is_ok()), "the team is gone");
 }
 
@@ -325,6 +336,8 @@ fn the_screen_shows_teammates() {
     std::fs::write(&pipe, "").unwrap();
     terminal.until("what it said", |screen| screen.contains("The scout is done."));
     terminal.until("its rest", |screen| screen.contains("1 teammate, 0 at work"));
+    terminal.keys("/cost\r");
+    terminal.until("what it cost", |screen| screen.contains("teammate") && screen.contains("scout $"));
     terminal.keys("/model haiku\r");
     terminal.until("another model", |screen| screen.contains("claude-haiku-4-5 ·"));
     assert!(run(stage.cairn().args(["send", "--list"])).stdout.ends_with("  session\n"));

@@ -2,6 +2,7 @@
 //!
 //! What comes from outside of the team needs the user's consent, once for each sender; without anybody to ask it waits.
 
+use context::Fact;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -85,6 +86,15 @@ impl Agent {
             self.driver.tell(Event::Warning(format!("a mailbox could not be written: {error}")));
         }
         Ok(came)
+    }
+
+    /// Writes down which sessions are those of its teammates: by them it is known what they used.
+    pub(super) fn name_teammates(&mut self) -> Result<(), Error> {
+        let started = self.driver.parts.teammates.as_ref().map(|teammates| teammates.take_started());
+        for (name, session) in started.into_iter().flatten() {
+            self.driver.record(Fact::Teammate { name, session })?;
+        }
+        Ok(())
     }
 
     /// The lead's word on a plan.

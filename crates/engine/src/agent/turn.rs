@@ -169,6 +169,7 @@ impl Agent {
                 Step::CallTools(calls) => {
                     let calls = self.driver.call_tools(calls, run.repeats(), cancel).await?;
                     self.touched(&calls, cancel).await?;
+                    self.name_teammates()?;
                     if let Some(why) = self.driver.take_stopped() {
                         return Ok(End::Stopped(why));
                     }

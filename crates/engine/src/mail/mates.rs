@@ -50,6 +50,8 @@ struct Inner {
     /// What they wait with until somebody looks.
     questions: Questions,
     answering: Mutex<Option<AbortOnDropHandle<()>>>,
+    /// Those who were started and are not in the lead's log yet: their names and sessions.
+    started: Mutex<Vec<(String, String)>>,
     /// What sees to the end of each that was started.
     ending: Mutex<BTreeMap<String, JoinHandle<()>>>,
 }
@@ -108,6 +110,7 @@ impl Teammates {
                 asked: Mutex::default(),
                 questions: Questions::default(),
                 answering: Mutex::default(),
+                started: Mutex::default(),
                 ending: Mutex::default(),
             }),
         }
@@ -157,7 +160,13 @@ impl Teammates {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
         post.mail().works(name, &first.id);
+        lock(&self.inner.started).push((name.to_owned(), session));
         Ok(format!("{name} works in a process of its own. It tells you when it is idle; write to it with SendMessage."))
+    }
+
+    /// Those who were started since this was last asked: their names and sessions.
+    pub(crate) fn take_started(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut lock(&self.inner.started))
     }
 
     /// Lets one go on that has ended, with the session it had. Says whether there was one.
