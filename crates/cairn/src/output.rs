@@ -258,6 +258,7 @@ fn verdict(end: &End, closed: Option<Closed>) -> (&'static str, Code, Option<Str
         End::Ended(Ending::OutputLimit) => ("error_output_limit", Code::Limit),
         End::Ended(Ending::WindowFull) | End::NoRoom(_) => ("error_window_full", Code::Limit),
         End::Ended(Ending::MaxRounds) => ("error_max_turns", Code::Limit),
+        End::Ended(Ending::BudgetSpent) => ("error_max_tokens_spent", Code::Limit),
         End::Ended(Ending::Looping) => ("error_looping", Code::Limit),
         End::Ended(Ending::Refused) => ("error_refused", Code::Refused),
         End::Cancelled => {

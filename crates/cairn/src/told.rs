@@ -84,6 +84,7 @@ pub(crate) fn trouble(end: &End) -> Option<String> {
         End::Ended(Ending::OutputLimit) => "the answer was cut at the output limit".to_owned(),
         End::Ended(Ending::Refused) => "the model declined to answer".to_owned(),
         End::Ended(Ending::WindowFull) => "the model's window is full".to_owned(),
+        End::Ended(Ending::BudgetSpent) => "the budget of tokens is spent".to_owned(),
         End::Ended(Ending::MaxRounds) => "the limit of --max-turns was reached".to_owned(),
         End::Ended(Ending::Looping) => "the model made the same call again and again, so the turn was ended".to_owned(),
     })

@@ -29,6 +29,9 @@ const WAITS_AS_ONE: u32 = 20;
 pub struct Limits {
     /// The most requests in one turn.
     pub max_rounds: Option<u32>,
+    /// What they may read and write together, in tokens; past it no further request is made.
+    #[serde(default)]
+    pub budget: Option<u64>,
 }
 
 /// A turn under way.
@@ -36,6 +39,8 @@ pub struct Limits {
 pub struct Run {
     limits: Limits,
     rounds: u32,
+    #[serde(default)]
+    tokens: u64,
     stop: Option<StopReason>,
     last_calls: Vec<String>,
     repeats: u32,
@@ -66,6 +71,8 @@ pub enum Ending {
     WindowFull,
     /// The limit of rounds.
     MaxRounds,
+    /// The budget of tokens is spent.
+    BudgetSpent,
     /// The model made the same calls again and again.
     Looping,
 }
@@ -73,7 +80,7 @@ pub enum Ending {
 impl Run {
     /// A turn that is about to begin: the user's words are in the log.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, rounds: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
+        Self { limits, rounds: 0, tokens: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
     }
 
     /// The next step.
@@ -97,6 +104,7 @@ impl Run {
     fn call_model(&self) -> Step {
         match self.limits.max_rounds {
             Some(most) if self.rounds >= most => Step::Done(Ending::MaxRounds),
+            _ if self.limits.budget.is_some_and(|budget| self.tokens >= budget) => Step::Done(Ending::BudgetSpent),
             _ => Step::CallModel,
         }
     }
@@ -104,6 +112,7 @@ impl Run {
     /// A reply came.
     pub fn replied(&mut self, reply: &Reply) {
         self.rounds += 1;
+        self.tokens += reply.usage.total();
         self.stop = Some(reply.stop.clone());
         let calls: Vec<String> = reply
             .blocks
@@ -202,7 +211,7 @@ mod tests {
     /// LOOP-1: the limit of rounds ends a turn between rounds, with every call answered.
     #[test]
     fn the_limit_of_rounds_ends_a_turn_with_every_call_answered() {
-        let mut turn = Turn::new(Limits { max_rounds: Some(1) });
+        let mut turn = Turn::new(Limits { max_rounds: Some(1), ..Limits::default() });
         assert!(matches!(turn.reply(StopReason::ToolUse, vec![call("a", "ls")]), Step::CallTools(_)));
         assert_eq!(turn.answer("a"), Step::Done(Ending::MaxRounds));
     }

@@ -452,3 +452,31 @@ fn a_teammate_of_a_type_is_what_its_definition_says() {
     assert!(["Read", "Bash", "SendMessage", "TaskUpdate"].iter().all(|name| names.contains(name)), "{names:?}");
     assert!(!["Edit", "Write", "Agent"].iter().any(|name| names.contains(name)), "{names:?}");
 }
+
+/// AGENT-2: a budget in the definition of a teammate ends its turn, and the lead is told.
+#[test]
+fn a_budget_ends_a_teammates_turn() {
+    let script = r#"
+        [[rule]]
+        when = { system = "You are scout" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/x.txt" } }]
+        [[rule]]
+        when = { visible = "the budget of tokens is spent" }
+        say = "It has used up its budget."
+        [[rule]]
+        when = { missing = "works in a process" }
+        call = [{ tool = "Agent", input = { description = "r", prompt = "Read on.", name = "scout", team_name = "us", subagent_type = "reader" } }]
+        [[rule]]
+        say = "I wait."
+    "#;
+    let stage = Stage::new(script);
+    let agents = json!({"reader": {"description": "Reads.", "prompt": "You read.", "budget": 10}});
+    let ran = run(&mut lead(&stage, &["-p", "go", "--agents", &agents.to_string()]));
+    assert_eq!(ran.stdout, "It has used up its budget.\n", "{}", ran.stderr);
+    let theirs = stage
+        .simulator
+        .requests()
+        .into_iter()
+        .filter(|request| request["system"].to_string().contains("You are scout"));
+    assert_eq!(theirs.count(), 1, "no further request is made");
+}

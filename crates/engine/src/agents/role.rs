@@ -28,6 +28,7 @@ pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>
         parts.policy.mode.set(stricter);
     }
     parts.limits.max_rounds = parts.limits.max_rounds.into_iter().chain(definition.max_turns).min();
+    parts.limits.budget = parts.limits.budget.into_iter().chain(definition.budget).min();
     parts.system = Some(definition.prompt.clone());
     Ok(())
 }
