@@ -304,6 +304,9 @@ impl Agent {
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }
+        if let (Some(children), Some(knowledge)) = (&self.driver.parts.agents, &self.knowledge) {
+            children.instruct(knowledge.for_agents());
+        }
         let learnt = self.what_was_learnt();
         self.attach(learnt.into_iter().collect())?;
         let new_day = self.knowledge.as_mut().and_then(Knowledge::new_day);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use files::Root;
 use jiff::civil::Date;
 use memory::index;
-use memory::instructions::{Instructions, Loaded, Note, Reason, Sources, What, first_message, nested};
+use memory::instructions::{Instructions, Loaded, Note, Owner, Reason, Sources, What, first_message, nested};
 use memory::rank::Doing;
 use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
@@ -229,6 +229,15 @@ impl Knowledge {
         }
         self.attached.extend(paths.iter().cloned());
         Some(Attached { block, beside: Beside { instructions: paths, ..Beside::default() } })
+    }
+
+    /// The instruction files that are known, for an agent that is sent out: without memories, which belong to the
+    /// conversation.
+    pub(crate) fn for_agents(&self) -> Option<Block> {
+        let is_memory = |file: &&Loaded| matches!(file.owner, Owner::AutoMem | Owner::TeamMem);
+        let files: Vec<Loaded> = self.instructions.files.iter().filter(|file| !is_memory(file)).cloned().collect();
+        let today = self.world.now().to_zoned(jiff::tz::TimeZone::system()).date();
+        (!files.is_empty()).then(|| Block::text(first_message(&files, today)))
     }
 
     /// What a file or a folder that was touched brings with it.

@@ -36,6 +36,10 @@ pub(super) const MOST_ROUNDS: u32 = 200;
 /// What a fork is told that calls a tool which is its parent's alone.
 const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
 
+/// Agents of this program that only look: they change nothing, so they go without the project's instructions, which are
+/// mostly about how to change it. Whoever sent them knows these, and judges what they found.
+const LOOKERS: [&str; 2] = ["Explore", "Plan"];
+
 /// Where a session stands when it sends agents out.
 #[derive(Clone)]
 pub(crate) struct Seat {
@@ -142,7 +146,7 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
             let (model, client) = (agent.model().to_owned(), agent.client());
             let turn = {
                 let talk = agent.turn(opening(&order), &errand.stop);
-                let labels = label::keep(seat, errand, &latest, client);
+                let labels = label::keep(seat, errand, &latest, client, children.rhythm());
                 tokio::select! {
                     biased;
                     turn = talk => turn,
@@ -251,7 +255,13 @@ fn agent(
         parts.tools.iter_mut().filter(|tool| tool.name() == writing.name()).for_each(|tool| *tool = writing.clone());
         parts.post = Some(post);
     }
-    let agent = Agent::new(session, parts)?.with_mail(errand.mail.clone());
+    let mut agent = Agent::new(session, parts)?.with_mail(errand.mail.clone());
+    if let (Begins::Anew, Who::Typed(definition)) = (order.begins, &order.who)
+        && !(definition.source == super::Source::BuiltIn && LOOKERS.contains(&definition.name.as_str()))
+        && let Some(instructions) = children.instructions()
+    {
+        agent.session_mut().append(Body::Attachment { blocks: vec![instructions] })?;
+    }
     agent.scope().set_sandbox(seat.scope.sandbox());
     let memory = match &order.who {
         Who::Typed(definition) => super::memory::place(definition, children),

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use transcript::Block;
 
 use super::child::Seat;
 use super::definition::Definition;
@@ -45,6 +46,8 @@ pub struct Children {
     depth: u32,
     at_end: AtEnd,
     patience: Duration,
+    /// How often it is said anew what those in the background do.
+    rhythm: Duration,
     memory: Option<super::MemoryPlaces>,
     state: Mutex<State>,
     news: Notify,
@@ -62,6 +65,8 @@ struct Known {
 struct State {
     /// Where the session stands, from before a call until the next.
     seat: Option<Arc<Seat>>,
+    /// The instruction files of the session, as those are told that it sends out.
+    instructions: Option<Block>,
     out: Vec<(Arc<Errand>, Option<AbortOnDropHandle<()>>)>,
     /// Those that ended in the background, until the conversation has heard of it.
     unheard: VecDeque<Arc<Errand>>,
@@ -87,6 +92,7 @@ impl Children {
             depth,
             at_end,
             patience,
+            rhythm: super::label::EVERY,
             memory: None,
             state,
             news,
@@ -103,6 +109,8 @@ impl Children {
     pub(super) fn deeper(&self) -> Arc<Self> {
         let mut below = Self::at(self.registry(), self.depth + 1, AtEnd::WaitsForThem, self.patience);
         below.memory.clone_from(&self.memory);
+        below.instruct(self.instructions());
+        below.rhythm = self.rhythm;
         Arc::new(below)
     }
 
@@ -118,6 +126,19 @@ impl Children {
             own.memory = Some(places);
         }
         self
+    }
+
+    /// Says anew what those in the background do so often: for those who test it.
+    #[must_use]
+    pub fn labelled_every(mut self: Arc<Self>, rhythm: Duration) -> Arc<Self> {
+        if let Some(own) = Arc::get_mut(&mut self) {
+            own.rhythm = rhythm;
+        }
+        self
+    }
+
+    pub(super) fn rhythm(&self) -> Duration {
+        self.rhythm
     }
 
     pub(super) fn memory(&self) -> Option<&super::MemoryPlaces> {
@@ -157,6 +178,15 @@ impl Children {
     /// The session says where it stands.
     pub(crate) fn sit(&self, seat: Seat) {
         self.state().seat = Some(Arc::new(seat));
+    }
+
+    /// The session says which instruction files it has.
+    pub(crate) fn instruct(&self, instructions: Option<Block>) {
+        self.state().instructions = instructions;
+    }
+
+    pub(super) fn instructions(&self) -> Option<Block> {
+        self.state().instructions.clone()
     }
 
     pub(super) fn seat(&self) -> Option<Arc<Seat>> {

@@ -19,7 +19,7 @@ use crate::fork::{Fork, ToolPolicy};
 use crate::ledger;
 
 /// How often it is looked at.
-const EVERY: Duration = Duration::from_secs(30);
+pub(super) const EVERY: Duration = Duration::from_secs(30);
 /// With fewer messages there is nothing to say.
 const LEAST_MESSAGES: usize = 3;
 /// The most words, and so many that the answer is none.
@@ -56,10 +56,16 @@ impl Latest {
 }
 
 /// Keeps the label of an agent up to date for as long as it works.
-pub(super) async fn keep(seat: &Seat, errand: &Arc<Errand>, latest: &Latest, model: Arc<dyn Model>) -> Infallible {
+pub(super) async fn keep(
+    seat: &Seat,
+    errand: &Arc<Errand>,
+    latest: &Latest,
+    model: Arc<dyn Model>,
+    rhythm: Duration,
+) -> Infallible {
     let mut known = 0;
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(rhythm).await;
         let Some((request, at)) = latest.get().filter(|_| errand.is_background()) else { continue };
         let messages = request.messages.len();
         if messages < LEAST_MESSAGES || messages == known {

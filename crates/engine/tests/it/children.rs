@@ -307,3 +307,35 @@ async fn an_agent_keeps_memories_of_its_own() {
         assert!(own.join("hue.md").exists(), "{scope}");
     }
 }
+
+/// AGENT-2: an agent is told the project's instructions as its parent is; those that only look go without, and a fork has
+/// them already.
+#[tokio::test]
+async fn agents_that_change_things_are_told_the_instructions() {
+    for (kind, told) in [("general-purpose", true), ("painter", true), ("Explore", false), ("Plan", false)] {
+        let mut stage = Stage::new(&script(kind, LOOKS)).await;
+        stage.agents = agents(json!({"painter": {"description": "paints", "prompt": "You paint."}}));
+        std::fs::write(stage.project().join("CLAUDE.md"), "Tabs are forbidden here.").unwrap();
+        std::fs::write(stage.project().join("colour.txt"), "green").unwrap();
+        let mut agent = stage.knowing_agent(None, false).await;
+        say(&mut agent, "go").await;
+        let requests = stage.simulator.requests();
+        let child = requests.iter().map(|request| request["messages"][0].to_string());
+        let child = child.into_iter().find(|first| first.contains("Find the colour.")).unwrap();
+        assert_eq!(child.contains("Tabs are forbidden here."), told, "{kind}: {child}");
+    }
+}
+
+/// RECALL-7, AGENT-2: who is named with `@agent-` is pointed at, by its whole name and once; nobody else is.
+#[tokio::test]
+async fn whom_the_user_names_the_model_is_told() {
+    let mut stage = Stage::new("[[rule]]\nsay = \"Well.\"").await;
+    stage.agents = agents(
+        json!({"paint": {"description": "a", "prompt": "b"}, "paint-walls": {"description": "a", "prompt": "b"}}),
+    );
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Let @agent-paint-walls do it, and mail me@agent-smith.example.").await;
+    let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert_eq!(last.matches("The user wants the agent").count(), 1, "{last}");
+    assert!(last.contains("The user wants the agent paint-walls for this"), "{last}");
+}

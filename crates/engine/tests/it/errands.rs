@@ -322,3 +322,72 @@ async fn a_grandchild_may_no_more_than_its_parent() {
     assert!(turn.text.contains("may use Bash only for"), "{}", turn.text);
     assert!(!stage.project().join("made").exists());
 }
+
+/// AGENT-4: what an agent in the background does is said in a few words, with no tools, once for each thing that has changed;
+/// an answer that is no label keeps the old one, and nothing waits for it.
+#[tokio::test]
+async fn an_agent_in_the_background_gets_a_label_where_something_has_changed() {
+    let script = r#"
+        [[rule]]
+        name = "label"
+        when = { user = "In three to five words", visible = "second" }
+        say = "I am not going to answer this question in a few words, since there is a lot to be said about it."
+        [[rule]]
+        name = "label"
+        when = { user = "In three to five words" }
+        say = "Reading the list of colours again"
+        [[rule]]
+        when = { user = "^Watch it", visible = "second" }
+        call = [{ tool = "Bash", input = { command = "echo third; until [ -e {{ project }}/end ]; do sleep 0.01; done" } }]
+        times = 1
+        [[rule]]
+        when = { user = "^Watch it", visible = "third" }
+        say = "Done."
+        [[rule]]
+        when = { user = "^Watch it", visible = "first" }
+        call = [{ tool = "Bash", input = { command = "echo second; until [ -e {{ project }}/more ]; do sleep 0.01; done" } }]
+        [[rule]]
+        when = { user = "^Watch it" }
+        call = [{ tool = "Bash", input = { command = "echo first" } }]
+        [[rule]]
+        when = { user = "^go", missing = "in the background as" }
+        call = [{ tool = "Agent", input = { description = "watch", prompt = "Watch it.", subagent_type = "general-purpose", run_in_background = true } }]
+        [[rule]]
+        say = "Well."
+    "#;
+    let mut stage = Stage::new(script).await;
+    let rhythm = std::time::Duration::from_millis(5);
+    stage.agents = Some(Children::new(registry(json!({})), AtEnd::LeavesThem).labelled_every(rhythm));
+    let (labels, mut labelled) = tokio::sync::mpsc::unbounded_channel();
+    stage.heard = std::sync::Arc::new(move |event| {
+        if let Event::Agent { errand, news: News::Labelled } = event {
+            let _ = labels.send(errand.progress().label);
+        }
+    });
+    let mut agent = stage.agent(None);
+    say(&mut agent, "go").await;
+    let errand = agent.agents().unwrap().list()[0].clone();
+    assert_eq!(labelled.recv().await.unwrap().as_deref(), Some("Reading the list of colours"), "five words of six");
+    std::fs::write(stage.project().join("more"), "").unwrap();
+    let asked = |stage: &Stage| {
+        let requests = stage.simulator.requests();
+        requests.iter().filter(|request| request["messages"].to_string().contains("In three to five words")).count()
+    };
+    while asked(&stage) < 2 {
+        tokio::task::yield_now().await;
+    }
+    std::fs::write(stage.project().join("end"), "").unwrap();
+    errand.ended().await;
+    assert_eq!(
+        errand.progress().label.as_deref(),
+        Some("Reading the list of colours"),
+        "what is no label changes none"
+    );
+    let requests = stage.simulator.requests();
+    let is_label = |request: &&Value| request["messages"].to_string().contains("In three to five words");
+    let mut lengths: Vec<usize> =
+        requests.iter().filter(is_label).map(|request| request["messages"].as_array().unwrap().len()).collect();
+    let all = lengths.len();
+    lengths.dedup();
+    assert_eq!(lengths.len(), all, "nothing is asked where nothing has changed");
+}

@@ -173,13 +173,6 @@ struct Asked {
 impl From<Asked> for Request {
     fn from(asked: Asked) -> Self {
         let more = |key: &str| asked.more.get(key).cloned().unwrap_or_default();
-        let is_empty = |value: &Value| match value {
-            Value::Null => true,
-            Value::Array(list) => list.is_empty(),
-            Value::Object(map) => map.is_empty(),
-            Value::String(text) => text.is_empty(),
-            Value::Bool(_) | Value::Number(_) => false,
-        };
         match (asked.subtype.as_str(), serde_json::from_value(more("mode")).ok()) {
             ("initialize", _) => Self::Initialize {
                 lacking: NOT_YET.into_iter().filter(|key| !is_empty(&more(key))).collect(),
@@ -189,6 +182,17 @@ impl From<Asked> for Request {
             ("set_permission_mode", Some(mode)) => Self::SetMode(mode),
             _ => Self::Unknown(asked.subtype),
         }
+    }
+}
+
+/// Whether a value asks for nothing. The TypeScript SDK sends a list with an empty text where nobody gave a prompt.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.iter().all(is_empty),
+        Value::Object(map) => map.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -241,7 +245,7 @@ mod tests {
         assert_eq!(parse(text).unwrap(), Line::Said(vec![Block::text("hi")]));
         let blocks = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}}"#;
         assert_eq!(parse(blocks).unwrap(), Line::Said(vec![Block::text("a")]));
-        let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","hooks":null}}"#;
+        let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","systemPrompt":[""],"hooks":null}}"#;
         assert_eq!(
             parse(asked).unwrap(),
             Line::Asked { id: "r1".into(), request: Request::Initialize { lacking: vec![], agents: Map::new() } }
