@@ -181,6 +181,7 @@ impl Agent {
         reach: Reach,
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
+        self.starts(cancel).await?;
         self.driver.compact(instructions, reach, &mut self.knowledge, cancel).await
     }
 

@@ -44,6 +44,13 @@ pub(crate) struct State {
     asked_for: BTreeSet<PathBuf>,
 }
 
+impl State {
+    /// The last words of the user that were submitted.
+    pub(crate) fn prompt(&self) -> Option<&str> {
+        self.prompt.as_deref()
+    }
+}
+
 impl Driver {
     /// Runs the hooks that a happening concerns, and tells what they have to say to the user.
     pub(crate) async fn hooked(&mut self, happening: &Happening, cancel: &CancellationToken) -> Result<Answers, Error> {

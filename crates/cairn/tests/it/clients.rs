@@ -16,6 +16,8 @@ mod commits;
 mod exchange;
 #[path = "clients/hooks.rs"]
 mod hooks;
+#[path = "clients/hooks_life.rs"]
+mod hooks_life;
 #[path = "clients/llama.rs"]
 mod llama;
 #[path = "clients/typescript.rs"]

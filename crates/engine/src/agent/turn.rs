@@ -11,6 +11,7 @@ use crate::driver::Replied;
 use crate::error::Error;
 use crate::event::Event;
 use crate::extract::Occasion;
+use crate::hooks::Start;
 use crate::run::{Ending, Run, Step};
 
 /// A turn that is over.
@@ -91,17 +92,30 @@ impl Agent {
         turn
     }
 
+    /// The first thing that is done in a session: hooks hear that it starts.
+    pub(super) async fn starts(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
+        let Some(start) = self.start.take() else { return Ok(()) };
+        let words = match self.driver.parts.sent.clone() {
+            Some(sent) => self.driver.gate_sent(&sent, cancel).await?,
+            None => self.driver.gate_start(&start, cancel).await?,
+        };
+        self.driver.attach_words(words)?;
+        match start {
+            Start::Clear => Ok(()), // they hear of instructions once something is said, as in Claude Code
+            _ => self.loaded(cancel).await,
+        }
+    }
+
+    /// Hooks hear of the instruction files that a session begins with.
+    async fn loaded(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
+        let files = self.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
+        self.driver.loaded(&files, None, cancel).await
+    }
+
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
         self.doing = Doing::default();
-        if let Some(start) = self.start.take() {
-            let words = match self.driver.parts.sent.clone() {
-                Some(sent) => self.driver.gate_sent(&sent, cancel).await?,
-                None => self.driver.gate_start(&start, cancel).await?,
-            };
-            self.driver.attach_words(words)?;
-            let files = self.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
-            self.driver.loaded(&files, None, cancel).await?;
-        }
+        let cleared = self.start == Some(Start::Clear);
+        self.starts(cancel).await?;
         if said.is_empty() {
             // Nobody said anything: what others wrote, or what agents report, is what the turn is for.
             let mail = self.take_mail(Taking::Begins, cancel).await?;
@@ -110,6 +124,9 @@ impl Agent {
             }
         } else if let Some(why) = self.hear(said, cancel).await? {
             return Ok(End::Stopped(why));
+        }
+        if cleared {
+            self.loaded(cancel).await?;
         }
         let mut blocks = 0;
         let mut run = Run::new(self.driver.parts.limits);

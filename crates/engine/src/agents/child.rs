@@ -53,6 +53,8 @@ pub(crate) struct Seat {
     pub(crate) directory: PathBuf,
     /// The time and fresh names.
     pub(crate) world: World,
+    /// The last words of the user's that were submitted to it, by their id.
+    pub(crate) prompt: Option<String>,
     /// What forks of its newest reply begin with, where it may have any.
     pub(crate) branch: Result<Arc<Branch>, &'static str>,
 }
@@ -66,6 +68,8 @@ pub struct Sent {
     pub kind: String,
     /// The file of the session that a person or a program talks to.
     pub session: PathBuf,
+    /// The words of the user's that it works for, by their id.
+    pub prompt: Option<String>,
 }
 
 /// What an agent is told to do.
@@ -239,7 +243,8 @@ fn agent(
         Who::Fork => forked(seat, children, &mut session, order, id)?,
     };
     let above = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
-    parts.sent = Some(Sent { id: id.clone(), kind: errand.kind.clone(), session: above.clone() });
+    let (kind, prompt) = (errand.kind.clone(), seat.prompt.clone());
+    parts.sent = Some(Sent { id: id.clone(), kind, session: above.clone(), prompt });
     parts.latest = Some(latest.clone());
     parts.approver = Arc::new(Named { errand: errand.clone(), seat: seat.clone() });
     let budget = match &order.who {

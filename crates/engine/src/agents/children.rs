@@ -214,6 +214,11 @@ impl Children {
         Some(errand.clone())
     }
 
+    /// The one that a call has sent out.
+    pub(crate) fn sent_by(&self, call: &str) -> Option<Arc<Errand>> {
+        self.list().into_iter().rev().find(|one| one.call.as_deref() == Some(call))
+    }
+
     /// What stops all of them.
     pub(super) fn stop_token(&self) -> CancellationToken {
         self.stop.child_token()

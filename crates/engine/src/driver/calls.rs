@@ -175,6 +175,7 @@ impl Driver {
             session: self.session.path().to_owned(),
             directory: self.session.directory().to_owned(),
             world: self.session.world().clone(),
+            prompt: self.gate.prompt().map(str::to_owned),
             branch,
         });
     }
@@ -281,7 +282,9 @@ fn made(output: &Output, repeats: u32, scope: &Scope) -> Output {
 type Told = (String, Value, String, Value);
 
 fn told(call: &Asked, output: &Output) -> Told {
-    let seen = match output.content.iter().all(|block| *block.kind() == Kind::Text) {
+    // What an agent reports is told in blocks, as Claude Code has it.
+    let is_text = call.tool != "Agent" && output.content.iter().all(|block| *block.kind() == Kind::Text);
+    let seen = match is_text {
         true => Value::from(output.text()),
         false => output.content.iter().map(Block::value).collect(),
     };

@@ -14,7 +14,7 @@ use crate::agent::NOT_RUN;
 use crate::driver::{Asked, Driver};
 use crate::error::Error;
 use crate::event::Event;
-use crate::hooks::response::{Before, response};
+use crate::hooks::response::{Before, agent, response};
 use crate::hooks::{Answers, Called, Happening, Moment, Verdict, Voice};
 use crate::permission::{Answer, Leave, Question, Weighed, Who};
 use crate::plan;
@@ -246,7 +246,11 @@ impl Driver {
         let (called, milliseconds) = (called(call, &told, subject), took.as_millis() as u64);
         let happening = match output.outcome {
             Outcome::Done => {
-                let response = response(&call.tool, &call.input, subject, output, before, took);
+                let sent = self.parts.agents.as_ref().and_then(|children| children.sent_by(&call.id));
+                let response = match sent {
+                    Some(errand) => agent(&errand, &call.input, took),
+                    None => response(&call.tool, &call.input, subject, output, before, took),
+                };
                 Happening::post_tool_use(called, &response, milliseconds)
             }
             Outcome::Failed => {
@@ -281,7 +285,7 @@ impl Driver {
         results: &[(String, Value, String, Value)],
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        if self.parts.hooks.any(Moment::PostToolBatch) {
+        if self.parts.hooks.any(Moment::PostToolBatch) && !cancel.is_cancelled() {
             let answers = self.hooked(&Happening::post_tool_batch(results), cancel).await?;
             self.gate.aside.extend(answers.context());
             let block = answers.block().map(|word| word.text);

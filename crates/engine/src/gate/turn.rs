@@ -30,9 +30,13 @@ impl Driver {
         if self.parts.hooks.list().is_empty() {
             return Ok(Ok(Vec::new()));
         }
+        // An agent's orders are not the user's words: it works for those its parent was told.
+        if let Some(sent) = &self.parts.sent {
+            self.gate.prompt.clone_from(&sent.prompt);
+            return Ok(Ok(Vec::new()));
+        }
         self.gate.prompt = Some(self.session.world().fresh_id().to_string());
-        // An agent's orders are not the user's words.
-        if self.parts.sent.is_some() || !self.parts.hooks.any(Moment::UserPromptSubmit) {
+        if !self.parts.hooks.any(Moment::UserPromptSubmit) {
             return Ok(Ok(Vec::new()));
         }
         let answers = self.hooked(&Happening::user_prompt_submit(prompt), cancel).await?;
@@ -65,6 +69,7 @@ impl Driver {
         if !self.parts.hooks.any(Moment::SubagentStart) {
             return Ok(Vec::new());
         }
+        self.gate.prompt.clone_from(&sent.prompt);
         let answers = self.hooked(&Happening::subagent_start(&sent.id, &sent.kind), cancel).await?;
         Ok(answers.context())
     }
@@ -89,6 +94,9 @@ impl Driver {
         occasion: &Occasion,
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
+        if matches!(occasion, Occasion::Asked { .. }) && !self.parts.hooks.list().is_empty() {
+            self.gate.prompt = Some(self.session.world().fresh_id().to_string()); // the user has asked for it
+        }
         if !self.parts.hooks.any(Moment::PreCompact) {
             return Ok(Ok(()));
         }
@@ -141,7 +149,9 @@ impl Driver {
             Some(sent) => Happening::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, self.session.path())),
         };
         let answers = self.hooked(&happening, cancel).await?;
-        if let Some(why) = answers.0.iter().find_map(|(_, said)| said.failed.clone()) {
+        let failed = answers.0.iter().find_map(|(_, said)| said.failed.clone());
+        // One that was stopped with its turn has not failed.
+        if let Some(why) = failed.filter(|_| !cancel.is_cancelled()) {
             self.hooked(&Happening::stop_failure("stop_hook_failed", &why), cancel).await?;
         }
         let Some(word) = answers.block().filter(|_| answers.stop().is_none() && !cancel.is_cancelled()) else {

@@ -10,6 +10,8 @@ use similar::{ChangeTag, TextDiff};
 use tools::{Output, Subject};
 use transcript::block::Kind;
 
+use crate::agents::{Errand, Phase};
+
 /// The largest file that is told of whole.
 pub(crate) const LARGEST: u64 = 10_000_000;
 
@@ -56,6 +58,34 @@ pub(crate) fn response(
         (crate::plan::ask::NAME, _) => json!({"questions": input["questions"], "answers": input["answers"]}),
         _ => json!(output.text()),
     }
+}
+
+/// What an agent gave that was sent out; that it works, where nobody waits for it.
+pub(crate) fn agent(errand: &Errand, input: &Value, took: Duration) -> Value {
+    let (progress, id, prompt) = (errand.progress(), &errand.id, &input["prompt"]);
+    let Phase::Ended(ended) = errand.phase() else {
+        return json!({
+            "isAsync": true, "status": "async_launched", "agentId": id, "description": errand.description,
+            "prompt": prompt, "outputFile": errand.file, "canReadOutputFile": true,
+        });
+    };
+    let used = &ended.usage;
+    json!({
+        "status": ended.how.status(), "prompt": prompt, "agentId": id, "agentType": errand.kind,
+        "content": [{"type": "text", "text": words(&ended.report)}], "resolvedModel": ended.model,
+        "totalDurationMs": took.as_millis() as u64, "totalTokens": used.total(), "totalToolUseCount": progress.calls,
+        "usage": {
+            "input_tokens": used.input_tokens, "cache_creation_input_tokens": used.cache_creation_input_tokens,
+            "cache_read_input_tokens": used.cache_read_input_tokens, "output_tokens": used.output_tokens,
+        },
+        "canContinueAgent": true,
+    })
+}
+
+/// A report without its frame.
+fn words(report: &str) -> &str {
+    let inside = report.split_once('\n').and_then(|(_, rest)| rest.rsplit_once("\n</agent-report>"));
+    inside.map_or(report, |(words, _)| words)
 }
 
 fn read(named: &Path, real: &Path, input: &Value, output: &Output) -> Value {

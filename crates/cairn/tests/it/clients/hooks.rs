@@ -35,8 +35,9 @@ fn recording() -> Stage {
 fn record_hooks(stage: &Stage) {
     let told = stage.config().join("told");
     let write = command(&format!("printf '%s\\n' \"$(cat)\" >> {}", told.display()));
-    let hooks: serde_json::Map<String, Value> =
-        EVENTS.iter().map(|event| ((*event).to_owned(), json!([write]))).collect();
+    // What is told of agents is compared where there are some.
+    let events = EVENTS.iter().filter(|event| !event.starts_with("Subagent"));
+    let hooks: serde_json::Map<String, Value> = events.map(|event| ((*event).to_owned(), json!([write]))).collect();
     settings(stage, &json!({"hooks": hooks, "permissions": {"deny": ["Bash(rm:*)"]}}));
 }
 
@@ -204,6 +205,15 @@ fn shapes(stage: &Stage, left_out: &[&str]) -> Vec<String> {
     text.lines().filter_map(shape).collect()
 }
 
+/// Claude Code tells of a call and of the directory it moved at the same time, so either can be written down first.
+pub(super) fn in_order<T>(told: &mut [T], name: fn(&T) -> &str) {
+    for at in 1..told.len() {
+        if name(&told[at - 1]).starts_with("CwdChanged") && name(&told[at]).starts_with("PostToolUse Bash") {
+            told.swap(at - 1, at);
+        }
+    }
+}
+
 /// HOOK-1: on work of every kind Claude Code and we tell hooks the same, event by event and key by key, side by side.
 #[test]
 fn on_varied_work_hooks_are_told_the_same_side_by_side() {
@@ -221,6 +231,7 @@ fn on_varied_work_hooks_are_told_the_same_side_by_side() {
     for told in [&mut theirs, &mut ours] {
         let together = told.len() - 6..told.len() - 3;
         told[together].sort();
+        in_order(told, String::as_str);
     }
     for (at, (theirs, ours)) in theirs.iter().zip(&ours).enumerate() {
         assert_eq!(ours, theirs, "number {at}");
