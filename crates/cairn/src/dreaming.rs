@@ -46,7 +46,6 @@ pub(crate) fn dream(
     listener: Listener,
     cancel: CancellationToken,
 ) -> Dream {
-    let name = settings.dream.model.clone().or_else(|| chosen.small(settings).map(|small| small.name));
     let mut scope = Scope::new(&place.directory, place.home.path().join("cairn/rehearsals"))
         .with_directories(settings.directories.clone());
     if let Some(home) = &place.user_home {
@@ -57,12 +56,18 @@ pub(crate) fn dream(
         site,
         indexing: Indexing::Kept,
         model: chosen.model.clone(),
-        name: name.unwrap_or_else(|| chosen.name.clone()),
+        name: model(settings, chosen),
         scope,
         rules: settings.rules.clone(),
         listener,
         cancel,
     }
+}
+
+/// The model that dreams.
+pub(crate) fn model(settings: &Settings, chosen: &Chosen) -> String {
+    let name = settings.dream.model.clone().or_else(|| chosen.small(settings).map(|small| small.name));
+    name.unwrap_or_else(|| chosen.name.clone())
 }
 
 /// When dreams come by themselves: never on another machine, whose memory is gone with it.

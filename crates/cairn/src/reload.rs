@@ -129,6 +129,7 @@ impl Follower {
             config: place.home.path().to_owned(),
             budget: settings.budget,
             dreams: dreaming::rhythm(settings),
+            dream_model: dreaming::model(settings, &last.chosen),
             learning,
             max_tokens,
             ttl: settings.cache_ttl.unwrap_or_default(),

@@ -75,15 +75,15 @@ fn last(screen: &Screen) -> String {
     screen.rows.iter().rev().find(|row| !row.trim().is_empty()).map(|row| row.trim().to_owned()).unwrap_or_default()
 }
 
-/// Keys that change nothing of a session that runs, by how they begin, and why.
-const LATER: [(&str, &str); 8] = [
-    ("language", "it is a part of the prompt, which stays as it was sent"),
-    ("outputStyle", "it is a part of the prompt, which stays as it was sent"),
+/// Keys of which a conversation that runs is told nothing, by how they begin, and why. Each is turned in a test below, or of
+/// its own.
+const LATER: [(&str, &str); 7] = [
+    ("language", "it is a part of the prompt, which stays as it was sent until /clear"),
+    ("outputStyle", "it is a part of the prompt, which stays as it was sent until /clear"),
+    ("searchPastContext", "it is a part of the prompt, which stays as it was sent until /clear"),
+    ("teammates", "it adds a tool, which is a part of the prompt"),
     ("sandbox.network.allowLocalBinding", "the sandbox has a loopback of its own, where anybody may listen"),
-    ("dream", "they are read whenever a dream is due"),
     ("extractHeadless", "it is about runs without a terminal"),
-    ("searchPastContext", "it is a part of the prompt, which stays as it was sent"),
-    ("teammates", "its tool is there from the beginning of a session or not at all"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
 ];
 
@@ -239,6 +239,58 @@ fn what_has_changed_can_be_seen_in_what_is_done() {
     house.user(&json!({"sandbox": {"enabled": true}}));
     house.say("hello");
     assert!(house.say("/sandbox").contains("the sandbox is on"));
+}
+
+/// CONF-2: what belongs to the prompt stays as it was sent, and counts from the next `/clear` on.
+#[test]
+fn the_text_of_the_prompt_changes_with_the_next_clear() {
+    for (key, value, sign) in [
+        ("language", json!("French"), "French"),
+        ("outputStyle", json!("Explanatory"), "Explanatory"),
+        ("searchPastContext", json!(true), "Searching past context"),
+        ("teammates", json!(true), r#""name":"SendMessage""#),
+    ] {
+        let mut house = House::open(&[]);
+        let prompt = |house: &House| {
+            let request = house.last_request();
+            format!("{} {}", request["system"], request["tools"])
+        };
+        house.say("hello");
+        let before = prompt(&house);
+        assert!(!before.contains(sign), "{key}: {before}");
+        house.user(&json!({key: value}));
+        house.say("hello");
+        assert_eq!(prompt(&house), before, "{key}");
+        house.say("/clear");
+        house.say("hello");
+        assert!(prompt(&house).contains(sign), "{key}: {}", prompt(&house));
+        house.user(&json!({}));
+        house.say("/clear");
+        house.say("hello");
+        assert!(!prompt(&house).contains(sign), "{key}");
+    }
+}
+
+/// CONF-2, DREAM-1: whether dreams come, when, and which model dreams, counts from the next turn on.
+#[test]
+fn dreams_come_as_the_settings_say_now() {
+    let mut house = House::open(&[]);
+    // Nobody else talks to these models.
+    let (one, other) = ("claude-opus-5", "claude-opus-4-8");
+    let settings =
+        |dream: bool, model: &str| json!({"dreamSessions": 0, "dreamHours": 0, "dream": dream, "dreamModel": model});
+    let dreamt = |house: &House, model: &str| house.stage.simulator.requests().iter().any(|one| one["model"] == model);
+    house.user(&settings(false, one));
+    house.say("hello");
+    house.say("hello");
+    house.user(&settings(true, other));
+    house.say("hello");
+    let began = std::time::Instant::now();
+    while !dreamt(&house, other) {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "{:?}", house.stage.simulator.report());
+        std::thread::yield_now();
+    }
+    assert!(!dreamt(&house, one));
 }
 
 /// CONF-2: what was chosen by hand, by a flag or a command, a file does not change.

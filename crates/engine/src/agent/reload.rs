@@ -58,6 +58,8 @@ pub struct Reloaded {
     pub budget: Budget,
     /// When dreams come by themselves.
     pub dreams: Rhythm,
+    /// The model that dreams.
+    pub dream_model: String,
     /// What is said of the sandbox.
     pub sandbox: Said<settings::Sandbox>,
     /// Where sessions and keys of ours lie: the sandbox does not show it.
@@ -135,6 +137,7 @@ impl Agent {
         }
         if let Some(dreaming) = &mut self.dreaming {
             dreaming.set_rhythm(new.dreams);
+            dreaming.follow(new.dream_model, self.driver.parts.policy.rules.clone());
         }
         let window = self.driver.parts.layers.window;
         self.set_learning(new.learning);
@@ -196,7 +199,8 @@ impl Agent {
         let learning = self.learning();
         let hooks =
             (&parts.hooks, &parts.signals, parts.messages, parts.agents.as_ref().map(|agents| agents.registry()));
-        format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?} {hooks:?}")
+        let dreams = self.dreaming.as_ref().map(|dreaming| (dreaming.rhythm(), dreaming.model().to_owned()));
+        format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?} {hooks:?} {dreams:?}")
     }
 }
 

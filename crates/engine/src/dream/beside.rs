@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
+use tools::permission::Rules;
 
 use super::book::{How, Over};
 use super::gate::{Gate, Rhythm, Said};
@@ -40,6 +41,16 @@ impl Dreaming {
     /// When they come by themselves, from now on.
     pub fn set_rhythm(&mut self, rhythm: Rhythm) {
         self.rhythm = rhythm;
+    }
+
+    /// Which model dreams from now on, and by which rules.
+    pub(crate) fn follow(&mut self, model: String, rules: Rules) {
+        (self.dream.name, self.dream.rules) = (model, rules);
+    }
+
+    /// When they come by themselves.
+    pub(crate) fn rhythm(&self) -> Rhythm {
+        self.rhythm
     }
 
     /// A turn has ended: a dream begins, if it is time.
