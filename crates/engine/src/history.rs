@@ -32,16 +32,15 @@ const PAGE: usize = 20_000;
 
 /// Looks up what was said earlier in this session, also what is no longer in view, and in earlier sessions of this project.
 ///
-/// With `id` (of a message or a tool call) it shows that message as it was, whole; `first … last` shows a span. Else it
-/// searches: `query` for words that all have to occur, `path` for messages that touched a file, `since` and `until` for
-/// times. The newest come first.
+/// With `id` it shows that message as it was, whole. Else it searches for messages with all words of `query`, or which
+/// touched the file `path`, or of a time; the newest come first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryInput {
     /// The id of a message or of a tool call, or `first … last`.
     #[serde(default)]
     pub id: Option<String>,
-    /// Words that all have to occur.
+    /// Words.
     #[serde(default)]
     pub query: Option<String>,
     /// Part of the path of a file.
@@ -53,7 +52,7 @@ pub struct HistoryInput {
     /// Not after this time.
     #[serde(default)]
     pub until: Option<String>,
-    /// Whether to search `all` sessions of the project, or only this one.
+    /// Whether to search earlier sessions too.
     #[serde(default)]
     pub all: Option<bool>,
     /// Where to begin in a long message, in characters.

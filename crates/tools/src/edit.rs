@@ -35,18 +35,18 @@ const LINE_CHARACTERS: usize = 500;
 /// Replaces an exact text in a file by another.
 ///
 /// The file must have been read before and be unchanged since. `old_string` must occur exactly once, with its whitespace
-/// as in the file and without the line numbers that Read shows; take in more of the surroundings if it is not unique, or
-/// set `replace_all` to change every occurrence. An empty `old_string` makes a new file.
+/// as in the file and without Read's line numbers; take in more around it if it is not unique, or set `replace_all`. An
+/// empty `old_string` makes a new file.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditInput {
-    /// The absolute path of the file.
+    /// Its absolute path.
     pub file_path: String,
     /// The text to replace.
     pub old_string: String,
-    /// The text to put in its place.
+    /// What takes its place.
     pub new_string: String,
-    /// Whether to replace every occurrence instead of exactly one.
+    /// Whether to replace every occurrence.
     #[serde(default)]
     pub replace_all: Option<bool>,
 }

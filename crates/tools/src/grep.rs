@@ -32,9 +32,8 @@ const HEAP: usize = 64 * 1024 * 1024;
 
 /// Searches the contents of files for a regular expression (Rust syntax, as in ripgrep).
 ///
-/// Honours `.gitignore` and passes over hidden and binary files. Literal braces and other special characters must be
-/// escaped: `interface\{\}`. A pattern matches within a line unless `multiline` is set. Use this instead of `grep` or `rg`
-/// in Bash.
+/// Honours `.gitignore` and passes over hidden and binary files. Special characters that are meant literally are escaped:
+/// `interface\{\}`. A pattern matches within a line unless `multiline` is set.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrepInput {
@@ -43,35 +42,35 @@ pub struct GrepInput {
     /// The file or directory to search; the working directory if left out.
     #[serde(default)]
     pub path: Option<String>,
-    /// Only files whose names match this pattern, such as `*.js` or `src/**/*.{ts,tsx}`.
+    /// Only files that match this pattern, such as `*.js` or `src/**/*.{ts,tsx}`.
     #[serde(default)]
     pub glob: Option<String>,
     /// Only files of this type, such as `rust`, `js`, `py`, `go`.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// What to show: `files_with_matches` (the default) lists files, newest first; `content` shows the lines; `count` says
-    /// how many lines match in each file.
+    /// `files_with_matches` (the default) lists files, newest first; `content` shows the lines; `count` says how many
+    /// match in each file.
     #[serde(default)]
     pub output_mode: Option<OutputMode>,
-    /// With `content`: how many lines to show after each match.
+    /// With `content`: lines to show after each match.
     #[serde(default, rename = "-A")]
     pub after: Option<usize>,
-    /// With `content`: how many lines to show before each match.
+    /// With `content`: lines to show before each match.
     #[serde(default, rename = "-B")]
     pub before: Option<usize>,
-    /// With `content`: how many lines to show before and after each match.
+    /// With `content`: lines to show before and after.
     #[serde(default, rename = "-C")]
     pub around: Option<usize>,
     /// The same as `-C`.
     #[serde(default)]
     pub context: Option<usize>,
-    /// With `content`: whether to show line numbers; yes if left out.
+    /// With `content`: line numbers; yes if left out.
     #[serde(default, rename = "-n")]
     pub numbers: Option<bool>,
     /// Whether to ignore case.
     #[serde(default, rename = "-i")]
     pub ignore_case: Option<bool>,
-    /// Whether a match may span lines and `.` matches a newline.
+    /// Whether a match may span lines; `.` then matches a newline.
     #[serde(default)]
     pub multiline: Option<bool>,
     /// How many lines or files to show: 250 if left out, 0 for all.

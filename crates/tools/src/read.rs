@@ -46,18 +46,17 @@ const STREAMED_LINE: usize = 64 * 1024;
 
 /// Reads a file: text with line numbers (as `cat -n`), a picture (PNG, JPEG, GIF, WebP) or a PDF.
 ///
-/// Without `offset` and `limit` it shows the first 2,000 lines. Lines above 2,000 characters are cut. A part above about
-/// 25,000 tokens is refused: ask for less with `offset` and `limit`, or search with Grep. Several files can be read at
-/// once. A directory cannot be read: use Glob, or `ls` in Bash.
+/// Without `offset` and `limit` it shows the first 2,000 lines. Lines above 2,000 characters are cut. More than about
+/// 25,000 tokens at once are refused: ask for a part, or use Grep. For a directory use Glob, or `ls` in Bash.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadInput {
-    /// The absolute path of the file.
+    /// Its absolute path.
     pub file_path: String,
-    /// The number of the line to start at; the first line is 1.
+    /// The line to start at; the first is 1.
     #[serde(default)]
     pub offset: Option<u64>,
-    /// How many lines to read.
+    /// How many lines.
     #[serde(default)]
     pub limit: Option<u64>,
 }

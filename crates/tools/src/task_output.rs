@@ -29,13 +29,13 @@ pub struct TaskOutputInput {
     /// The id that Bash or Agent gave.
     #[serde(alias = "bash_id", alias = "shell_id")]
     pub task_id: String,
-    /// Only show lines that match this regular expression. The others are not shown later either.
+    /// Only lines that match this regular expression; the others are not shown later either.
     #[serde(default)]
     pub filter: Option<String>,
     /// Whether to wait for its end first.
     #[serde(default)]
     pub block: Option<bool>,
-    /// With `block`: how long to wait, in milliseconds: 30000 if left out, at most 600000.
+    /// With `block`: for how many milliseconds at most: 30000 if left out, up to 600000.
     #[serde(default)]
     pub timeout: Option<u64>,
 }

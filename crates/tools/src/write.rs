@@ -22,9 +22,9 @@ use crate::tool::{Access, Output, Subject, Typed};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteInput {
-    /// The absolute path of the file.
+    /// Its absolute path.
     pub file_path: String,
-    /// All that the file is to contain.
+    /// All that it is to contain.
     pub content: String,
 }
 
