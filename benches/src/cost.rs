@@ -177,7 +177,7 @@ async fn play(place: &Path, work: &Work, layers: Layers, rules: &str) -> Result<
     let script = format!("{}{}", rules.replace("STEPS", &work.steps.to_string()), script(work.steps));
     let simulator = Simulator::start(Script::parse(&script)?, options).await?;
     let model = Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("bench".into())))?;
-    let session = Session::create(&Home::at(root.join("config")), &project, None, World::real())?;
+    let session = Session::create(&Home::at(root.join("config")), &project, None, world())?;
     let mut parts = Parts::new(Arc::new(model), MODEL);
     parts.policy.mode = engine::tools::permission::Mode::BypassPermissions.into();
     parts.layers = layers;
@@ -231,6 +231,14 @@ async fn play(place: &Path, work: &Work, layers: Layers, rules: &str) -> Result<
     let found = if found.is_empty() { 1.0 } else { share(&found) };
     simulator.shutdown().await;
     Ok(Outcome { cost, forks, known, said, reachable, found })
+}
+
+/// Names in order: the prompt has the session's, and the same work is to cost the same.
+fn world() -> World {
+    let named = AtomicU32::new(0);
+    World::new(jiff::Timestamp::now, move |_| {
+        Id::from(format!("00000000-0000-7000-8000-{:012}", named.fetch_add(1, Ordering::Relaxed)))
+    })
 }
 
 /// The replies whose calls brought facts that are out of view, by line.

@@ -230,4 +230,24 @@ mod tests {
         let model = detector.answered(request(&other, &["s"]), &usage(0, 6_000), short, at(402)).unwrap();
         assert_eq!(model.cause, Cause::Prologue { parts: vec!["model"] });
     }
+
+    /// CACHE-4: a fork should read what the conversation left in the cache, as far as it sends it; what it reads does not
+    /// change what the conversation's next request is held to.
+    #[test]
+    fn a_fork_that_reads_less_than_was_cached_is_a_break() {
+        let one = Arc::new(Prologue::default());
+        let short = Ttl::FiveMinutes;
+        let mut detector = Detector::default();
+        assert_eq!(detector.forked(&usage(0, 40_000), short, at(0)), None, "nothing was sent before");
+        detector.answered(request(&one, &["a"]), &usage(0, 40_000), short, at(0));
+        assert_eq!(detector.forked(&usage(40_000, 300), short, at(1)), None);
+        assert_eq!(detector.forked(&usage(12_000, 300), short, at(1)), None, "it sent no more than that");
+        assert_eq!(detector.forked(&usage(39_000, 1_300), short, at(1)), None, "noise");
+        let evicted = detector.forked(&usage(4_000, 36_000), short, at(1)).unwrap();
+        assert_eq!((evicted.expected, evicted.read, &evicted.cause), (40_000, 4_000, &Cause::Evicted));
+        let expired = detector.forked(&usage(0, 40_000), short, at(400)).unwrap();
+        assert_eq!(expired.cause, Cause::Expired { seconds: 400 });
+        assert!(expired.is_declared() && !evicted.is_declared());
+        assert_eq!(detector.answered(request(&one, &["a", "b"]), &usage(40_000, 100), short, at(401)), None);
+    }
 }

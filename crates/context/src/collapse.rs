@@ -77,10 +77,10 @@ impl Layer for Collapse {
                     _ => Decision::Nothing,
                 }
             }
-            (_, Fullness::Full) => Decision::Need(Need::Write(span.write(view, now.layers))),
+            (_, Fullness::Full) => Decision::Need(Need::Write(span.write(view, now))),
             (None, Fullness::Soon | Fullness::Nearly) => {
                 let (first, last) = (span.first.clone(), span.last.clone());
-                Decision::Need(Need::Stage(Stage { first, last, write: span.write(view, now.layers) }))
+                Decision::Need(Need::Stage(Stage { first, last, write: span.write(view, now) }))
             }
             (Some(Summary::Awaited | Summary::Failed), Fullness::Nearly) => Decision::Nothing,
         }
@@ -159,13 +159,14 @@ impl<'a> Span<'a> {
         Some(Self { first, last, covered, summary })
     }
 
-    fn write(&self, view: &View, layers: &Layers) -> Write {
+    fn write(&self, view: &View, now: &Situation<'_>) -> Write {
         let earlier = if self.earlier(view, |inside| inside).is_empty() { EARLIER_STAYS } else { EARLIER_GOES };
-        let values = [("most", most(layers).to_string()), ("earlier", earlier.to_owned())];
+        let values = [("most", most(now.layers).to_string()), ("earlier", earlier.to_owned())];
         let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        // Up to the reply behind it: there the tail of an earlier request stood, and is in the cache.
+        // Up to the first reply behind it before which the tail of a request stood: so far it is in the cache.
         let end = self.covered.items.end;
-        let behind = view.visible().find(|entry| entry.index() >= end && entry.is_reply());
+        let cached = end.max(now.cached_from(view));
+        let behind = view.visible().find(|entry| entry.index() >= cached && entry.is_reply());
         Write {
             kind: "collapse",
             about: About::Conversation { end: behind.map_or(end, |entry| entry.index()) },

@@ -97,9 +97,12 @@ pub(crate) fn needed<'a>(
         let tokens = view.tally().estimate(Block::text(&text).size());
         (About::Alone(text), tokens)
     } else {
-        // Up to the reply behind the last of them: there the tail of an earlier request stood, and is in the cache.
+        // Up to the first reply behind the last of them before which the tail of a request stood: so far it is cached.
         let has = |entry: &Entry<'_>| entry.calls().any(|call| results.contains(&call.name()));
-        let behind = view.visible().rev().take_while(|entry| !has(entry)).filter(|entry| entry.is_reply()).last();
+        let cached_from = now.cached_from(view);
+        let is_cached = |entry: &Entry<'_>| entry.is_reply() && entry.index() >= cached_from;
+        let behind = view.visible().rev().take_while(|entry| !has(entry)).filter(is_cached).last();
+        let behind = behind.or_else(|| view.visible().rev().find(Entry::is_reply));
         (About::Conversation { end: behind.map_or(view.len(), |entry| entry.index()) }, 0)
     };
     Some(Digest { calls, about, alone })
@@ -260,6 +263,24 @@ mod tests {
         assert!(reason.why.unwrap().contains("for writing down what goes"));
         let (none, without) = answered(Answer::Failed("late".into()));
         assert!(none.is_none() && without.freed > reason.freed);
+    }
+
+    /// MICRO-7: who writes it reads no further than the cache reaches: to the reply behind the last result that goes, or,
+    /// where bytes before that were changed since it was sent, to the first reply that came after.
+    #[test]
+    fn what_is_read_for_it_is_in_the_cache() {
+        let session = session(|_| None);
+        let mut stage = Stage::new(100_000);
+        let end = |stage: &Stage| match stage.with(|now| Clear.decide(session.log.view(), now)) {
+            Decision::Need(Need::Write(Write { about: About::Conversation { end }, .. })) => end,
+            other => panic!("{other:?}"),
+        };
+        let replies: Vec<_> = session.log.view().visible().filter(Entry::is_reply).collect();
+        assert_eq!(end(&stage), replies[13].index(), "behind the thirteen that go");
+        stage.state.changed_behind = Some(replies[10].line().clone());
+        assert_eq!(end(&stage), replies[13].index(), "it was sent since");
+        stage.state.changed_behind = Some(replies[14].line().clone());
+        assert_eq!(end(&stage), replies[15].index());
     }
 
     /// MICRO-7: what was written down at an earlier clearing is not written down again.

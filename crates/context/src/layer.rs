@@ -244,6 +244,13 @@ impl Situation<'_> {
         self.state.replied_at.map(|at| self.now.duration_since(at))
     }
 
+    /// The replies from this item on came after sent bytes were last changed: before each of them the tail of a request
+    /// stood, and the provider has what precedes it.
+    pub fn cached_from(&self, view: &View) -> usize {
+        let changed = self.state.changed_behind.as_ref().and_then(|line| view.item_of(line));
+        changed.map_or(0, |item| item + 1)
+    }
+
     /// Whether the provider no longer has what was sent.
     pub fn is_cold(&self) -> bool {
         self.idle().is_some_and(|idle| idle >= self.ttl.duration())

@@ -1,7 +1,8 @@
 //! Layer 3: notes are kept while the work goes on, so that compaction finds a summary ready.
 //!
 //! A fork of the conversation brings them up to date from time to time. This module says when that is due and worth its
-//! price: within a share of what the session costs, and never more than the summaries that notes save.
+//! price: within a share of what the session costs, and out of what notes save: the summaries that nobody had to write, and
+//! the one to come, as near as it is.
 
 use transcript::view::View;
 use transcript::window::AutoCompact;
@@ -10,7 +11,7 @@ use crate::clear;
 use crate::compact::may;
 use crate::extent::tokens_from;
 use crate::layer::{Decision, Layer, Need, Occasion, Situation, Update};
-use crate::layers::{Layers, When};
+use crate::layers::Layers;
 use crate::state::Progress;
 
 /// Notes begin when the conversation has so many tokens.
@@ -47,7 +48,9 @@ impl Layer for Notes {
             return Decision::Nothing;
         }
         let full = Fullness::of(view, now);
-        if !is_due(&full, &now.state.progress, &Purse::of(view, now), now.layers) {
+        if !has_enough(full.count, &now.state.progress, now.layers)
+            || !is_worth_it(&full, &now.state.progress, || Purse::of(view, now))
+        {
             return Decision::Nothing;
         }
         // What the model has not answered yet is not in the cache: it is left for the next time.
@@ -75,7 +78,7 @@ struct Purse {
     session: f64,
     /// What notes have cost of that.
     spent: f64,
-    /// What notes have saved so far, and will save with the next compaction: summaries that nobody has to write.
+    /// What notes have saved so far, summaries that nobody had to write, and will save with the compaction to come.
     saved: f64,
     /// What an update will cost.
     next: f64,
@@ -86,15 +89,11 @@ struct Purse {
 impl Purse {
     fn of(view: &View, now: &Situation<'_>) -> Self {
         let rates = now.rates();
-        // In economy what may never be needed is not paid for: the nearer a compaction is, the likelier they will be.
-        let near = match now.layers.when {
-            When::Window => 1.0,
-            When::Economy => {
-                let clearable = if now.layers.clear { clear::clearable(view) } else { 0 };
-                view.tally().count().saturating_sub(clearable) as f64 / now.layers.threshold() as f64
-            }
-        };
-        let to_come = saved_by_notes(now.layers.threshold(), now) * near;
+        // What may never be needed is not paid for: the nearer a compaction is, the likelier they will be, and what can
+        // still be cleared brings none nearer.
+        let clearable = if now.layers.clear { clear::clearable(view) } else { 0 };
+        let near = view.tally().count().saturating_sub(clearable) as f64 / now.layers.threshold().max(1) as f64;
+        let to_come = saved_by_notes(now.layers.threshold(), now) * near.min(1.0);
         Self {
             session: rates.cost(&now.state.used),
             spent: rates.cost(&now.state.used_by_notes),
@@ -143,19 +142,20 @@ impl Fullness {
     }
 }
 
-/// Whether the notes should be brought up to date: enough has happened, and it is worth its price. Once only a compaction
-/// can make room it is always worth it, since that will need them.
-fn is_due(now: &Fullness, progress: &Progress, purse: &Purse, layers: &Layers) -> bool {
-    let count = now.count;
-    let enough = match progress.tokens {
+/// Whether enough has happened for the notes to be brought up to date.
+fn has_enough(count: u64, progress: &Progress, layers: &Layers) -> bool {
+    match progress.tokens {
         None => count >= layers.notes_first,
         Some(then) => {
             let calls = u64::from(progress.calls) >= layers.notes_calls || !progress.calling;
             count >= then.saturating_add(layers.notes_more) && calls
         }
-    };
-    let last_chance = now.needs_compaction() && !progress.ready;
-    enough && (last_chance || purse.allows())
+    }
+}
+
+/// Whether that is worth its price. Once only a compaction can make room it always is, since that will need them.
+fn is_worth_it(now: &Fullness, progress: &Progress, purse: impl FnOnce() -> Purse) -> bool {
+    (now.needs_compaction() && !progress.ready) || purse().allows()
 }
 
 #[cfg(test)]
@@ -165,10 +165,8 @@ mod tests {
     /// NOTES-2: first at 10,000 tokens; then 5,000 more and three calls, or a reply without one; the tokens always.
     #[test]
     fn notes_are_due_when_enough_has_happened() {
-        let free = Purse { session: 0.0, spent: 0.0, saved: 0.0, next: 1.0, share: None };
         let due = |count, tokens, calls, calling| {
-            let now = Fullness { count, clearable: 0, tight: u64::MAX };
-            is_due(&now, &Progress { tokens, calls, calling, ready: false }, &free, &Layers::default())
+            has_enough(count, &Progress { tokens, calls, calling, ready: false }, &Layers::default())
         };
         assert!(!due(9_999, None, 9, false) && due(10_000, None, 0, true));
         assert!(!due(14_999, Some(10_000), 9, false), "the tokens are always required");
@@ -183,7 +181,7 @@ mod tests {
         let purse = Purse { session: 100_000.0, spent: 3_000.0, saved: 9_000.0, next: 4_000.0, share: Some(0.1) };
         let due = |count, ready, purse: &Purse| {
             let now = Fullness { count, clearable: 0, tight: 47_000 };
-            is_due(&now, &Progress { tokens: Some(20_000), calls: 5, calling: true, ready }, purse, &Layers::default())
+            is_worth_it(&now, &Progress { tokens: Some(20_000), calls: 5, calling: true, ready }, || *purse)
         };
         assert!(due(30_000, false, &purse), "7,000 of 9,000 and of 10,000");
         assert!(!due(30_000, false, &Purse { saved: 6_000.0, ..purse }), "nothing was saved that could pay for it");

@@ -13,6 +13,7 @@ use transcript::line::{Body, Line, Source};
 use transcript::{Block, Id, Usage};
 
 use crate::fact::Fact;
+use crate::layer::changes_sent;
 use crate::worth::Pace;
 
 /// Forks whose work ends up in the notes.
@@ -54,7 +55,10 @@ pub struct State {
     pub window: Option<(u64, u64)>,
     /// The span that is to be collapsed next.
     pub staged: Option<Staged>,
+    /// The newest reply, by its line, when bytes that were sent were last changed.
+    pub changed_behind: Option<Id>,
     newest: Option<Id>,
+    newest_line: Option<Id>,
 }
 
 /// A span that is to be collapsed.
@@ -115,6 +119,12 @@ impl State {
     pub fn fold(&mut self, line: &Line) {
         if line.sidechain {
             return;
+        }
+        match &line.body {
+            Body::Commit(commit) if changes_sent(&commit.act) => self.changed_behind.clone_from(&self.newest_line),
+            Body::Prologue(_) => self.changed_behind.clone_from(&self.newest_line),
+            Body::Assistant { .. } => self.newest_line.clone_from(&line.id),
+            _ => {}
         }
         match &line.body {
             Body::User { blocks, source } => self.said(line, blocks, *source),

@@ -65,6 +65,10 @@ async fn worked(steps: u32, bytes: usize, layers: Layers, script: &str) -> (Outc
     let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
     let replayed = engine::replay::replay_as_recorded(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
     assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()), "played again, it does the same");
+    let is_fault = |event: &&Event| matches!(event, Event::CacheBroke(broke) if !broke.is_declared());
+    let faults: Vec<String> =
+        stage.events.lock().unwrap().iter().filter(is_fault).map(|event| format!("{event:?}")).collect();
+    assert_eq!(faults, Vec::<String>::new(), "the cache held, for forks too");
     let outcome = Outcome {
         cost: cost.sum(),
         facts: (1..=steps).filter(|step| has(&fact(*step))).collect(),
@@ -123,6 +127,20 @@ async fn nothing_is_forgotten_when_results_go_to_disk() {
     let outcome = work(40, 60_000, usual(), "").await;
     assert!(outcome.facts.len() == 40 && outcome.said == outcome.added, "{outcome:?}");
     assert!(outcome.cost <= 125_000.0, "{outcome:?}");
+}
+
+/// MICRO-7, CACHE-4: where four results fill the window, they go again and again; who writes them down reads what is in the
+/// cache, and writes nothing to it again.
+#[tokio::test]
+async fn what_is_written_down_of_large_results_is_read_from_the_cache() {
+    let layers = Layers { clear: true, ..Layers::none(window(100_000)) };
+    let (outcome, stage, _agent) = worked(14, 60_000, layers, "").await;
+    assert_eq!(outcome.facts.len(), 14, "{outcome:?}");
+    let report = stage.simulator.report();
+    let digests: Vec<_> =
+        report.requests.iter().filter(|line| line.rule.as_deref() == Some("digest")).map(|line| line.input).collect();
+    assert!(digests.len() >= 4, "{digests:?}");
+    assert!(digests.iter().all(|input| input.read > 10 * (input.write_5m + input.uncached)), "{digests:?}");
 }
 
 /// COMPACT-12: in a small window twenty compactions and more follow one another in one turn; the newest facts and all that
