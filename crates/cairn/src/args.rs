@@ -154,6 +154,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = SESSION)]
     pub(crate) max_turns: Option<u32>,
 
+    /// How many tokens the task may take in all. The model is told, and nothing else holds it to that.
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..), help_heading = SESSION)]
+    pub(crate) task_budget: Option<u64>,
+
     /// Tools that may run without asking, such as 'Bash(git *)' or Edit.
     #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1.., help_heading = PERMISSIONS)]
     pub(crate) allowed_tools: Vec<String>,

@@ -288,6 +288,7 @@ pub(crate) async fn agent(
     parts.guard = env::program();
     parts.variable = Some(env::named);
     parts.limits.max_rounds = args.max_turns;
+    parts.budget = args.task_budget;
     parts.approver = approver;
     (parts.listener, parts.journal) = (listener, Some(journal));
     let window = shape.window;

@@ -40,6 +40,7 @@ use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
 use crate::mail::{InTeam, Mail, SendMessage};
 use crate::permission::{ChosenBy, LiveMode, Policy};
+use crate::prompt::scratchpad;
 use crate::run::Ending;
 use crate::session::Session;
 pub(crate) use parts::readable;
@@ -47,6 +48,8 @@ pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
 pub use reload::{Reload, Reloaded, Said};
 pub use turn::{End, Turn};
 
+/// The folder for files of its own, beside what else a session keeps.
+const SCRATCHPAD: &str = "scratchpad";
 /// What a call is answered when the user stopped the turn before it ran.
 pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
 
@@ -102,7 +105,10 @@ impl Agent {
             parts.agents = parts.agents.filter(|_| names.contains(&SendOut::NAME));
         }
         let mut parts = parts.without_forbidden_tools();
-        parts.policy.rules.allow.extend(parts::kept(&session)?);
+        // Those that it sends out share it.
+        let own = session.path().with_extension("").join(SCRATCHPAD);
+        parts.scratchpad = Some(parts.scratchpad.unwrap_or_else(|| scratchpad(own, session.known_prologue())));
+        parts.policy.rules.allow.extend(parts::kept(&session, parts.scratchpad.as_deref())?);
         let path = parts.signals.event_log.clone();
         let own = || Journal::new(session.id(), session.world().clone(), path);
         let journal = parts.journal.take().unwrap_or_else(own);

@@ -22,7 +22,7 @@ use crate::agent::Small;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::event::Event;
-use crate::hooks::{Answers, Asking, Common, Ground, Happening, Hook, Hooks, Kind, LONGEST, Said, Word};
+use crate::hooks::{Answers, Asking, Common, Ground, Happening, Hook, Hooks, Kind, LIMIT_NAME, LONGEST, Said, Word};
 use crate::session::Beside;
 
 pub(crate) use call::{Ruling, told_input};
@@ -148,10 +148,11 @@ impl Driver {
 
     /// A hook's words, where they are not too many: else they go to a file, and their beginning stays.
     pub(crate) fn bounded_word(&self, text: &str) -> String {
-        if text.chars().count() <= LONGEST {
+        let longest = self.parts.layers.spill_limits.get(LIMIT_NAME).copied().unwrap_or(LONGEST);
+        if text.chars().count() <= longest {
             return text.to_owned();
         }
-        let beginning: String = text.chars().take(LONGEST / 5).collect();
+        let beginning: String = text.chars().take(longest / 5).collect();
         let id = format!("hook-{}", self.session.world().fresh_id());
         match self.session.keep_result(&id, "txt", text) {
             Ok(path) => format!("{beginning}\n[… all of it is in {}]", path.display()),

@@ -23,4 +23,4 @@ pub use moment::{Block, Moment};
 pub use question::Asking;
 pub(crate) use question::KIND;
 pub use run::{Ground, Hooks};
-pub use words::LONGEST;
+pub use words::{LIMIT_NAME, LONGEST};

@@ -46,6 +46,10 @@ pub struct Ingredients<'a> {
     pub branch: &'a str,
     /// Sections that belong to the session, such as the rules of its memory.
     pub sections: Vec<String>,
+    /// Where it may leave files of its own.
+    pub scratchpad: Option<&'a Path>,
+    /// How many tokens it may use.
+    pub budget: Option<u64>,
     /// Where it runs.
     pub surroundings: &'a Surroundings,
     /// How answers are to read: their language, their style.
@@ -97,6 +101,24 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
     }
 }
 
+/// The folder for files of its own that a session was told of: a copy goes on with that of the session it was made from,
+/// which lies beside its own; any other path that a log names is none.
+pub(crate) fn scratchpad(own: PathBuf, known: Option<&Prologue>) -> PathBuf {
+    let told = known.and_then(|known| {
+        let texts = known.system.get(known.static_blocks..)?.iter().filter_map(Block::as_text);
+        texts
+            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+            .find_map(|line| line.strip_prefix("- Scratchpad, for files nobody else needs: ").map(PathBuf::from))
+    });
+    let above = |path: &Path| path.parent().and_then(Path::parent).map(Path::to_owned);
+    let is_session = |path: &PathBuf| {
+        let name = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        name.is_some_and(|name| uuid::Uuid::try_parse(name).is_ok_and(|id| id.to_string() == name))
+    };
+    let is_beside = |path: &PathBuf| above(path) == above(&own) && path.file_name() == own.file_name();
+    told.filter(|path| is_beside(path) && is_session(path)).unwrap_or(own)
+}
+
 /// Whether a block that a log holds is one that this program makes, on some day and some branch.
 fn was_made_here(block: &Block, from: &Ingredients<'_>) -> bool {
     let text = block.as_text().unwrap_or_default();
@@ -125,6 +147,8 @@ fn environment(from: &Ingredients<'_>, branch: &str, date: &str) -> String {
         system => &from.surroundings.system,
         shell => &from.surroundings.shell,
         cutoff => cutoff(from.model),
+        scratchpad => from.scratchpad.map(|path| path.display().to_string()),
+        budget => from.budget,
         date => date,
         model => from.model,
     };
@@ -157,6 +181,8 @@ mod tests {
             extra_directories: &[],
             branch: "main",
             sections: Vec::new(),
+            scratchpad: Some(Path::new("/c/projects/x/7d0b1f0e-3a52-4c55-9a5c-6f2f3a8f1a11/scratchpad")),
+            budget: None,
             surroundings: &SURROUNDINGS,
             manner: Vec::new(),
             custom: None,
@@ -222,16 +248,41 @@ mod tests {
         }
     }
 
+    /// CACHE-1: a copy of a session goes on with the scratchpad that it was told of, so that what it sends stays the same; a
+    /// log names no other folder.
+    #[test]
+    fn a_copy_goes_on_with_the_scratchpad_it_was_told_of() {
+        let from = ingredients("m", None, 1_800_000_000);
+        let told = prologue(&from, None);
+        let first = from.scratchpad.unwrap().to_owned();
+        let own = PathBuf::from("/c/projects/x/0e7c4a2b-51a7-4e0c-8f0e-2b9d1c3e4f55/scratchpad");
+        assert_eq!((scratchpad(own.clone(), None), scratchpad(own.clone(), Some(&told))), (own.clone(), first.clone()));
+        let copy = Ingredients { scratchpad: Some(&first), ..from.clone() };
+        assert_eq!(prologue(&copy, Some(&told)), told);
+        let id = "7d0b1f0e-3a52-4c55-9a5c-6f2f3a8f1a11";
+        for forged in [
+            "/",
+            "/home/x/scratchpad",
+            "/c/projects/x/../scratchpad",
+            "/c/projects/y/ID/scratchpad",
+            "/c/projects/x/ID/src",
+        ] {
+            let forged = forged.replace("ID", id);
+            let from = Ingredients { scratchpad: Some(Path::new(&forged)), ..from.clone() };
+            assert_eq!(scratchpad(own.clone(), Some(&prologue(&from, None))), own, "{forged}");
+        }
+    }
+
     /// CACHE-1: what the session runs on, and git's status when it began, stand in its part of the prompt; language and
     /// style behind them, and what is appended last.
     #[test]
     fn every_template_renders() {
         let mut from = ingredients("claude-opus-5", Some("be brief"), 1_800_000_000);
-        from.manner = vec!["Answer in French.".into()];
+        (from.manner, from.budget) = (vec!["Answer in French.".into()], Some(500_000));
         let texts: Vec<String> = prologue(&from, None).system[1..].iter().filter_map(Block::as_text).collect();
         insta::assert_snapshot!(texts.join("\n---\n"));
         let bare = Surroundings { shell: None, changes: None, ..SURROUNDINGS.clone() };
-        let bare = Ingredients { surroundings: &bare, branch: "", model: "m", ..from };
+        let bare = Ingredients { surroundings: &bare, branch: "", model: "m", scratchpad: None, budget: None, ..from };
         insta::assert_snapshot!(environment(&bare, "", "2027-01-15"));
     }
 }

@@ -49,27 +49,27 @@ pub(crate) const OTHERS_STOPPED: &str = "processes that were still running in th
 /// Makes the names of the files in which shells leave their directory differ.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// Runs a command in bash and returns what it prints, standard output and standard error in order.
+/// Runs a command in bash and returns what it prints, errors included.
 ///
 /// The working directory is kept between calls; variables and functions are not. There is no input and no terminal:
-/// commands that ask a question fail. Processes left in the background are stopped when the command ends: start servers
-/// and the like with `run_in_background`. Quote paths with spaces. Prefer Read, Edit, Write, Grep and Glob to `cat`, `sed`, `echo >`, `grep` and `find`.
+/// commands that ask a question fail. Processes left behind are stopped when the command ends: start servers and the like
+/// with `run_in_background`. Quote paths with spaces. Prefer Read, Edit, Write, Grep and Glob to `cat`, `sed`, `echo >`,
+/// `grep`, `rg` and `find`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashInput {
     /// The command.
     pub command: String,
-    /// How long it may run, in milliseconds: 120000 if left out, at most 600000; in the background as long as it takes
-    /// if left out.
+    /// How long it may run, in milliseconds: 120000 if left out (in the background as long as it takes), at most 600000.
     #[serde(default)]
     pub timeout: Option<u64>,
-    /// What it does, in five to ten words, for the user to read.
+    /// What it does, in five to ten words, for the user.
     #[serde(default)]
     pub description: Option<String>,
-    /// Whether to return an id at once and let it run on, for TaskOutput to look at and TaskStop to stop.
+    /// Whether to return an id at once, for TaskOutput and TaskStop, and let it run on.
     #[serde(default)]
     pub run_in_background: Option<bool>,
-    /// Whether to run it outside of the sandbox, where commands run in one and this one cannot. The user is asked.
+    /// Whether to run it outside of the sandbox, where it cannot work inside. The user is asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub dangerously_disable_sandbox: Option<bool>,
 }
@@ -168,6 +168,10 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
     files::create_directory(&temporary).map_err(|error| not_started(&error))?;
     confinement.readable.push(scope.temporary().to_owned());
     confinement.temporary = Some(temporary);
+    if let Some(scratchpad) = scope.scratchpad() {
+        files::create_directory(scratchpad).map_err(|error| not_started(&error))?;
+        confinement.writable.push(scratchpad.to_owned());
+    }
     Ok(Some(confinement))
 }
 
@@ -203,6 +207,7 @@ struct Report {
 impl Report {
     fn new(scope: &Scope, confinement: Option<&Confinement>) -> Result<Self, files::Error> {
         files::create_directory(scope.temporary())?;
+        scope.scratchpad().map_or(Ok(()), files::create_directory)?;
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let name = format!(".directory-{}-{serial}", std::process::id());
         let temporary = confinement.and_then(|confinement| confinement.temporary.as_deref());

@@ -35,6 +35,7 @@ struct Bounds {
     project: PathBuf,
     extra: Vec<PathBuf>,
     temporary: PathBuf,
+    scratchpad: Option<PathBuf>,
     home: Option<PathBuf>,
     environment: Environment,
     guard: Option<PathBuf>,
@@ -59,6 +60,7 @@ impl Scope {
                 project,
                 extra: Vec::new(),
                 temporary,
+                scratchpad: None,
                 home: None,
                 environment: Environment::default(),
                 guard: None,
@@ -77,6 +79,12 @@ impl Scope {
     pub fn with_directories(self, extra: impl IntoIterator<Item = PathBuf>) -> Self {
         let extra = extra.into_iter().map(|path| real(&path)).collect();
         self.with_places(|places| places.extra = extra)
+    }
+
+    /// Names a folder for files of the agent's own, which commands in a sandbox may write to.
+    #[must_use]
+    pub fn with_scratchpad(self, folder: PathBuf) -> Self {
+        self.with_places(|places| places.scratchpad = Some(folder))
     }
 
     /// Says what `~` stands for.
@@ -152,6 +160,7 @@ impl Scope {
             project: now.project.clone(),
             extra: now.extra.clone(),
             temporary: now.temporary.clone(),
+            scratchpad: now.scratchpad.clone(),
             home: now.home.clone(),
             environment: now.environment.clone(),
             guard: now.guard.clone(),
@@ -205,6 +214,11 @@ impl Scope {
     /// Where temporary files of this session go.
     pub fn temporary(&self) -> &Path {
         &self.places.temporary
+    }
+
+    /// Where files of the agent's own go, if anywhere.
+    pub fn scratchpad(&self) -> Option<&Path> {
+        self.places.scratchpad.as_deref()
     }
 
     /// The directories to work in, symbolic links followed: the project and the extra ones.

@@ -93,6 +93,10 @@ pub struct Parts {
     pub teammates: Option<Teammates>,
     /// Whose messages from elsewhere are heard.
     pub messages: Admission,
+    /// Where it may leave files of its own; beside its session where nobody says.
+    pub scratchpad: Option<PathBuf>,
+    /// How many tokens it is told it may use.
+    pub budget: Option<u64>,
     /// What bounds a turn.
     pub limits: Limits,
     /// How long the provider keeps the cached prefix.
@@ -149,6 +153,8 @@ impl Parts {
             post: None,
             teammates: None,
             messages: Admission::default(),
+            scratchpad: None,
+            budget: None,
             limits: Limits::default(),
             ttl: Ttl::default(),
             layers: Layers::default(),
@@ -207,6 +213,8 @@ impl Parts {
             extra_directories: &self.directories,
             branch: &git_branch(session.directory()),
             sections: self.sections.clone(),
+            scratchpad: self.scratchpad.as_deref().filter(|_| self.makes_files()),
+            budget: self.budget,
             surroundings: &self.surroundings,
             manner: self.manner.clone(),
             custom: self.system.as_deref(),
@@ -214,6 +222,10 @@ impl Parts {
             now: session.world().now(),
         };
         prologue(&ingredients, known)
+    }
+
+    fn makes_files(&self) -> bool {
+        self.tools.iter().any(|tool| ["Write", "Bash"].contains(&tool.name()))
     }
 
     fn betas(&self) -> Vec<String> {
@@ -238,6 +250,9 @@ impl Parts {
         if let Some(home) = &self.user_home {
             scope = scope.with_home(home.clone());
         }
+        if let Some(scratchpad) = &self.scratchpad {
+            scope = scope.with_scratchpad(scratchpad.clone());
+        }
         if let Some(guard) = &self.guard {
             scope = scope.with_guard(guard.clone());
         }
@@ -245,10 +260,13 @@ impl Parts {
     }
 }
 
-/// Results that were put into files beside the session can be read again.
-pub(super) fn kept(session: &Session) -> Result<Vec<Rule>, Error> {
-    let inside = format!("Read(/{}/**)", session.path().with_extension("").display());
-    Ok(rules(&[inside], &Ground { directory: session.directory(), home: None })?)
+/// Results that were put into files beside the session can be read again, and files of its own written.
+pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<Rule>, Error> {
+    let mut inside = vec![format!("Read(/{}/**)", session.path().with_extension("").display())];
+    if let Some(path) = scratchpad {
+        inside.extend(["Read", "Edit"].map(|may| format!("{may}(/{}/**)", path.display())));
+    }
+    Ok(rules(&inside, &Ground { directory: session.directory(), home: None })?)
 }
 
 /// The variables of commands, as the settings say.

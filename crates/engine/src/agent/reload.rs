@@ -100,7 +100,7 @@ impl Agent {
             self.driver.tell(Event::Warning(text));
             return Ok(());
         }
-        new.rules.allow.extend(parts::kept(&self.driver.session)?);
+        new.rules.allow.extend(parts::kept(&self.driver.session, self.driver.parts.scratchpad.as_deref())?);
         new.rules.allow.extend(self.driver.answered.iter().cloned());
         // Rules that were answered with "always" are in force already, so nobody hears of them again.
         let before = self.in_force();

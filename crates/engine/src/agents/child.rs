@@ -305,6 +305,7 @@ fn typed(
     }
     parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
     parts.hooks = parts.hooks.and(super::hooks::hooks_in(&definition, directory).0);
+    parts.budget = definition.budget;
     (parts.system, parts.appended, parts.sections) = (Some(definition.prompt.clone()), None, Vec::new());
     if let Some(memory) = &memory {
         parts.sections.push(memory.prompt());

@@ -7,6 +7,8 @@ use super::definition::Voice;
 
 /// What is longer than this goes to a file, in characters.
 pub const LONGEST: usize = 10_000;
+/// What it stands under in the settings, beside the names of tools.
+pub const LIMIT_NAME: &str = "Hook";
 
 impl Word {
     /// As context beside what is said.

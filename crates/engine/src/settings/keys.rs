@@ -107,7 +107,7 @@ keys! {
     COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), Trusted, "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";
     SNIP = "snip", Kind::Switch, Trusted, "Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them: the model has to look them up.";
     COLLAPSE = "collapse", Kind::Switch, Trusted, "Whether spans of old messages give way to summaries of them when the window is nearly full, in the place of compaction.";
-    RESULT_LIMITS = "resultLimits", Kind::Counts, Trusted, "How many characters of a tool's result stay in view, by the tool's name, before the rest goes to a file; 30,000 for Bash, 20,000 for Grep, else 50,000. What Read returns it bounds by itself.";
+    RESULT_LIMITS = "resultLimits", Kind::Counts, Trusted, "How many characters of a tool's result stay in view, by the tool's name, before the rest goes to a file; 30,000 for Bash, 20,000 for Grep, else 50,000; `Hook`, 10,000, is what a hook says. What Read returns it bounds by itself.";
     MESSAGE_LIMIT = "messageResultLimit", Kind::Count, Trusted, "How many characters the results of one message may have together; 200,000 where nothing is said.";
     MICROCOMPACT = "microcompact", Kind::Switch, Trusted, "Whether old tool results are cleared to make room.";
     DIGEST = "digest", Kind::Switch, Trusted, "Whether what is about to be cleared is written down first, where the model has not done so.";

@@ -127,3 +127,53 @@ async fn always_is_offered_part_by_part_and_holds() {
     assert_eq!(offered, [["Bash(touch x)", "Bash(git tag:*)"]], "the second time nothing is asked");
     assert!(stage.project().join("x").exists());
 }
+
+const OBEYS: &str = r#"
+    [[rule]]
+    name = "tell"
+    when = { result = "(?P<what>.+)" }
+    say = "done"
+    [[rule]]
+    name = "write"
+    when = { user = "write (?P<path>\\S+)" }
+    call = [{ tool = "Write", input = { file_path = "{{ path }}", content = "y" } }]
+"#;
+
+/// CACHE-1: files of its own an agent leaves in the scratchpad that its prompt names, unasked; beside it nothing is unasked,
+/// nor in the scratchpad of another session.
+#[tokio::test]
+async fn an_agent_writes_to_its_scratchpad_unasked() {
+    let mut stage = Stage::new(OBEYS).await;
+    stage.mode = Mode::Default.into();
+    let no = Arc::new(Answers(Answer::Deny { why: "no".into() }, Mutex::default()));
+    stage.approver = no.clone();
+    let mut agent = stage.agent(None);
+    let folder = agent.session().path().with_extension("");
+    let other = folder.with_file_name("00000000-0000-7000-8000-00000000ffff").join("scratchpad/x");
+    let (own, beside) = (folder.join("scratchpad/x"), folder.join("x"));
+    for path in [&own, &beside, &other] {
+        say(&mut agent, &format!("write {}", path.display())).await;
+    }
+    assert!(own.exists() && !beside.exists() && !other.exists());
+    assert_eq!(no.1.lock().unwrap().len(), 2);
+    let told = agent.request().unwrap().prologue;
+    let text = told.system.last().unwrap().as_text().unwrap();
+    assert!(text.contains(&format!("{}\n", own.parent().unwrap().display())), "{text}");
+}
+
+/// SPILL-2: how much of what a hook says stays in view is a setting, beside those of tools.
+#[tokio::test]
+async fn what_a_hook_says_has_a_limit_of_its_own() {
+    let says = serde_json::json!({"hooks": {"UserPromptSubmit": [{"hooks": [
+        {"type": "command", "command": "head -c 3000 /dev/zero | tr '\\0' w"}
+    ]}]}});
+    for (limit, stays) in [(None, 3_000), (Some(1_000), 200)] {
+        let mut stage = Stage::new(OBEYS).await;
+        stage.settings = says.clone();
+        stage.layers.spill_limits.extend(limit.map(|limit| ("Hook".to_owned(), limit)));
+        say(&mut stage.agent(None), "hello").await;
+        let request = &stage.simulator.requests()[0]["messages"].to_string();
+        let longest = request.split(|c| c != 'w').map(str::len).max();
+        assert_eq!((longest, request.contains("all of it is in")), (Some(stays), limit.is_some()), "{request}");
+    }
+}
