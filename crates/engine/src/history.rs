@@ -4,20 +4,18 @@
 //! of earlier sessions of the project. It finds messages by words, by the files they touched and by time, and shows any
 //! message as it was. It reads the file each time, so it knows of everything that was written, and keeps nothing.
 
-use std::collections::HashSet;
+mod message;
+mod wanted;
+
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tools::{Access, Output, Scope, Subject, Typed};
-use transcript::block::Kind;
-use transcript::commit::Act;
-use transcript::line::{Body, Line, Source};
-use transcript::{Block, Id};
 
-use crate::record;
+use message::{Message, heading, read};
+use wanted::{Wanted, search};
 
 /// How many messages a search shows.
 const SHOWN: usize = 20;
@@ -25,8 +23,6 @@ const SHOWN: usize = 20;
 const SESSIONS: usize = 40;
 /// Longer files of earlier sessions are passed over.
 const SESSION_BYTES: u64 = 50_000_000;
-/// How much of a message a search shows around the first word found, in characters.
-const AROUND: usize = 160;
 /// How much of a message is shown at a time, in characters.
 const PAGE: usize = 20_000;
 
@@ -95,16 +91,6 @@ impl Typed for History {
     }
 }
 
-/// A message as it was.
-struct Message {
-    id: Id,
-    /// Ids of its calls, or of the calls it answers.
-    calls: Vec<String>,
-    time: Option<Timestamp>,
-    who: &'static str,
-    text: String,
-}
-
 fn look(session: &Path, input: &HistoryInput, scope: &Scope) -> Output {
     let messages = match read(session) {
         Ok(messages) => messages,
@@ -140,83 +126,6 @@ fn look(session: &Path, input: &HistoryInput, scope: &Scope) -> Output {
         }
         _ => Output::done(found.join("\n\n"), summary),
     }
-}
-
-/// What is searched for.
-struct Wanted {
-    words: Vec<String>,
-    path: Option<String>,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-}
-
-impl Wanted {
-    fn of(input: &HistoryInput) -> Result<Self, String> {
-        let time = |text: &Option<String>| match text.as_deref() {
-            None => Ok(None),
-            Some(text) => {
-                let day = || text.parse::<jiff::civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
-                let time = text.parse().ok().or_else(|| day().map(|day| day.timestamp()));
-                time.map(Some).ok_or_else(|| format!("{text:?} is no time; write it like 2026-11-15T10:00:00Z"))
-            }
-        };
-        let query = input.query.as_deref().unwrap_or_default().to_lowercase();
-        let words: Vec<String> = query.split_whitespace().map(str::to_owned).collect();
-        let wanted = Self { words, path: input.path.clone(), since: time(&input.since)?, until: time(&input.until)? };
-        if wanted.words.is_empty() && wanted.path.is_none() && wanted.since.is_none() && wanted.until.is_none() {
-            return Err("say what to look for: an id, a query, a path or a time".to_owned());
-        }
-        Ok(wanted)
-    }
-
-    /// Where a message speaks of it: the place of the first word.
-    fn place_in(&self, message: &Message) -> Option<usize> {
-        let early = self.since.is_some_and(|since| message.time.is_none_or(|time| time < since));
-        let late = self.until.is_some_and(|until| message.time.is_none_or(|time| time > until));
-        if early || late || self.path.as_ref().is_some_and(|path| !message.text.contains(path.as_str())) {
-            return None;
-        }
-        let text = message.text.to_lowercase();
-        let places: Option<Vec<usize>> = self.words.iter().map(|word| text.find(word.as_str())).collect();
-        let path = || self.path.as_ref().and_then(|path| message.text.find(path.as_str()));
-        Some(places?.into_iter().next().or_else(path).unwrap_or(0))
-    }
-}
-
-impl Wanted {
-    /// Whether all words occur as words of their own.
-    fn is_whole_in(&self, message: &Message) -> bool {
-        let text = message.text.to_lowercase();
-        let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-        let is_whole = |at: usize, word: &str| {
-            edge(text[..at].chars().next_back()) && edge(text[at + word.len()..].chars().next())
-        };
-        self.words.iter().all(|word| text.match_indices(word.as_str()).any(|(at, _)| is_whole(at, word)))
-    }
-}
-
-fn search(messages: &[Message], wanted: &Wanted, session: Option<&str>) -> Vec<String> {
-    // What was said comes before what was written of it later.
-    let of = |who: fn(&str) -> bool| messages.iter().rev().filter(move |message| who(message.who));
-    let all = of(|who| !["summary", "beside"].contains(&who)).chain(of(|who| who == "summary"));
-    let mut all: Vec<(&Message, usize)> =
-        all.filter_map(|message| Some((message, wanted.place_in(message)?))).collect();
-    // Who looks for 7 wants no 17: what has the words whole comes first.
-    all.sort_by_key(|(message, _)| !wanted.is_whole_in(message));
-    let found = all.into_iter().map(|(message, place)| {
-        let from = message.text.floor_char_boundary(place.saturating_sub(AROUND).min(message.text.len()));
-        let around: String = message.text[from..].chars().take(AROUND * 2).collect();
-        let around = around.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!("{}\n  … {around} …", heading(message, session))
-    });
-    found.collect()
-}
-
-fn heading(message: &Message, session: Option<&str>) -> String {
-    let time = message.time.map(|time| format!(", {time:.0}")).unwrap_or_default();
-    let calls = if message.calls.is_empty() { String::new() } else { format!(", calls {}", message.calls.join(" ")) };
-    let session = session.map(|session| format!(", session {session}")).unwrap_or_default();
-    format!("{} ({}{time}{calls}{session})", message.id, message.who)
 }
 
 fn by_id(messages: &[Message], id: &str, offset: usize) -> Output {
@@ -256,73 +165,6 @@ fn places(messages: &[Message], id: &str) -> Vec<(usize, usize)> {
     places
 }
 
-/// The messages of a session file, in order.
-fn read(path: &Path) -> Result<Vec<Message>, String> {
-    let (lines, _) = record::lines(path).map_err(|error| error.to_string())?;
-    let mut messages: Vec<Message> = lines.iter().filter_map(message).collect();
-    // What was looked up here before is only said once.
-    let called = |line: &Line| match &line.body {
-        Body::Assistant { blocks, .. } => blocks.iter().filter_map(own_call).collect(),
-        _ => Vec::new(),
-    };
-    let own: HashSet<String> = lines.iter().flat_map(called).collect();
-    let is_own = |message: &&mut Message| message.who == "result" && message.calls.iter().all(|id| own.contains(id));
-    messages.iter_mut().filter(is_own).for_each(|message| message.who = "beside");
-    Ok(messages)
-}
-
-/// The id of a call of this tool.
-fn own_call(block: &Block) -> Option<String> {
-    match block.kind() {
-        Kind::ToolUse { id, name } if **name == *History::NAME => Some(id.to_string()),
-        _ => None,
-    }
-}
-
-fn message(line: &Line) -> Option<Message> {
-    let (who, blocks) = match &line.body {
-        Body::User { blocks, source: Source::Said } => ("user", blocks),
-        Body::User { blocks, source: Source::Summary } => ("summary", blocks),
-        Body::User { blocks, source: Source::Injected } | Body::Attachment { blocks } => ("beside", blocks),
-        Body::Assistant { blocks, .. } => ("assistant", blocks),
-        Body::Commit(commit) => return written_down(line, &commit.act),
-        _ => return None,
-    };
-    let mut calls = Vec::new();
-    let mut texts = Vec::new();
-    let mut who = who;
-    for block in blocks {
-        match block.kind() {
-            Kind::Text => texts.extend(block.as_text()),
-            Kind::ToolUse { .. } if own_call(block).is_some() => {}
-            Kind::ToolUse { id, name } => {
-                calls.push(id.to_string());
-                texts.push(format!("{name} {}", block.input().unwrap_or_default()));
-            }
-            Kind::ToolResult { id, .. } => {
-                who = "result";
-                calls.push(id.to_string());
-                texts.push(block.result_text());
-            }
-            Kind::Image => texts.push("[image]".to_owned()),
-            Kind::Document => texts.push("[document]".to_owned()),
-            Kind::Thinking | Kind::Other => {}
-        }
-    }
-    let text = texts.join("\n");
-    let id = line.id.clone()?;
-    (!text.is_empty()).then_some(Message { id, calls, time: line.time, who, text })
-}
-
-/// What a commit says in the place of what it took out of view.
-fn written_down(line: &Line, act: &Act) -> Option<Message> {
-    let text = match act {
-        Act::Clear { digest: Some(text), .. } | Act::Collapse { summary: text, .. } => text.clone(),
-        _ => return None,
-    };
-    Some(Message { id: line.id.clone()?, calls: Vec::new(), time: line.time, who: "summary", text })
-}
-
 /// The other sessions of the same project, the newest first.
 fn earlier(session: &Path) -> Vec<(String, PathBuf)> {
     let Some(folder) = session.parent() else { return Vec::new() };
@@ -338,10 +180,13 @@ fn earlier(session: &Path) -> Vec<(String, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
+    use super::message::message;
     use super::*;
+    use jiff::Timestamp;
     use serde_json::json;
-    use transcript::Outcome;
-    use transcript::commit::{Commit, Extent, Reason, Trigger};
+    use transcript::commit::{Act, Commit, Extent, Reason, Trigger};
+    use transcript::line::{Body, Line, Source};
+    use transcript::{Block, Id, Outcome};
 
     fn messages(bodies: Vec<Body>) -> Vec<Message> {
         let line = |(at, body)| Line::new(Id::from(format!("line-{at}")), None, Timestamp::UNIX_EPOCH, body);

@@ -13,6 +13,8 @@ mod context_editing;
 mod faults;
 #[path = "it/refusals.rs"]
 mod refusals;
+#[path = "it/refused_messages.rs"]
+mod refused_messages;
 #[path = "it/reporting.rs"]
 mod reporting;
 #[path = "it/scripted_model.rs"]
