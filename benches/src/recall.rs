@@ -14,8 +14,8 @@ use crate::table::{Row, Unit};
 /// The day the labelled questions are asked on.
 const TODAY: i64 = 1_772_800_000;
 
-/// Sets from other trades that were written when a ranker was done: the first and the second one.
-const AFTERWARDS: [(&str, &str, &str); 2] = [
+/// Sets from other trades that were each written when a ranker was done, and not looked at again.
+const AFTERWARDS: [(&str, &str, &str); 3] = [
     (
         "a set written afterwards",
         include_str!("../../crates/memory/tests/recall/fourth_memories.txt"),
@@ -25,6 +25,11 @@ const AFTERWARDS: [(&str, &str, &str); 2] = [
         "another, after the second cut-off",
         include_str!("../../crates/memory/tests/recall/fifth_memories.txt"),
         include_str!("../../crates/memory/tests/recall/fifth_queries.txt"),
+    ),
+    (
+        "a third, after the cut-off that grows",
+        include_str!("../../crates/memory/tests/recall/sixth_memories.txt"),
+        include_str!("../../crates/memory/tests/recall/sixth_queries.txt"),
     ),
 ];
 
@@ -38,6 +43,11 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
         let set = Set::read(memories, questions);
         let (ours, plain) = (set.ask(now), Plain::of(&set.memories).ask(&set));
         rows.push(Row::figure(name, both(&Figures::of(&ours), &Figures::of(&plain))));
+        let plain = by_kind(&plain);
+        rows.extend(by_kind(&ours).iter().map(|(kind, figures)| match figures.answerable {
+            0 => Row::figure(format!("  {kind}"), figures.to_string()),
+            _ => Row::figure(format!("  {kind}"), both(figures, &plain[kind])),
+        }));
     }
     rows.extend(speed(&sets[0], place)?);
     Ok(rows)

@@ -3,7 +3,7 @@
 //! A set is two files of lines with `|` between the fields: memories (`path | type | date | name | description | text`)
 //! and questions (`kind | wanted paths or - | question | files touched`). A question that wants nothing is answered
 //! rightly by surfacing nothing. The ranker's few numbers are fitted on every second question of the first three sets;
-//! figures come from the others, and from a set that was written when all was done.
+//! figures come from the others, and from sets that were written when all was done.
 
 mod plain;
 

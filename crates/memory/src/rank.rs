@@ -61,7 +61,7 @@ pub struct Weights {
     pub alike: f32,
     /// What a word of the same meaning is worth at most.
     pub soft: f32,
-    /// The cut-off: how much evidence is enough.
+    /// The cut-off: how much evidence is enough, for each unit of the logarithm of how many memories there are.
     pub sure_from: f32,
     /// For how much one thing that is asked can count.
     pub sure_most: f32,
@@ -77,8 +77,8 @@ impl Weights {
         language: 0.5,
         alike: 0.25,
         soft: 0.5,
-        sure_from: 0.45,
-        sure_most: 0.4,
+        sure_from: 0.116,
+        sure_most: 0.45,
         sure_missing: 0.4,
     };
 }

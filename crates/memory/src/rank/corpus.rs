@@ -27,6 +27,8 @@ pub(crate) struct Words {
     pub(crate) dated: Option<Timestamp>,
     /// Words with their rows in the table and how often each occurs.
     counts: Vec<(String, Option<Row>, f32)>,
+    /// The words of its description: what it is about.
+    about: Vec<String>,
     /// What it says but for the values it gives.
     gist: Vec<u64>,
     /// What it applies to, if it is a standing instruction.
@@ -42,6 +44,8 @@ pub(crate) struct Doc {
     pub(crate) terms: Vec<(Term, f32)>,
     /// How many words that are.
     pub(crate) length: f32,
+    /// The words of its description, in order of their numbers.
+    pub(crate) about: Vec<Term>,
     pub(crate) gist: Vec<u64>,
     pub(crate) scope: Option<AppliesTo>,
 }
@@ -79,10 +83,15 @@ impl Words {
         }
         let mut counts: Vec<_> = counts.into_iter().map(|(text, (row, count))| (text, row, count)).collect();
         counts.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let mut about: Vec<String> =
+            splitter.split(description).into_iter().filter(|token| !token.stop).map(|token| token.text).collect();
+        about.sort_unstable();
+        about.dedup();
         Self {
             path: memory.path.clone(),
             dated: memory.dated,
             counts,
+            about,
             gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
             scope: AppliesTo::of(memory, splitter),
         }
@@ -103,11 +112,14 @@ impl Corpus {
             }
             terms.sort_unstable_by_key(|(term, _)| *term);
             let length = terms.iter().map(|(_, count)| count).sum();
+            let mut about: Vec<Term> = words.about.iter().filter_map(|text| corpus.term(text)).collect();
+            about.sort_unstable();
             corpus.docs.push(Doc {
                 path: words.path.clone(),
                 dated: words.dated,
                 terms,
                 length,
+                about,
                 gist: words.gist.clone(),
                 scope: words.scope.clone(),
             });

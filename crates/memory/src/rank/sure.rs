@@ -3,7 +3,8 @@
 //! What a memory has of a question is evidence as far as it has more than its neighbours: in a directory about databases
 //! every memory has "database". No one thing is worth more than a limit, so that it takes two: a question of which a
 //! memory has one name and nothing else is about something else. The largest thing it does not have speaks against it.
-//! Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
+//! The more memories there are, the more the best of them has by chance: what is enough grows with the logarithm of their
+//! number. Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
 
 use super::Weights;
 use super::question::Unit;
@@ -22,12 +23,14 @@ pub struct Figures {
     pub evidence: f32,
     /// What the largest thing is worth that it does not have.
     pub missing: f32,
+    /// How many memories it is the best of, as a logarithm.
+    pub among: f32,
 }
 
 impl Figures {
     /// For a memory, from how well it has each thing that is asked, and how well all memories together have it.
     pub(crate) fn of(units: &[Unit], found: &[f32], together: &[f32], memories: usize, weights: &Weights) -> Self {
-        let mut figures = Self::default();
+        let mut figures = Self { among: (memories as f32 + IMAGINED).ln(), ..Self::default() };
         for ((unit, found), together) in units.iter().zip(found).zip(together) {
             let found = found.min(1.0);
             let usual = (together - found).max(0.0) / (memories as f32 - 1.0 + IMAGINED);
@@ -43,7 +46,28 @@ impl Figures {
 
     /// How sure it is that the memory answers, from 0 to 1.
     pub(crate) fn confidence(self, weights: &Weights) -> f32 {
-        let beyond = self.evidence - weights.sure_missing * self.missing - weights.sure_from;
-        1.0 / (1.0 + (-STEEPNESS * beyond).exp())
+        let beyond = self.against(weights.sure_missing) - weights.sure_from;
+        1.0 / (1.0 + (-STEEPNESS * beyond * self.among).exp())
+    }
+
+    /// What speaks for the memory, less what is missing of it, held against how many there are.
+    pub fn against(self, sure_missing: f32) -> f32 {
+        (self.evidence - sure_missing * self.missing) / self.among.max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RECALL-8: the best of many has more by chance than the best of few, so more is asked of it.
+    #[test]
+    fn the_same_evidence_says_less_among_more() {
+        let unit = || Unit { label: String::new(), weight: 0.8, stands: Vec::new() };
+        let sure = |memories: usize| {
+            let figures = Figures::of(&[unit(), unit()], &[0.9, 0.8], &[0.9, 0.8], memories, &Weights::FITTED);
+            figures.confidence(&Weights::FITTED)
+        };
+        assert!(sure(1) > sure(40) && sure(40) > 0.5 && sure(40) > sure(10_000) && sure(10_000) < 0.5);
     }
 }

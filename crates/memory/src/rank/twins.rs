@@ -1,8 +1,8 @@
 //! Two memories about the same: the newer stands before the older.
 //!
 //! Whether two texts contradict each other cannot be known without a model, and titles that look alike say nothing. Two
-//! things can be known. That they are **kin**: what the shorter is about is for a good part what the other is about; then
-//! the newer may be a correction, and comes first and together with the older. And that they are **twins**: one is the
+//! things can be known. That they are **kin**: the shorter's words are for a good part the other's, or one's description says
+//! all that the other's says; then the newer may be a correction, and comes first and together with the older. And that they are **twins**: one is the
 //! other with a value changed, the same words but for numbers, names in quotes and code; then the older is overtaken.
 
 use super::Weights;
@@ -23,6 +23,9 @@ const ALIKE: f32 = 0.9;
 /// Fewer words than this say nothing about likeness.
 const FEWEST: usize = 4;
 
+/// One word of a description names a field, two name a subject.
+const SUBJECT: usize = 2;
+
 /// How much of a text is compared, in bytes.
 const LONGEST: usize = 2_000;
 
@@ -42,11 +45,20 @@ pub(crate) fn are_kin(one: usize, other: usize, corpus: &Corpus, weights: &Weigh
     if [one, other].iter().any(|doc| !(FEWEST..=MOST).contains(&doc.terms.len())) {
         return false;
     }
+    if have_one_subject(&one.about, &other.about) {
+        return true;
+    }
     let worth = |term: Term| worth(Some(term), corpus.rows[term as usize], corpus, weights);
     let all = |doc: &Doc| doc.terms.iter().map(|(term, _)| worth(*term)).sum::<f32>();
     let has = |doc: &Doc, term: Term| doc.terms.binary_search_by_key(&term, |(term, _)| *term).is_ok();
     let shared: f32 = one.terms.iter().filter(|(term, _)| has(other, *term)).map(|(term, _)| worth(*term)).sum();
     shared >= KIN * all(one).min(all(other))
+}
+
+/// Whether one description has all words of the other.
+fn have_one_subject(one: &[Term], other: &[Term]) -> bool {
+    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    few.len() >= SUBJECT && few.iter().all(|term| many.binary_search(term).is_ok())
 }
 
 /// Whether one is the other with other values.
@@ -96,6 +108,13 @@ mod tests {
     fn twins(one: &str, other: &str) -> bool {
         let splitter = Splitter::new();
         are_twins(&gist(one, &splitter), &gist(other, &splitter))
+    }
+
+    #[test]
+    fn a_description_that_says_all_of_another_has_its_subject() {
+        assert!(have_one_subject(&[3, 7], &[1, 3, 7]) && have_one_subject(&[1, 3, 7], &[3, 7]));
+        assert!(!have_one_subject(&[3, 8], &[1, 3, 7]), "a word of its own");
+        assert!(!have_one_subject(&[3], &[3, 7]), "one word is a field");
     }
 
     /// RECALL-10: a value that changed makes no other memory; another subject does.

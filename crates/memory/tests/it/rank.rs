@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use memory::Memory;
-use memory::bench::{Figures, Half, Plain, by_kind, repository};
+use memory::bench::{Figures, Half, Plain, Set, by_kind, repository};
 use memory::rank::{Doing, Hit, Question, Ranker, Route, surfaced};
 use proptest::prelude::*;
 
@@ -148,6 +148,18 @@ fn a_correction_stands_above_what_it_corrects() {
     let of_one = ask(&memories[..1], "when does the invoice batch start?", &[]);
     assert_eq!(paths(&of_one), ["old.md"], "a directory of one memory answers too: {of_one:?}");
     assert_eq!(paths(&ask(&memories[..1], "batch?", &[])), ["old.md"], "and so does a question of one word");
+}
+
+/// RECALL-10: of two memories with hardly a word in common but what they are described with, the newer stands above.
+#[test]
+fn a_description_that_says_all_of_another_corrects_it() {
+    let memories = "old.md | feedback | 2026-01-01 | dates | how dates are written | Year-month-day everywhere, in prose and tables alike.
+        new.md | feedback | 2026-02-01 | dates new | how dates are written now | For customers spell them out, such as the third of March.
+        other.md | feedback | 2026-02-02 | names | how functions are named | Verbs, and nouns for types.
+        lunch.md | project | 2026-02-02 | lunch | when lunch is | At noon.";
+    let memories = Set::read(memories, "").memories;
+    let hits = ask(&memories, "are dates written year-month-day in prose and tables?", &[]);
+    assert_eq!(paths(&hits)[..2], ["new.md", "old.md"], "{hits:?}");
 }
 
 /// Identifiers are split, words stemmed, like meanings found and other languages bridged.
