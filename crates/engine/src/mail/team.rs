@@ -170,6 +170,9 @@ impl Team {
 
     /// Lets somebody go, and gives back what they had begun.
     pub fn dismiss(&self, name: &str) -> Result<(), MailError> {
+        if files::glance(self.folder.join(CONFIG)).is_none() {
+            return Ok(()); // the team is gone, and is not to come back for this
+        }
         self.change(|config| {
             config.members.iter_mut().filter(|member| member.name == name).for_each(|member| member.is_active = false);
             Ok(())

@@ -96,6 +96,9 @@ pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, Str
 
 /// Gives back what somebody had begun who is gone.
 pub fn give_back(folder: &Path, owner: &str) -> Result<(), String> {
+    if read(folder).is_empty() {
+        return Ok(());
+    }
     change(folder, |tasks| {
         for task in tasks.iter_mut().filter(|task| task.owner.as_deref() == Some(owner)) {
             if task.status != Status::Completed {

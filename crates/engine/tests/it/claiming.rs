@@ -158,3 +158,16 @@ async fn a_message_goes_to_whom_it_names() {
     mail.open(team.mailbox().unwrap(), Origin::Team);
     assert!(mail.waiting().unwrap().is_empty());
 }
+
+/// MSG-1: a team that has ended leaves nothing, also where the end of one of its members is seen afterwards.
+#[test]
+fn a_team_that_has_ended_stays_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let team = Team::led_by(folder.path(), "s1").unwrap();
+    team.begin("s1", folder.path(), Timestamp::UNIX_EPOCH).unwrap();
+    team.invite(&INVITED, folder.path(), Timestamp::UNIX_EPOCH).unwrap();
+    team.end().unwrap();
+    team.dismiss("scout").unwrap();
+    board::give_back(team.tasks(), "scout").unwrap();
+    assert!(!team.tasks().exists());
+}
