@@ -115,6 +115,9 @@ impl Happening {
             fields.append(more);
         }
         let mut happening = Self::new(moment, Some(call.tool), fields);
+        if call.tool == "Agent" {
+            happening.names.push("Task".to_owned()); // as it was called before
+        }
         happening.call = Some((call.tool.to_owned(), call.subject.clone()));
         happening
     }

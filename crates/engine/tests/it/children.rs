@@ -339,3 +339,43 @@ async fn whom_the_user_names_the_model_is_told() {
     assert_eq!(last.matches("The user wants the agent").count(), 1, "{last}");
     assert!(last.contains("The user wants the agent paint-walls for this"), "{last}");
 }
+
+/// AGENT-2: `Task` and `Agent` are one name: in rules, and in the matchers of hooks.
+#[tokio::test]
+async fn the_older_name_of_the_tool_means_the_same() {
+    let hook = json!({"type": "command", "command": "echo 'nobody goes out' >&2; exit 2"});
+    for settings in [
+        json!({"hooks": {"PreToolUse": [{"matcher": "Task", "hooks": [hook]}]}}),
+        json!({"hooks": {"PreToolUse": [{"matcher": "^Task$", "hooks": [hook]}]}}),
+    ] {
+        let mut stage = Stage::new(&script("Explore", LOOKS)).await;
+        (stage.agents, stage.settings) = (agents(json!({})), settings.clone());
+        let mut agent = stage.agent(None);
+        say(&mut agent, "go").await;
+        assert!(agent.agents().unwrap().list().is_empty(), "{settings}");
+    }
+    let mut stage = Stage::new("[[rule]]\nsay = \"Yes.\"").await;
+    (stage.agents, stage.settings) = (agents(json!({})), json!({"permissions": {"deny": ["Task"]}}));
+    say(&mut stage.agent(None), "hello").await;
+    let offered = stage.simulator.requests().pop().unwrap()["tools"].to_string();
+    assert!(offered.contains(r#""name":"Read""#) && !offered.contains(r#""name":"Agent""#), "{offered}");
+}
+
+/// AGENT-2: after a compaction the agents are listed again, once.
+#[tokio::test]
+async fn the_list_of_agents_comes_back_after_a_compaction() {
+    let mut stage = Stage::new(
+        "[[rule]]\nwhen = { user = \"(?i)summar\" }\nsay = \"<summary>Greetings.</summary>\"\n[[rule]]\nsay = \"Yes.\"",
+    )
+    .await;
+    stage.agents = agents(json!({}));
+    let mut agent = stage.agent(None);
+    for _ in 0..3 {
+        say(&mut agent, "hello").await;
+    }
+    let done = agent.compact(None, engine::context::Reach::Everything, &CancellationToken::new()).await.unwrap();
+    assert_eq!(done, Ok(()));
+    say(&mut agent, "and again").await;
+    let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert_eq!(last.matches("Agents for the Agent tool").count(), 1, "{last}");
+}
