@@ -205,10 +205,15 @@ fn shapes(stage: &Stage, left_out: &[&str]) -> Vec<String> {
     text.lines().filter_map(shape).collect()
 }
 
-/// Claude Code tells of a call and of the directory it moved at the same time, so either can be written down first.
+/// What Claude Code tells at the same time, so that either can be written down first: of a call and of the directory it
+/// moved, of instruction files and of what was said.
+const TOGETHER: [(&str, &str); 2] = [("PostToolUse Bash", "CwdChanged"), ("InstructionsLoaded", "UserPromptSubmit")];
+
+/// Puts into one order what is told at the same time.
 pub(super) fn in_order<T>(told: &mut [T], name: fn(&T) -> &str) {
     for at in 1..told.len() {
-        if name(&told[at - 1]).starts_with("CwdChanged") && name(&told[at]).starts_with("PostToolUse Bash") {
+        let (before, after) = (name(&told[at - 1]), name(&told[at]));
+        if TOGETHER.iter().any(|(first, second)| before.starts_with(second) && after.starts_with(first)) {
             told.swap(at - 1, at);
         }
     }
