@@ -14,6 +14,7 @@ mod agents;
 mod cost;
 mod count;
 mod extract;
+mod gate;
 mod layers;
 mod load;
 mod log;
@@ -39,7 +40,7 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 13] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 14] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
@@ -52,6 +53,7 @@ const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 13] = [
     ("month", month::measure),
     ("team", team::measure),
     ("agents", agents::measure),
+    ("gate", gate::measure),
     ("start", start::measure),
 ];
 
@@ -60,7 +62,10 @@ fn main() -> Result<ExitCode> {
     if let [first, rest @ ..] = arguments.as_slice()
         && first == count::CHILD
     {
-        log::child(rest)?;
+        match rest {
+            [case, rest @ ..] if case == gate::NAME => gate::child(rest)?,
+            _ => log::child(rest)?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let known = |name: &String| CASES.iter().any(|(case, _)| case == name);
