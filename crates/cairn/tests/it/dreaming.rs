@@ -244,7 +244,9 @@ fn a_daily_log_takes_the_place_of_memories() {
     let stage = stage_with("[[rule]]\nsay = 'Hello.'\n");
     std::fs::write(stage.config().join("settings.json"), r#"{"dailyLog": true, "dreamSessions": 0}"#).unwrap();
     assert_eq!(run(stage.cairn().args(["-p", "hello there"])).code, Some(0));
-    let system = stage.simulator.requests().pop().unwrap()["system"].to_string();
+    // A selector is asked at the same time, and has no tools.
+    let requests = stage.simulator.requests();
+    let system = requests.iter().find(|request| !request["tools"].is_null()).unwrap()["system"].to_string();
     assert!(system.contains("logs/YYYY/MM/YYYY-MM-DD.md") && !system.contains("one file for each"), "{system}");
     let ran = dream(&stage, &["--if-due"]);
     assert!(ran.stderr.contains("Dreams are off here"), "{ran:?}");

@@ -65,8 +65,9 @@ impl House {
         }
     }
 
+    /// The conversation's last request. A selector is asked at the same time, and has no tools.
     fn last_request(&self) -> Value {
-        self.stage.simulator.requests().pop().unwrap()
+        self.stage.simulator.requests().into_iter().rfind(|request| !request["tools"].is_null()).unwrap()
     }
 }
 
