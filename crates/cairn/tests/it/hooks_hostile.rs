@@ -23,6 +23,11 @@ const CALLER: &str = r#"
     say = "Well."
 "#;
 
+/// Seconds to sleep that no other run of these tests sleeps.
+fn seconds(number: u32) -> String {
+    format!("{number}.{}00", std::process::id())
+}
+
 /// Whether a process with these words runs.
 pub fn runs(words: &str) -> bool {
     let is_it = |entry: std::fs::DirEntry| {
@@ -113,20 +118,22 @@ fn stage(hostile: &Hostile) -> Stage {
 /// is none, is removed while it runs or killed: the run ends properly and no process is left.
 #[test]
 fn a_run_ends_properly_and_nothing_is_left() {
-    for hostile in hostile("1003.00") {
+    let sleeps = seconds(1003);
+    for hostile in hostile(&sleeps) {
         let stage = stage(&hostile);
         let ran = call(&stage);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Called.\n"), "{ran:?}");
         assert!(ran.stderr.contains(hostile.says), "{}: {ran:?}", hostile.says);
         assert_eq!(stage.project().join("made").exists(), hostile.call_runs, "{}", hostile.hooks);
-        assert!(!runs("sleep 1003.00"), "{}", hostile.hooks);
+        assert!(!runs(&format!("sleep {sleeps}")), "{}", hostile.hooks);
     }
 }
 
 /// HOOK-2, BUDGET-3: in a terminal, too, a session with such a hook can be used, and no process is left.
 #[test]
 fn a_terminal_stays_usable_and_nothing_is_left() {
-    for hostile in hostile("1005.00") {
+    let sleeps = seconds(1005);
+    for hostile in hostile(&sleeps) {
         let stage = stage(&hostile);
         let mut terminal = open(&stage);
         say(&mut terminal, "call", &["Called."]);
@@ -134,7 +141,7 @@ fn a_terminal_stays_usable_and_nothing_is_left() {
         say(&mut terminal, "hello", &["Well."]);
         terminal.leave();
         assert_eq!(stage.project().join("made").exists(), hostile.call_runs, "{}", hostile.hooks);
-        assert!(!runs("sleep 1005.00"), "{}", hostile.hooks);
+        assert!(!runs(&format!("sleep {sleeps}")), "{}", hostile.hooks);
     }
 }
 
@@ -271,7 +278,8 @@ fn a_hook_that_edits_the_settings() {
 fn a_turn_is_cancelled_while_a_hook_runs() {
     let stage = Stage::new(CALLER);
     let waiting = stage.project().join("waiting");
-    let late = "touch waiting; sleep 1003.103; touch late; echo no >&2; exit 2";
+    let sleeps = format!("sleep {}", seconds(1006));
+    let late = format!("touch waiting; {sleeps}; touch late; echo no >&2; exit 2");
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let http = json!({"hooks": [{"type": "http", "url": format!("http://{}/", server.local_addr().unwrap())}]});
     let (cancelled, is_cancelled) = std::sync::mpsc::channel::<()>();
@@ -286,7 +294,7 @@ fn a_turn_is_cancelled_while_a_hook_runs() {
     });
     settings(&stage, &json!({}));
     let mut terminal = open(&stage);
-    for hook in [command(late), http] {
+    for hook in [command(&late), http] {
         settings(&stage, &json!({"hooks": {"PreToolUse": [hook]}, "permissions": {"allow": ["Bash"]}}));
         terminal.say("call");
         appears(&waiting);
@@ -294,7 +302,7 @@ fn a_turn_is_cancelled_while_a_hook_runs() {
         let before = ends(&terminal.screen());
         terminal.keys("\x1b");
         terminal.until("the end", |screen| ends(screen) > before && !screen.is_working() && screen.has_prompt());
-        assert!(!runs("sleep 1003.103") && !stage.project().join("late").exists());
+        assert!(!runs(&sleeps) && !stage.project().join("late").exists());
         assert!(!stage.project().join("made").exists());
         std::fs::remove_file(&waiting).unwrap();
         settings(&stage, &json!({}));

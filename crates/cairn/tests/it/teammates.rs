@@ -335,7 +335,7 @@ fn the_screen_shows_teammates() {
     // Opening waits for the scout's command to do so too.
     std::fs::write(&pipe, "").unwrap();
     terminal.until("what it said", |screen| screen.contains("The scout is done."));
-    terminal.until("its rest", |screen| screen.contains("1 teammate, 0 at work"));
+    terminal.until("its rest", |screen| screen.contains("1 teammate, 0 at work") && !screen.is_working());
     terminal.keys("/cost\r");
     terminal.until("what it cost", |screen| screen.contains("teammate") && screen.contains("scout $"));
     terminal.keys("/model haiku\r");
