@@ -240,7 +240,7 @@ pub(crate) async fn agent(
     add_flags(&mut parts.policy.rules, args, place)?;
     let mailing = Mailing::open(args, place, settings, &session, &parts.policy.mode)?;
     let approver = match &mailing.member_of {
-        Some(team) => Arc::new(AskLead { post: mailing.post.clone(), team: team.clone() }),
+        Some(team) => Arc::new(AskLead::new(mailing.post.clone(), team.clone())),
         None => approver,
     };
     if approver.who() != Who::Nobody && !bare && mailing.member_of.is_none() {

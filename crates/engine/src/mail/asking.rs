@@ -31,12 +31,12 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 const NOBODY: &str = "Nobody has answered on the lead's side. Do what you can without it.";
 
 /// One who is asked for a teammate: the lead's side.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct AskLead {
-    /// The teammate's.
-    pub post: Post,
-    /// Where it works.
-    pub team: Team,
+    post: Post,
+    team: Team,
+    /// Its agents ask here too: one after the other, since a person is asked one thing at a time.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Approver for AskLead {
@@ -61,12 +61,18 @@ impl Approver for AskLead {
 }
 
 impl AskLead {
+    /// Asks for a teammate, by its post, in its team.
+    pub fn new(post: Post, team: Team) -> Self {
+        Self { post, team, turn: tokio::sync::Mutex::default() }
+    }
+
     async fn asked(&self, question: &Question) -> Result<Result<Option<serde_json::Value>, String>, MailError> {
         let Question { tool, input, why, .. } = question;
         let request = self.post.fresh();
         let (tool, input, why) = (tool.clone(), input.clone(), why.clone());
         let word = Word::PermissionRequest { request: request.clone(), tool, input, why };
         let own = self.team.mailbox()?;
+        let _turn = self.turn.lock().await;
         self.post.send(LEAD, &word.to_text().unwrap_or_default(), None).await?;
         let mut seen = None;
         loop {
@@ -199,4 +205,62 @@ fn subject(tool: &str, input: &serde_json::Value, directory: &Path) -> Subject {
 fn directory(team: &Team, name: &str) -> PathBuf {
     let member = team.members().into_iter().find(|member| member.name == name);
     member.map(|member| member.cwd).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{join, ready};
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::mail::{Invited, Mail};
+
+    /// A program that denies everything, and says what.
+    struct Denier;
+
+    impl Approver for Denier {
+        fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+            Box::pin(ready(Answer::Deny { why: question.tool }))
+        }
+
+        fn who(&self) -> Who {
+            Who::Program
+        }
+    }
+
+    fn about(tool: &str) -> Question {
+        Question {
+            id: String::new(),
+            tool: tool.to_owned(),
+            input: json!({}),
+            subject: Subject::Whole,
+            directory: PathBuf::new(),
+            why: String::new(),
+            spared_by: None,
+            always: Vec::new(),
+        }
+    }
+
+    /// MSG-1: a teammate and its agents may ask at the same time, and each hears the answer to its own question.
+    #[tokio::test]
+    async fn questions_asked_at_once_each_get_their_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let lead = Team::led_by(folder.path(), "s1").unwrap();
+        lead.begin("s1", folder.path(), Timestamp::UNIX_EPOCH).unwrap();
+        let scout = Invited { name: "scout", kind: "scout", session: "s2" };
+        lead.invite(&scout, folder.path(), Timestamp::UNIX_EPOCH).unwrap();
+        let team = Team::of(folder.path(), lead.name(), "scout").unwrap();
+        let post = Post::new(World::real(), Mail::default(), None);
+        post.join(team.clone());
+        let asking = AskLead::new(post, team);
+        let asked = || Some((Arc::new(Denier) as Arc<dyn Approver>, Arc::new(|_| {}) as Listener));
+        let both = join(asking.ask(about("Write")), asking.ask(about("Edit")));
+        let (one, other) = tokio::select! {
+            biased; // what was asked before it begins, somebody asked who is gone
+            () = answer(lead, World::real(), Questions::default(), asked) => unreachable!("it goes on as long as the team"),
+            answers = tokio::time::timeout(Duration::from_secs(30), both) => answers.expect("both are answered"),
+        };
+        assert_eq!((said(one), said(other)), (Err("Write".to_owned()), Err("Edit".to_owned())));
+    }
 }
