@@ -22,6 +22,9 @@ const SYSTEM: &str = include_str!("prompts/system.md");
 /// The prompt of a bare session: a few lines, for the smallest windows.
 pub const BARE: &str = include_str!("prompts/bare.md");
 const ENVIRONMENT: &str = include_str!("prompts/environment.md");
+/// Before the folder's path, in a block of its own: it has the session's id, and stands last so that another session of
+/// the project reads all before it from the cache.
+const SCRATCHPAD: &str = "Your scratchpad, for files nobody else needs: ";
 
 /// What a prologue is made from.
 #[derive(Debug, Clone)]
@@ -78,6 +81,9 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
     session.push(Block::text(environment(from, from.branch, &today)));
     session.extend(from.manner.iter().map(Block::text));
     session.extend(from.appended.map(str::trim).filter(|text| !text.is_empty()).map(Block::text));
+    let scratchpad = from.scratchpad.map(|path| Block::text(format!("{SCRATCHPAD}{}", path.display())));
+    let own_blocks = scratchpad.iter().count();
+    session.extend(scratchpad);
     if let Some(known) = known {
         let old = known.system.get(known.static_blocks..).unwrap_or_default();
         let same = |at: usize| match old.get(at) {
@@ -93,6 +99,7 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
         max_tokens: from.max_tokens,
         system: std::iter::once(fixed).chain(session).collect(),
         static_blocks: 1,
+        own_blocks,
         tools: from.tools.clone(),
         thinking: from.thinking,
         betas: from.betas.clone(),
@@ -105,10 +112,8 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
 /// which lies beside its own; any other path that a log names is none.
 pub(crate) fn scratchpad(own: PathBuf, known: Option<&Prologue>) -> PathBuf {
     let told = known.and_then(|known| {
-        let texts = known.system.get(known.static_blocks..)?.iter().filter_map(Block::as_text);
-        texts
-            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
-            .find_map(|line| line.strip_prefix("- Scratchpad, for files nobody else needs: ").map(PathBuf::from))
+        let last = known.system.get(known.static_blocks..)?.last()?;
+        last.as_text()?.strip_prefix(SCRATCHPAD).map(PathBuf::from)
     });
     let above = |path: &Path| path.parent().and_then(Path::parent).map(Path::to_owned);
     let is_session = |path: &PathBuf| {
@@ -147,7 +152,6 @@ fn environment(from: &Ingredients<'_>, branch: &str, date: &str) -> String {
         system => &from.surroundings.system,
         shell => &from.surroundings.shell,
         cutoff => cutoff(from.model),
-        scratchpad => from.scratchpad.map(|path| path.display().to_string()),
         budget => from.budget,
         date => date,
         model => from.model,
@@ -208,7 +212,7 @@ mod tests {
         let first = prologue(&ingredients("m", None, 1_800_000_000), None);
         assert_ne!(prologue(&ingredients("n", None, 1_800_000_000), Some(&first)), first);
         let appended = prologue(&ingredients("m", Some("be brief"), 1_800_000_000), Some(&first));
-        assert_eq!(appended.system.last(), Some(&Block::text("be brief")));
+        assert_eq!(appended.system[2], Block::text("be brief"));
     }
 
     /// TRUST-5: what a log says was sent is taken only where this program could have made it.

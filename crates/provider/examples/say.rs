@@ -83,6 +83,7 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         max_tokens: 64,
         system: vec![Block::text("You are a helpful assistant."), Block::text("Be brief.")],
         static_blocks: 1,
+        own_blocks: 0,
         tools: if tools { vec![bash] } else { vec![] },
         thinking: None,
         betas: vec![],

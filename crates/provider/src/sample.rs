@@ -11,6 +11,7 @@ pub(crate) fn prologue() -> Prologue {
         max_tokens: 64,
         system: vec![Block::text("one"), Block::text("two")],
         static_blocks: 1,
+        own_blocks: 0,
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "runs".into(),

@@ -89,8 +89,8 @@ impl Seams {
     }
 }
 
-/// Places the breakpoints of a request: at the end of the static system blocks, the end of the system blocks, the tail,
-/// and where the previous request's tail stood: with ten parallel calls the new tail is further away from it than the
+/// Places the breakpoints of a request: at the end of the static system blocks, the end of those that another session may
+/// send too, the tail, and where the previous request's tail stood: with ten parallel calls the new tail is further away from it than the
 /// provider looks back.
 ///
 /// Where old results were rewritten, the previous tail is gone from the cache. Then one breakpoint stands before the
@@ -135,7 +135,8 @@ pub fn mark_answered(prologue: &Prologue, messages: &[Message], seams: &Seams, t
 }
 
 fn system_marks(prologue: &Prologue) -> Vec<usize> {
-    let ends = [prologue.static_blocks, prologue.system.len()];
+    let shared = prologue.system.len().saturating_sub(prologue.own_blocks);
+    let ends = [prologue.static_blocks, shared];
     let mut marks: Vec<usize> =
         ends.into_iter().filter_map(|end| end.min(prologue.system.len()).checked_sub(1)).collect();
     marks.dedup();
@@ -160,6 +161,7 @@ mod tests {
             max_tokens: 1,
             system,
             static_blocks,
+            own_blocks: 0,
             tools: vec![],
             thinking: None,
             betas: vec![],
@@ -178,6 +180,15 @@ mod tests {
         let second = mark(&prologue(3, 1), &messages(&[2, 25, 25]), &Seams::answered(2), Ttl::OneHour);
         assert_eq!(second.messages, [Place { message: 0, block: 1 }, Place { message: 2, block: 24 }]);
         assert_eq!(second.system.len() + second.messages.len(), 4);
+    }
+
+    /// CACHE-2: what only this session sends stands behind the system's breakpoint, so that another one reads up to there.
+    #[test]
+    fn a_sessions_own_blocks_stand_behind_the_breakpoint() {
+        let own = Prologue { own_blocks: 1, ..prologue(4, 1) };
+        assert_eq!(mark(&own, &messages(&[2]), &Seams::answered(0), Ttl::FiveMinutes).system, [0, 2]);
+        let nothing_else = Prologue { own_blocks: 1, ..prologue(1, 0) };
+        assert_eq!(mark(&nothing_else, &messages(&[2]), &Seams::answered(0), Ttl::FiveMinutes).system, [0_usize; 0]);
     }
 
     /// CACHE-2: a prompt with one kind of system block gets one breakpoint for it, an empty one none.

@@ -122,6 +122,10 @@ pub enum Thinking {
     Disabled,
 }
 
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// Everything of a request that stands before its messages. A change of it is a declared break at position 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prologue {
@@ -134,6 +138,9 @@ pub struct Prologue {
     /// How many of them are static, the same for every user.
     #[serde(default)]
     pub static_blocks: usize,
+    /// How many of the last ones are this session's alone, so that no other will read what is cached behind them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_blocks: usize,
     /// Tools, in order.
     pub tools: Vec<ToolDefinition>,
     /// Thinking, where asked for.

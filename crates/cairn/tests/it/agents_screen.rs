@@ -10,7 +10,7 @@ const BACKGROUND: &str = r#"
     say = "The file is there."
     [[rule]]
     when = { user = "^Watch it" }
-    call = [{ tool = "Bash", input = { command = "until [ -e {{ project }}/there ]; do sleep 0.05; done; echo it is there" } }]
+    call = [{ tool = "Bash", input = { command = "touch {{ project }}/watched; until [ -e {{ project }}/there ]; do sleep 0.05; done; echo it is there" } }]
     [[rule]]
     when = { user = "(?s)task-notification.*The file is there" }
     say = "The agent says that the file is there."
@@ -45,6 +45,9 @@ fn an_agent_in_the_background_is_listed_and_its_end_is_heard() {
         .until("the list", |screen| screen.contains("running") && screen.contains("general-purpose: watch the file"));
     let row = screen.rows.iter().find(|row| row.contains("general-purpose: watch")).unwrap().clone();
     let id = row.split_whitespace().next().unwrap().to_owned();
+    while !stage.project().join("watched").exists() {
+        std::thread::yield_now();
+    }
     terminal.keys(&format!("/tasks {id}\r"));
     terminal.until("what it does", |screen| screen.contains("1 calls, 1 requests") && screen.contains("transcript"));
     stage.write("there", "");

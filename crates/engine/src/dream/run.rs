@@ -245,6 +245,7 @@ impl Dream {
             max_tokens: MAX_TOKENS,
             system: vec![Block::text(brief::system())],
             static_blocks: 1,
+            own_blocks: 0,
             tools: tools.iter().map(|tool| tool.definition()).collect(),
             thinking: None,
             betas: Vec::new(),

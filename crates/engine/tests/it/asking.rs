@@ -158,7 +158,7 @@ async fn an_agent_writes_to_its_scratchpad_unasked() {
     assert_eq!(no.1.lock().unwrap().len(), 2);
     let told = agent.request().unwrap().prologue;
     let text = told.system.last().unwrap().as_text().unwrap();
-    assert!(text.contains(&format!("{}\n", own.parent().unwrap().display())), "{text}");
+    assert!(text.ends_with(&format!(" {}", own.parent().unwrap().display())), "{text}");
 }
 
 /// SPILL-2: how much of what a hook says stays in view is a setting, beside those of tools.

@@ -39,3 +39,16 @@ async fn two_turns_with_parallel_calls_and_a_resume() {
     let last = &report.requests[2];
     assert!(last.input.read > 0 && last.input.uncached == 0, "{last:?}");
 }
+
+/// CACHE-1: the next session of a project reads from the cache all that the last one left there but its own folder's name.
+#[tokio::test]
+async fn the_next_session_reads_the_last_ones_prologue() {
+    let stage = Stage::new("[[rule]]\nsay = 'Hello.'").await;
+    say(&mut stage.agent(None), "hello").await;
+    say(&mut stage.another_agent(900), "hello").await;
+    let report = stage.simulator.report();
+    let [first, second] = report.requests.as_slice() else { panic!("{report:?}") };
+    assert_eq!(first.input.read, 0);
+    let anew = second.input.total() - second.input.read;
+    assert!(anew < 100, "{anew} tokens are new, of {}", second.input.total());
+}

@@ -208,11 +208,18 @@ impl Stage {
         let request = self.simulator.requests().pop().unwrap();
         let mut lines = vec![format!("tools: {}", request["tools"].as_array().unwrap().len())];
         let project = self.project().display().to_string();
+        let sessions = self.home().project(&self.project()).display().to_string();
         let mut block = |place: String, block: &serde_json::Value| {
             let mark = if block["cache_control"].is_object() { "*" } else { " " };
             let mut plain = block.clone();
             plain.as_object_mut().unwrap().remove("cache_control");
-            let text: String = plain.to_string().replace(&project, "<project>").chars().take(140).collect();
+            let text: String = plain
+                .to_string()
+                .replace(&sessions, "<sessions>")
+                .replace(&project, "<project>")
+                .chars()
+                .take(140)
+                .collect();
             lines.push(format!("{mark} {place} {text}"));
         };
         for part in request["system"].as_array().unwrap() {

@@ -42,6 +42,7 @@ fn request(messages: Vec<Message>) -> Request {
         max_tokens: 4096,
         system: vec![Block::text("Be brief. ".repeat(400))],
         static_blocks: 1,
+        own_blocks: 0,
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "Runs a command.".into(),

@@ -268,6 +268,7 @@ pub fn prologue(variant: u8) -> Prologue {
         max_tokens: 1_000,
         system: vec![Block::text("be brief")],
         static_blocks: 1,
+        own_blocks: 0,
         tools: Vec::new(),
         thinking: None,
         betas: Vec::new(),
