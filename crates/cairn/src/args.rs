@@ -178,6 +178,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = PERMISSIONS)]
     pub(crate) dangerously_skip_permissions: bool,
 
+    /// Let the mode bypassPermissions be chosen later, without starting in it.
+    #[arg(long, help_heading = PERMISSIONS)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+
     /// With stream-json: `stdio` asks the program on stdin and stdout what would be asked of a person.
     #[arg(long, value_name = "TOOL", value_parser = ["stdio"], help_heading = PERMISSIONS)]
     pub(crate) permission_prompt_tool: Option<String>,

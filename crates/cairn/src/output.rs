@@ -5,6 +5,7 @@
 
 mod lines;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use engine::run::Ending;
 use engine::{Event, World};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use transcript::Usage;
 use transcript::price::Prices;
 
 use crate::args::{OutputFormat, RunArgs};
@@ -46,8 +48,8 @@ struct State {
     init: Option<Value>,
     to_begin: bool,
     denials: Vec<Value>,
-    /// What all turns cost, as far as prices are known.
-    cost: Option<f64>,
+    /// What all turns used, and the agents that were sent out, by the model.
+    used: BTreeMap<String, Usage>,
     /// When the request went out that is under way.
     asked: Option<Instant>,
     /// How long the model was waited for in this turn.
@@ -125,8 +127,9 @@ impl Output {
         }
         let mut state = self.state();
         state.begin();
-        let cost = facts.prices.of(&state.model).map(|price| price.cost(&turn.usage));
-        state.cost = cost.map(|cost| state.cost.unwrap_or_default() + cost);
+        let model = state.model.clone();
+        *state.used.entry(model).or_default() += turn.usage;
+        let (cost, models) = state.spent(facts.prices);
         let denials = std::mem::take(&mut state.denials);
         let waited = std::mem::take(&mut state.waited);
         let printed = match self.format {
@@ -141,8 +144,9 @@ impl Output {
                     "num_turns": turn.rounds,
                     "result": if code == Code::Success { &turn.text } else { trouble.as_ref().unwrap_or(&turn.text) },
                     "session_id": state.session,
-                    "total_cost_usd": state.cost,
+                    "total_cost_usd": cost,
                     "usage": turn.usage,
+                    "modelUsage": models,
                     "permission_denials": denials,
                 });
                 if let Some(trouble) = trouble {
@@ -178,15 +182,32 @@ impl State {
         }
     }
 
+    /// What all of it cost, where every price is known, and what each model used.
+    fn spent(&self, prices: &Prices) -> (Option<f64>, Value) {
+        let cost = |(model, usage): (&String, &Usage)| prices.of(model).map(|price| price.cost(usage));
+        let of = |(model, usage): (&String, &Usage)| {
+            let used = json!({
+                "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
+                "cacheReadInputTokens": usage.cache_read_input_tokens,
+                "cacheCreationInputTokens": usage.cache_creation_input_tokens,
+                "webSearchRequests": 0, "costUSD": cost((model, usage)),
+            });
+            (model.clone(), used)
+        };
+        (self.used.iter().map(cost).sum(), Value::Object(self.used.iter().map(of).collect()))
+    }
+
     fn heard(&mut self, event: &Event) {
         match event {
             Event::SessionStarted { session, model, .. } => {
                 self.session.clone_from(session);
                 self.model.clone_from(model);
             }
-            Event::Agent { news: News::Does(event), .. } if matches!(**event, Event::ToolDenied { .. }) => {
-                self.heard(event);
-            }
+            Event::Agent { news: News::Does(event), .. } => match &**event {
+                Event::ToolDenied { .. } => self.heard(event),
+                Event::Replied { reply } => *self.used.entry(reply.model.clone()).or_default() += reply.usage,
+                _ => {}
+            },
             Event::ToolDenied { id, tool, input, .. } => {
                 self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
             }

@@ -33,7 +33,7 @@ use crate::event::Event;
 use crate::extract::{Extraction, Outcome};
 use crate::filling::Filling;
 use crate::history::History;
-use crate::hooks::{Happening, Hooks, Leaving, Start, Word};
+use crate::hooks::{CallsBack, Happening, Hook, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::knowledge::Knowledge;
@@ -256,6 +256,11 @@ impl Agent {
     /// The hooks that run.
     pub fn hooks(&self) -> &Hooks {
         &self.driver.parts.hooks
+    }
+
+    /// Lets the program that drives it have hooks of its own, after the others.
+    pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn CallsBack>) {
+        self.driver.parts.hooks = self.driver.parts.hooks.clone().driven(hooks, program);
     }
 
     /// Where its tools run.

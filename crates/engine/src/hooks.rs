@@ -6,6 +6,7 @@
 //! lets a call run that a rule denies: what becomes of an answer is decided at the [gate](crate::gate).
 
 mod answer;
+mod callback;
 mod definition;
 mod input;
 mod matcher;
@@ -16,6 +17,7 @@ mod run;
 mod words;
 
 pub use answer::{Answers, Said, Verdict, Word};
+pub use callback::{Back, CallsBack, OnFailure, asked_for};
 pub use definition::{Hook, Kind, Times, Voice, Waiting};
 pub use input::{Called, Common, Happening, Leaving, Left, Start};
 pub use matcher::Matcher;

@@ -100,6 +100,8 @@ pub struct Question {
     pub directory: PathBuf,
     /// Why it is asked.
     pub why: String,
+    /// The agent that asks, by its id, where one does that was sent out.
+    pub agent: Option<String>,
     /// The mode in which it would not be: the one that accepts edits, where that would do.
     pub spared_by: Option<Mode>,
     /// The rules under which it would not be asked again, as they are written; empty where there is no "always".
@@ -264,7 +266,8 @@ impl Policy {
         let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
         let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
         let (id, tool, input) = (String::new(), tool.name().to_owned(), input.clone());
-        Weighed::Ask(Box::new(Question { id, tool, input, subject, directory, why, spared_by, always }))
+        let agent = None; // who is asked for it says for whom
+        Weighed::Ask(Box::new(Question { id, tool, input, subject, directory, why, agent, spared_by, always }))
     }
 
     /// The rules with one that allows every call of a tool. It is as strong as any other: what is denied stays denied.

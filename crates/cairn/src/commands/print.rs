@@ -3,6 +3,7 @@
 //! Whatever ends the program before its work is done ends the turn first: see [`crate::closing`].
 
 mod driving;
+mod hearing;
 mod input;
 mod teammate;
 
@@ -12,10 +13,9 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::agent::{End, Listener};
-use engine::agents::{Children, Definition};
-use engine::permission::{Approver, LiveMode, Nobody};
+use engine::permission::{Approver, Nobody};
 use engine::run::Ending;
-use serde_json::{Map, Value, json};
+use engine::settings::Bypass;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
@@ -28,8 +28,8 @@ use crate::output::{Facts, Output};
 use crate::said;
 use crate::setup::{self, Place, Ready};
 use crate::sharing::Sharing;
-use driving::{Driving, Follows};
-use input::{Line, Request};
+use driving::Driving;
+use hearing::Hears;
 
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
@@ -178,9 +178,9 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     );
     let place = Place::from_env()?;
     let output = Arc::new(Output::new(args, &place.directory));
-    let driving = args.permission_prompt_tool.as_ref().map(|_| Arc::new(Driving::new(output.clone())));
-    let approver: Arc<dyn Approver> = match &driving {
-        Some(driving) => driving.clone(),
+    let driving = Arc::new(Driving::new(output.clone()));
+    let approver: Arc<dyn Approver> = match &args.permission_prompt_tool {
+        Some(_) => driving.clone(),
         None => Arc::new(Nobody),
     };
     let opened = Headless::open(args, &place, output, approver).await?;
@@ -192,7 +192,10 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     let mode = agent.mode().clone();
     let mut lines = input::lines();
     let children = agent.agents().cloned();
-    let hears = Hears { mode: &mode, output: &output, driving: driving.as_deref(), agents: children.as_ref() };
+    let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
+    let may_skip = skips && ready.bypass != Bypass::Disabled;
+    let jobs = agent.scope().jobs().clone();
+    let hears = Hears { mode: &mode, may_skip, output: &output, driving: &driving, agents: children.as_ref(), jobs };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone, mut open) = (0, Code::Success, None, true);
     loop {
@@ -203,8 +206,16 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
             }
             tokio::select! {
                 line = lines.recv(), if open => match line {
-                    Some(line) => hears.take(line?, &mut queue, None),
-                    None => open = false,
+                    Some(line) => {
+                        let hooks = hears.take(line?, &mut queue, None);
+                        if !hooks.is_empty() {
+                            agent.call_back(hooks, driving.clone());
+                        }
+                    }
+                    None => {
+                        open = false;
+                        driving.end();
+                    }
                 },
                 // A turn without words is for what others have written.
                 () = agent.mail().arrives() => queue.push_back(Vec::new()),
@@ -229,10 +240,10 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
                 tokio::select! {
                     turn = &mut work => break turn,
                     line = lines.recv(), if listening => match line {
-                        Some(line) => hears.take(line?, &mut queue, Some(&cancel)),
+                        Some(line) => drop(hears.take(line?, &mut queue, Some(&cancel))),
                         None => {
                             listening = false;
-                            hears.nobody_answers();
+                            driving.end();
                         }
                     },
                     why = closing.wanted() => match closed.replace(why) {
@@ -251,98 +262,4 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     learn(agent, &mut closing, gone).await;
     part(sharing, &mut closing).await;
     Ok(code)
-}
-
-/// What lines of the input are for.
-struct Hears<'a> {
-    mode: &'a LiveMode,
-    output: &'a Output,
-    driving: Option<&'a Driving>,
-    agents: Option<&'a Arc<Children>>,
-}
-
-impl Hears<'_> {
-    /// The input has ended.
-    fn nobody_answers(&self) {
-        if let Some(driving) = self.driving {
-            driving.end();
-        }
-    }
-
-    /// The session begins, with these agents besides its own: what a program is told of it.
-    fn begin(&self, defined: &Map<String, Value>) -> Result<Value, String> {
-        match self.agents {
-            Some(children) => {
-                children.define(defined).iter().for_each(|wrong| out::warn(wrong));
-                self.output.knows(&children.registry());
-            }
-            None if !defined.is_empty() => return Err("this session sends out no agents".to_owned()),
-            None => {}
-        }
-        Ok(self.known())
-    }
-
-    /// What a program is told of a session that begins.
-    fn known(&self) -> Value {
-        let registry = self.agents.map(|children| children.registry());
-        let agent = |agent: &Definition| {
-            let mut known = json!({"name": agent.name, "description": agent.description});
-            if let Some(model) = &agent.model {
-                known["model"] = json!(model);
-            }
-            known
-        };
-        let agents: Vec<Value> = registry.iter().flat_map(|registry| registry.agents()).map(agent).collect();
-        json!({
-            "commands": [], "agents": agents, "models": [], "account": {}, "output_style": "default",
-            "available_output_styles": ["default"],
-        })
-    }
-
-    /// Does what a line asks for; `turn` stops the turn under way.
-    fn take(&self, line: Line, queue: &mut VecDeque<Vec<Block>>, turn: Option<&CancellationToken>) {
-        let (id, answer) = match line {
-            Line::Said(blocks) => return queue.push_back(blocks),
-            Line::Other => return,
-            Line::Answered { id, response } => {
-                let follows = self.driving.map(|driving| driving.answered(&id, response));
-                if let (Some(Follows::Stop), Some(turn)) = (follows, turn) {
-                    turn.cancel();
-                }
-                return;
-            }
-            Line::Asked { id, request: Request::Initialize { lacking, agents } } if lacking.is_empty() => {
-                (id, self.begin(&agents))
-            }
-            Line::Asked { id, request: Request::Initialize { lacking, .. } } => {
-                (id, Err(format!("of \"initialize\" cairn cannot do this yet: {}", lacking.join(", "))))
-            }
-            Line::Asked { id, request: Request::Interrupt } => {
-                if let Some(turn) = turn {
-                    turn.cancel();
-                }
-                (id, Ok(json!({"still_queued": []})))
-            }
-            // Who did not begin by skipping all questions does not end there.
-            Line::Asked { id, request: Request::SetMode(Mode::BypassPermissions) }
-                if self.mode.get() != Mode::BypassPermissions =>
-            {
-                (id, Err("the session was not started with --dangerously-skip-permissions".to_owned()))
-            }
-            Line::Asked { id, request: Request::SetMode(wanted) } => {
-                self.mode.set(wanted);
-                (id, Ok(json!({"mode": wanted})))
-            }
-            Line::Asked { id, request: Request::Unknown(what) } => {
-                (id, Err(format!("cairn does not know the control request {what:?}")))
-            }
-        };
-        let response = match answer {
-            Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
-            Err(error) => {
-                json!({"subtype": "error", "request_id": id, "error": error, "error_code": "unsupported_request"})
-            }
-        };
-        self.output.line(&json!({"type": "control_response", "response": response}));
-    }
 }

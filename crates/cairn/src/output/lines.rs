@@ -7,6 +7,9 @@ use engine::agents::{Errand, Phase};
 use engine::event::News;
 use serde_json::{Value, json};
 
+/// The version of Claude Code whose lines these are: programs look whether it is new enough for them.
+const SPEAKS: &str = "2.1.325";
+
 /// What is printed of an event, if anything; without the names that every line carries.
 pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value> {
     let delta = |delta: Value| {
@@ -22,6 +25,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             json!({
                 "type": "system", "subtype": "init", "cwd": directory, "model": model, "tools": tools,
                 "permissionMode": mode, "mcp_servers": [], "slash_commands": [], "agents": [],
+                "claude_code_version": SPEAKS,
             })
         }
         Event::Replied { reply } => json!({

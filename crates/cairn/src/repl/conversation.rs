@@ -116,7 +116,7 @@ pub(super) struct Conversation {
     pub(super) thinks: bool,
     /// Where the agent works.
     pub(super) scope: Scope,
-    /// Whether Shift-Tab leads to the mode that asks nothing: for those who started in it.
+    /// Whether Shift-Tab leads to the mode that asks nothing: for those who started in it, or with leave to.
     pub(super) bypass_offered: bool,
     /// Whether the settings let anybody into that mode.
     pub(super) bypass: Bypass,
@@ -156,7 +156,8 @@ impl Conversation {
             thinks: ready.agent.thinks(),
             scope: ready.agent.scope().clone(),
             bypass: ready.bypass,
-            bypass_offered: ready.agent.mode().get() == Mode::BypassPermissions,
+            bypass_offered: args.allow_dangerously_skip_permissions
+                || ready.agent.mode().get() == Mode::BypassPermissions,
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
             agents: ready.agent.agents().cloned(),

@@ -1,4 +1,4 @@
-//! Real clients: the official TypeScript SDK, Claude Code, and a small model behind llama.cpp.
+//! Real clients: the official SDKs, Claude Code, and a small model behind llama.cpp.
 //!
 //! They run only in `./test full`, which installs them below `target` and says so when it cannot.
 #![allow(clippy::print_stderr, reason = "a test that is left out says so")]
@@ -8,6 +8,8 @@ use std::process::Command;
 
 use crate::stage::Stage;
 
+#[path = "clients/agents.rs"]
+mod agents;
 #[path = "clients/code.rs"]
 mod code;
 #[path = "clients/commits.rs"]

@@ -142,13 +142,13 @@ fn an_interrupt_stops_the_turn_and_other_requests_are_answered() {
     let mut talk = Talk::start(&stage);
     talk.say("wait");
     talk.until("assistant");
-    talk.send(&json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "mcp_status"}}));
+    talk.send(&json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "get_usage"}}));
     let answer = talk.until("control_response");
     assert_eq!(
         (answer["response"]["subtype"].as_str(), &answer["response"]["request_id"]),
         (Some("error"), &json!("r1"))
     );
-    assert!(answer["response"]["error"].as_str().unwrap().contains("mcp_status"), "{answer}");
+    assert!(answer["response"]["error"].as_str().unwrap().contains("get_usage"), "{answer}");
     talk.say("two");
     talk.send(&json!({"type": "control_request", "request_id": "r2", "request": {"subtype": "interrupt"}}));
     assert_eq!(talk.until("control_response")["response"]["subtype"], "success");
@@ -183,12 +183,51 @@ fn a_greeting_is_answered() {
     let greeting = |more: Value| json!({"type": "control_request", "request_id": "r1", "request": more});
     talk.send(&greeting(json!({"subtype": "initialize", "hooks": null})));
     assert_eq!(talk.until("control_response")["response"]["subtype"], "success");
-    talk.send(&greeting(json!({"subtype": "initialize", "hooks": {"Stop": [{"hookCallbackIds": ["h"]}]}})));
+    talk.send(&greeting(json!({"subtype": "initialize", "toolAliases": {"Bash": "Shell"}})));
     let refused = talk.until("control_response")["response"].clone();
-    assert!(refused["subtype"] == "error" && refused["error"].as_str().unwrap().contains("hooks"), "{refused}");
+    assert!(refused["subtype"] == "error" && refused["error"].as_str().unwrap().contains("toolAliases"), "{refused}");
     talk.say("one");
     assert_eq!(talk.until("result")["result"], "You said one.");
     assert_eq!(talk.end().1, Some(0));
+}
+
+/// HOOK-2: a program's own hooks are called back with what happens and the call it is about, and have the say that any hook
+/// has; one that has to agree denies by failing. Who is gone is not waited for.
+#[test]
+fn a_programs_hooks_are_called_back() {
+    let stage = Stage::new(ASKING);
+    let mut talk = Talk::start(&stage);
+    let hooks = json!({
+        "PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["look"], "onFailure": "block"}],
+        "Stop": [{"matcher": null, "hookCallbackIds": ["stop"]}], "SessionEnd": [{"hookCallbackIds": ["end"]}],
+    });
+    let request = json!({"subtype": "initialize", "hooks": hooks});
+    talk.send(&json!({"type": "control_request", "request_id": "r1", "request": request}));
+    let answer = talk.until("control_response")["response"]["response"].clone();
+    assert_eq!((&answer["hooks_applied"], &answer["hook_on_failure_supported"]), (&json!(true), &json!(true)));
+    for broken in [false, true] {
+        talk.say("write");
+        let call = talk.until("assistant")["message"]["content"][0]["id"].clone();
+        let asked = talk.until("control_request");
+        let request = &asked["request"];
+        assert_eq!((&request["subtype"], &request["callback_id"]), (&json!("hook_callback"), &json!("look")));
+        assert_eq!((&request["tool_use_id"], &request["input"]["tool_name"]), (&call, &json!("Write")));
+        if broken {
+            let response = json!({"subtype": "error", "request_id": asked["request_id"], "error": "it broke"});
+            talk.send(&json!({"type": "control_response", "response": response}));
+        } else {
+            let deny = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "not here"});
+            talk.answer(&asked, &json!({"hookSpecificOutput": deny}));
+        }
+        let told = talk.until("user")["message"]["content"][0].to_string();
+        assert!(told.contains(if broken { "it broke" } else { "not here" }), "{told}");
+        let asked = talk.until("control_request");
+        assert_eq!(asked["request"]["callback_id"], "stop");
+        talk.answer(&asked, &json!({}));
+        talk.until("result");
+    }
+    assert!(!stage.project().join("new.txt").exists());
+    assert_eq!(talk.end().1, Some(0), "nobody is waited for at the end");
 }
 
 /// A change of mode holds for the next call that is judged.
@@ -205,6 +244,27 @@ fn the_mode_can_be_changed_on_stdin() {
     assert_eq!(talk.until("result")["result"], "Done.");
     assert!(stage.project().join("new.txt").exists());
     assert_eq!(talk.end().1, Some(0));
+}
+
+/// The mode that asks nothing can be chosen later by those who started with leave to, unless the settings disable it.
+#[test]
+fn leave_to_skip_permissions_counts_later() {
+    let stage = Stage::new(SCRIPT);
+    let answer = |stage: &Stage| {
+        let mut command = stage.cairn();
+        let mut talk = Talk::of(command.args(FLAGS).args(["default", "--allow-dangerously-skip-permissions"]));
+        talk.say("write");
+        talk.until("result");
+        assert!(!stage.project().join("new.txt").exists(), "it does not begin there");
+        let request = json!({"subtype": "set_permission_mode", "mode": "bypassPermissions"});
+        talk.send(&json!({"type": "control_request", "request_id": "r", "request": request}));
+        let answer = talk.until("control_response")["response"]["subtype"].clone();
+        assert_eq!(talk.end().1, Some(0));
+        answer
+    };
+    assert_eq!(answer(&stage), "success");
+    crate::hooks::settings(&stage, &json!({"permissions": {"disableBypassPermissionsMode": "disable"}}));
+    assert_eq!(answer(&stage), "error");
 }
 
 /// PLAN-1: a program that drives the session is asked, and answers with the input as it is to be; without the flag it is

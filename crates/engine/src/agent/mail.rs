@@ -125,6 +125,7 @@ impl Agent {
             subject: Subject::Whole,
             directory: self.driver.scope.directory(),
             why: "it would write to this session, now and later; the answer is kept".to_owned(),
+            agent: None,
             spared_by: None,
             always: Vec::new(),
         };

@@ -46,6 +46,7 @@ impl Agent {
             directory: self.driver.scope.directory(),
             why: "it would become instructions for the model, and lies outside the project; the answer is kept"
                 .to_owned(),
+            agent: None,
             spared_by: None,
             always: Vec::new(),
         }

@@ -416,6 +416,7 @@ impl Approver for Named {
     fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
         let approver = &self.seat.parts.approver;
         question.why = format!("the agent {} asks: {}", self.errand.kind, question.why);
+        question.agent.get_or_insert_with(|| self.errand.id.clone());
         if approver.who() != Asked::Person || !self.errand.keeps_questions() {
             return approver.ask(question);
         }

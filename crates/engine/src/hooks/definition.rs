@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tools::permission::{Places, Rule};
 
+use super::callback::OnFailure;
 use super::matcher::Matcher;
 use super::moment::Moment;
 use crate::settings::{Origin, Set};
@@ -72,6 +73,13 @@ pub enum Kind {
         prompt: String,
         /// The model; the small one where this is none.
         model: Option<String>,
+    },
+    /// One of the program that drives the session.
+    Callback {
+        /// What the program calls it.
+        id: String,
+        /// What follows where it fails.
+        on_failure: OnFailure,
     },
     /// One that there is not yet: it does not run.
     NotYet {
@@ -165,6 +173,7 @@ impl Hook {
             Kind::Http { url, .. } => url.clone(),
             Kind::Prompt { prompt, .. } => format!("prompt: {prompt}"),
             Kind::Agent { prompt, .. } => format!("agent: {prompt}"),
+            Kind::Callback { id, .. } => format!("callback {id}"),
             Kind::NotYet { name } => format!("({name})"),
         }
     }

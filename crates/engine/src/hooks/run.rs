@@ -13,6 +13,7 @@ use tools::program::Program;
 use tools::{Environment, Subject};
 
 use super::answer::{Answers, Said};
+use super::callback::{Back, CallsBack};
 use super::definition::{Hook, Kind, Times, Waiting};
 use super::input::{Common, Happening};
 use super::moment::Moment;
@@ -34,6 +35,8 @@ pub struct Hooks {
     variables: Option<Arc<Vec<String>>>,
     /// Whose run.
     whose: HooksOf,
+    /// The program that drives the session, where it has hooks of its own.
+    program: Option<Arc<dyn CallsBack>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -106,11 +109,21 @@ impl Hooks {
         self
     }
 
-    /// These in place of those before; what has run once has run.
+    /// With those of the program that drives the session after them.
+    #[must_use]
+    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn CallsBack>) -> Self {
+        self.program = Some(program);
+        self.and(more)
+    }
+
+    /// These in place of those before; what has run once has run, and the hooks of the program that drives the session stay.
     #[must_use]
     pub fn instead_of(mut self, before: &Self) -> Self {
         self.state = before.state.clone();
-        self
+        self.program.clone_from(&before.program);
+        let stay = before.list.iter().filter(|hook| matches!(hook.kind, Kind::Callback { .. }));
+        let stay: Vec<Hook> = stay.map(|hook| Hook::clone(hook)).collect();
+        self.and(stay)
     }
 
     /// All of them.
@@ -154,6 +167,7 @@ impl Hooks {
                 ground: ground.clone(),
                 url: self.may_post(&hook),
                 headers: self.headers(&hook, ground),
+                program: self.program.clone(),
                 cancel: cancel.clone(),
             };
             if hook.waiting == Waiting::Yes {
@@ -308,6 +322,7 @@ struct One {
     ground: Ground,
     url: Result<(), String>,
     headers: BTreeMap<String, String>,
+    program: Option<Arc<dyn CallsBack>>,
     cancel: CancellationToken,
 }
 
@@ -336,18 +351,33 @@ impl One {
             };
         }
         match &self.hook.kind {
-            Kind::Http { url, .. } => {
-                tokio::select! {
-                    biased;
-                    () = self.cancel.cancelled() => Said::failed("it was stopped"),
-                    said = tokio::time::timeout(limit, self.posted(url)) => {
-                        said.unwrap_or_else(|_| Said::failed(format!("it took longer than {} s", limit.as_secs_f64())))
-                    }
-                }
+            Kind::Http { url, .. } => self.in_time(self.posted(url)).await.unwrap_or_else(Said::failed),
+            Kind::Callback { id, on_failure } => {
+                let back = self.in_time(self.called_back(id)).await.unwrap_or_else(Back::Failed);
+                on_failure.said(moment, back)
             }
             Kind::Prompt { prompt, model } => self.asked(Who::Model, prompt, model.as_deref()).await,
             Kind::Agent { prompt, model } => self.asked(Who::Agent, prompt, model.as_deref()).await,
             Kind::NotYet { .. } | Kind::Command { .. } => Said::default(),
+        }
+    }
+
+    /// What comes of something, unless it is stopped or takes too long.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+        let limit = self.hook.limit();
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err("it was stopped".to_owned()),
+            done = tokio::time::timeout(limit, work) => {
+                done.map_err(|_| format!("it took longer than {} s", limit.as_secs_f64()))
+            }
+        }
+    }
+
+    async fn called_back(&self, id: &str) -> Back {
+        match &self.program {
+            Some(program) => program.call_back(id, &self.input, self.input["tool_use_id"].as_str()).await,
+            None => Back::Gone,
         }
     }
 

@@ -149,6 +149,7 @@ pub(super) async fn answer(
                     input,
                     directory,
                     why: format!("the teammate {} asks: {why}", name_of(&message.from)),
+                    agent: None,
                     spared_by: None,
                     always: Vec::new(),
                 };
@@ -237,6 +238,7 @@ mod tests {
             subject: Subject::Whole,
             directory: PathBuf::new(),
             why: String::new(),
+            agent: None,
             spared_by: None,
             always: Vec::new(),
         }

@@ -1,4 +1,4 @@
-//! The program that drives a session through stdin and stdout, as one who can be asked.
+//! The program that drives a session through stdin and stdout, as one who can be asked and has hooks of its own.
 //!
 //! A question is a line with an id; the answer is a line that names it. Questions can be open side by side and are
 //! answered in any order. One that nobody waits for any more is withdrawn, and an answer to it counts for nothing.
@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::World;
+use engine::hooks::{Back, CallsBack};
 use engine::permission::{Answer, Approver, Question, Who};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -28,7 +29,10 @@ pub(super) struct Driving {
     open: Mutex<Option<Waiting>>,
 }
 
-type Waiting = HashMap<String, oneshot::Sender<Value>>;
+/// What the program says, or that it could not.
+pub(super) type Response = Result<Value, String>;
+
+type Waiting = HashMap<String, oneshot::Sender<Response>>;
 
 /// What is to follow from a line that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +50,8 @@ impl Driving {
     }
 
     /// Takes an answer to the question of this id.
-    pub(super) fn answered(&self, id: &str, response: Value) -> Follows {
-        let stop = response["behavior"] == "deny" && response["interrupt"] == true;
+    pub(super) fn answered(&self, id: &str, response: Response) -> Follows {
+        let stop = response.as_ref().is_ok_and(|said| said["behavior"] == "deny" && said["interrupt"] == true);
         let waiting = self.open().as_mut().and_then(|open| open.remove(id));
         let heard = waiting.is_some_and(|waiting| waiting.send(response).is_ok());
         if heard && stop { Follows::Stop } else { Follows::Nothing }
@@ -58,6 +62,16 @@ impl Driving {
         *self.open() = None;
     }
 
+    /// Asks, and waits for what is answered; nothing once nobody answers any more.
+    async fn asked(&self, request: Value) -> Option<Response> {
+        let id = self.world.fresh_id().to_string();
+        let (reply, answer) = oneshot::channel();
+        self.open().as_mut()?.insert(id.clone(), reply);
+        let _asked = Withdrawn { driving: self, id: id.clone() };
+        self.output.line(&json!({"type": "control_request", "request_id": id, "request": request}));
+        answer.await.ok()
+    }
+
     fn open(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,20 +80,31 @@ impl Driving {
 impl Approver for Driving {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            let id = self.world.fresh_id().to_string();
-            let (reply, answer) = oneshot::channel();
-            match self.open().as_mut() {
-                Some(open) => open.insert(id.clone(), reply),
-                None => return Answer::Unanswered { why: GONE.to_owned() },
-            };
-            let _asked = Withdrawn { driving: self, id: id.clone() };
-            self.output.line(&json!({"type": "control_request", "request_id": id, "request": request(&question)}));
-            answer.await.map_or_else(|_| Answer::Unanswered { why: GONE.to_owned() }, |said| understood(&said))
+            match self.asked(request(&question)).await {
+                Some(said) => understood(&said.unwrap_or_default()),
+                None => Answer::Unanswered { why: GONE.to_owned() },
+            }
         })
     }
 
     fn who(&self) -> Who {
         Who::Program
+    }
+}
+
+impl CallsBack for Driving {
+    fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, Back> {
+        let mut request = json!({"subtype": "hook_callback", "callback_id": id, "input": input});
+        if let Some(call) = call {
+            request["tool_use_id"] = json!(call);
+        }
+        Box::pin(async move {
+            match self.asked(request).await {
+                Some(Ok(said)) => Back::Said(said),
+                Some(Err(why)) => Back::Failed(why),
+                None => Back::Gone,
+            }
+        })
     }
 }
 
@@ -107,6 +132,9 @@ fn request(question: &Question) -> Value {
     });
     if let Subject::Path { named, .. } = &question.subject {
         request["blocked_path"] = json!(named);
+    }
+    if let Some(agent) = &question.agent {
+        request["agent_id"] = json!(agent);
     }
     request
 }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tools::permission::Mode;
 use transcript::Block;
 
+use super::driving::Response;
 use crate::out;
 
 /// The most that is read from a pipe.
@@ -38,16 +39,15 @@ pub(super) enum Line {
     Answered {
         /// The question.
         id: String,
-        /// What it says.
-        response: Value,
+        /// What is said.
+        response: Response,
     },
     /// Anything else, which means nothing here.
     Other,
 }
 
 /// What a program can ask for at the start, and would be misled about if it were passed over in silence.
-const NOT_YET: [&str; 8] = [
-    "hooks",
+const NOT_YET: [&str; 7] = [
     "sdkMcpServers",
     "systemPrompt",
     "appendSystemPrompt",
@@ -66,11 +66,24 @@ pub(super) enum Request {
         lacking: Vec<&'static str>,
         /// Agents it defines, by name.
         agents: Map<String, Value>,
+        /// Hooks of its own, by moment.
+        hooks: Map<String, Value>,
     },
     /// The turn is to stop.
     Interrupt,
     /// Another mode is to hold.
     SetMode(Mode),
+    /// A mode that there is not.
+    NoMode(Value),
+    /// Something that runs is to end: an agent, or a command in the background.
+    StopTask(String),
+    /// Nobody is to wait any longer for an agent, or for any.
+    Background {
+        /// The call that sent it out.
+        call: Option<String>,
+    },
+    /// Which servers there are.
+    Servers,
     /// Something this program cannot do, by its name.
     Unknown(String),
 }
@@ -146,16 +159,17 @@ struct Envelope {
     #[serde(default)]
     request_id: String,
     request: Option<Asked>,
-    response: Option<Response>,
+    response: Option<Answer>,
 }
 
 #[derive(Deserialize)]
-struct Response {
+struct Answer {
     #[serde(default)]
     request_id: String,
     /// Not there where it is an error.
     #[serde(default)]
     response: Value,
+    error: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -173,13 +187,21 @@ struct Asked {
 impl From<Asked> for Request {
     fn from(asked: Asked) -> Self {
         let more = |key: &str| asked.more.get(key).cloned().unwrap_or_default();
-        match (asked.subtype.as_str(), serde_json::from_value(more("mode")).ok()) {
-            ("initialize", _) => Self::Initialize {
+        let object = |key: &str| more(key).as_object().cloned().unwrap_or_default();
+        let text = |key: &str| more(key).as_str().map(str::to_owned);
+        match asked.subtype.as_str() {
+            "initialize" => Self::Initialize {
                 lacking: NOT_YET.into_iter().filter(|key| !is_empty(&more(key))).collect(),
-                agents: more("agents").as_object().cloned().unwrap_or_default(),
+                agents: object("agents"),
+                hooks: object("hooks"),
             },
-            ("interrupt", _) => Self::Interrupt,
-            ("set_permission_mode", Some(mode)) => Self::SetMode(mode),
+            "interrupt" => Self::Interrupt,
+            "set_permission_mode" => {
+                serde_json::from_value(more("mode")).map_or_else(|_| Self::NoMode(more("mode")), Self::SetMode)
+            }
+            "stop_task" => Self::StopTask(text("task_id").unwrap_or_default()),
+            "background_tasks" => Self::Background { call: text("tool_use_id") },
+            "mcp_status" => Self::Servers,
             _ => Self::Unknown(asked.subtype),
         }
     }
@@ -204,7 +226,9 @@ impl Line {
             ("user", None, _) => anyhow::bail!("a user's line without a message"),
             ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, request: request.into() },
             ("control_response", _, _) => match envelope.response {
-                Some(Response { request_id: id, response }) => Self::Answered { id, response },
+                Some(Answer { request_id: id, response, error }) => {
+                    Self::Answered { id, response: error.map_or(Ok(response), Err) }
+                }
                 None => Self::Other,
             },
             _ => Self::Other,
@@ -248,18 +272,25 @@ mod tests {
         let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","systemPrompt":[""],"hooks":null}}"#;
         assert_eq!(
             parse(asked).unwrap(),
-            Line::Asked { id: "r1".into(), request: Request::Initialize { lacking: vec![], agents: Map::new() } }
+            Line::Asked {
+                id: "r1".into(),
+                request: Request::Initialize { lacking: vec![], agents: Map::new(), hooks: Map::new() }
+            }
         );
         let asked =
             r#"{"type":"control_request","request_id":"r2","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
         assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r2".into(), request: Request::SetMode(Mode::Plan) });
-        let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"agents":{"a":{"prompt":"b"}}}}"#;
+        let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"toolAliases":{"a":"b"},"agents":{"a":{"prompt":"b"}}}}"#;
         let agents = serde_json::json!({"a": {"prompt": "b"}}).as_object().cloned().unwrap();
-        let request = Request::Initialize { lacking: vec!["hooks"], agents };
+        let hooks = serde_json::json!({"Stop": []}).as_object().cloned().unwrap();
+        let request = Request::Initialize { lacking: vec!["toolAliases"], agents, hooks };
         assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r3".into(), request });
         let said = r#"{"type":"control_response","response":{"subtype":"success","request_id":"q","response":{"behavior":"allow"}}}"#;
         let response = serde_json::json!({"behavior": "allow"});
-        assert_eq!(parse(said).unwrap(), Line::Answered { id: "q".into(), response });
+        assert_eq!(parse(said).unwrap(), Line::Answered { id: "q".into(), response: Ok(response) });
+        let failed =
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"q","error":"it broke"}}"#;
+        assert_eq!(parse(failed).unwrap(), Line::Answered { id: "q".into(), response: Err("it broke".into()) });
         for other in [r#"{"type":"keep_alive"}"#, r#"{"type":"control_response"}"#] {
             assert_eq!(parse(other).unwrap(), Line::Other);
         }

@@ -1,0 +1,121 @@
+//! Hooks of the program that drives a session: each is called back by its id, and answers with an object.
+//!
+//! They run among the others and may no more than they. What such a hook says is the word of who started the program.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::answer::Said;
+use super::definition::{Hook, Kind, Times, Waiting};
+use super::matcher::Matcher;
+use super::moment::Moment;
+use crate::settings::{Origin, Source};
+
+/// A program whose hooks can be called back.
+pub trait CallsBack: Send + Sync {
+    /// Tells the hook of an id what happens, and which call it is about; waits for what it says.
+    fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, Back>;
+}
+
+/// What comes of calling a hook back.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Back {
+    /// It says this.
+    Said(Value),
+    /// It failed, for this reason.
+    Failed(String),
+    /// Nobody is there any more.
+    Gone,
+}
+
+/// What follows where a hook fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It counts for nothing.
+    Continue,
+    /// It counts as a no.
+    Block,
+}
+
+/// The hooks that a program asks for in its greeting, by their moments, and what is to be said of them.
+pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
+    let (mut asked, mut told) = (Vec::new(), Vec::new());
+    for (name, groups) in hooks {
+        let Some(moment) = Moment::named(name) else {
+            told.push(format!("there is no moment {name} for hooks; those of the program never run"));
+            continue;
+        };
+        for group in groups.as_array().into_iter().flatten() {
+            let matcher_text = group["matcher"].as_str();
+            let (matcher, wrong) = Matcher::parse(matcher_text);
+            told.extend(wrong.map(|why| format!("a {name} hook: its matcher cannot be understood ({why})")));
+            let on_failure = if group["onFailure"] == "block" { OnFailure::Block } else { OnFailure::Continue };
+            let timeout = group["timeout"].as_f64().filter(|seconds| *seconds > 0.0);
+            let ids = group["hookCallbackIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            asked.extend(ids.map(|id| Hook {
+                moment,
+                matcher: matcher.clone(),
+                matcher_text: matcher_text.unwrap_or_default().to_owned(),
+                kind: Kind::Callback { id: id.to_owned(), on_failure },
+                condition: None,
+                times: Times::Always,
+                waiting: Waiting::Yes,
+                timeout: timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+                status: None,
+                origin: Origin { source: Source::Flag, file: None, line: 1, column: 1 },
+            }));
+        }
+    }
+    (asked, told)
+}
+
+impl OnFailure {
+    /// What such a hook has said.
+    pub(super) fn said(self, moment: Moment, back: Back) -> Said {
+        let said = match back {
+            Back::Said(object) => Said::of_object(moment, &object),
+            Back::Failed(why) => Said::failed(why),
+            Back::Gone if self == Self::Continue => Said::default(),
+            Back::Gone => Said::failed("the program is gone"),
+        };
+        match (self, said.failed) {
+            (Self::Block, Some(why)) => Said::refusing(moment, format!("a hook that has to agree failed: {why}")),
+            (_, failed) => Said { failed, ..said },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::Verdict;
+    use super::*;
+    use serde_json::json;
+
+    /// HOOK-2: a program's hooks are asked for by moment and matcher; one that has to agree denies by failing.
+    #[test]
+    fn a_programs_hooks_are_read_as_the_sdks_send_them() {
+        let asked = json!({
+            "PreToolUse": [{"matcher": "Bash|Write", "hookCallbackIds": ["a", "b"], "timeout": 5, "onFailure": "block"}],
+            "SubagentStop": [{"matcher": null, "hookCallbackIds": ["c"]}],
+            "Setup": [{"hookCallbackIds": ["d"]}],
+        });
+        let (hooks, told) = asked_for(asked.as_object().unwrap());
+        let shown: Vec<String> = hooks.iter().map(|hook| format!("{} {}", hook.moment.name(), hook.shown())).collect();
+        assert_eq!(shown, ["PreToolUse callback a", "PreToolUse callback b", "SubagentStop callback c"]);
+        assert_eq!(hooks[0].limit(), Duration::from_secs(5));
+        assert!(told.len() == 1 && told[0].contains("Setup"), "{told:?}");
+
+        let (moment, deny) = (Moment::PreToolUse, json!({"decision": "block", "reason": "no"}));
+        for on_failure in [OnFailure::Continue, OnFailure::Block] {
+            assert_eq!(on_failure.said(moment, Back::Said(deny.clone())).verdict, Some(Verdict::Deny));
+            assert_eq!(on_failure.said(moment, Back::Said(json!({}))), Said::default());
+        }
+        assert_eq!(OnFailure::Continue.said(moment, Back::Gone), Said::default());
+        assert!(OnFailure::Continue.said(moment, Back::Failed("x".into())).failed.is_some());
+        for back in [Back::Gone, Back::Failed("x".into())] {
+            assert_eq!(OnFailure::Block.said(moment, back).verdict, Some(Verdict::Deny));
+        }
+    }
+}
