@@ -180,6 +180,7 @@ fn changed_parts(was: &Arc<Prologue>, is: &Arc<Prologue>) -> Vec<&'static str> {
         ("tools", was.tools != is.tools),
         ("system", was.system != is.system),
         ("thinking", was.thinking != is.thinking),
+        ("effort", was.effort != is.effort),
         ("betas", was.betas != is.betas),
         ("format", was.format != is.format),
     ];

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use minijinja::{Environment, context};
-use transcript::{Block, Prologue, Thinking, ToolDefinition};
+use transcript::{Block, Effort, Prologue, Thinking, ToolDefinition};
 
 use crate::home::is_branch;
 use surroundings::cutoff;
@@ -35,6 +35,8 @@ pub struct Ingredients<'a> {
     pub max_tokens: u64,
     /// Thinking, where asked for.
     pub thinking: Option<Thinking>,
+    /// How hard it is asked to try, where it can be asked.
+    pub effort: Option<Effort>,
     /// Beta features.
     pub betas: Vec<String>,
     /// What the provider may leave out by itself.
@@ -102,6 +104,7 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
         own_blocks,
         tools: from.tools.clone(),
         thinking: from.thinking,
+        effort: from.effort,
         betas: from.betas.clone(),
         format: None,
         context_management: from.context_management.clone(),
@@ -178,6 +181,7 @@ mod tests {
             model,
             max_tokens: 1_000,
             thinking: None,
+            effort: None,
             betas: Vec::new(),
             context_management: None,
             tools: Vec::new(),

@@ -86,6 +86,7 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         own_blocks: 0,
         tools: if tools { vec![bash] } else { vec![] },
         thinking: None,
+        effort: None,
         betas: vec![],
         format: None,
         context_management: None,

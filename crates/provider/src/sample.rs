@@ -18,6 +18,7 @@ pub(crate) fn prologue() -> Prologue {
             input_schema: json!({"type": "object"}),
         }],
         thinking: Some(Thinking::Enabled { budget_tokens: 32 }),
+        effort: None,
         betas: vec!["b".into()],
         format: None,
         context_management: None,

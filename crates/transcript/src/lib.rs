@@ -1,6 +1,7 @@
 //! Pure data and projection: what a session is, without touching disk, clock or network.
 pub mod block;
 pub mod commit;
+mod effort;
 pub mod id;
 pub mod line;
 pub mod log;
@@ -14,6 +15,7 @@ pub mod view;
 pub mod window;
 
 pub use block::{Block, Outcome};
+pub use effort::Effort;
 pub use id::Id;
 pub use log::Log;
 pub use message::{Message, Prologue, Remarks, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage};

@@ -164,6 +164,7 @@ mod tests {
             own_blocks: 0,
             tools: vec![],
             thinking: None,
+            effort: None,
             betas: vec![],
             format: None,
             context_management: None,

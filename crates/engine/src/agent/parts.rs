@@ -9,7 +9,7 @@ use provider::anthropic::envelope;
 use tools::permission::{Rule, Rules, Verdict};
 use tools::{Environment, Scope, Subject, Tool};
 use transcript::mark::Ttl;
-use transcript::{Prologue, Request, Thinking};
+use transcript::{Effort, Prologue, Request, Thinking};
 
 use super::{Listener, Reload};
 use crate::agents::{Children, Latest, Sent};
@@ -49,6 +49,8 @@ pub struct Parts {
     pub max_tokens: u64,
     /// The budget for thinking, in tokens; none or zero is no thinking.
     pub thinking: Option<u64>,
+    /// How hard it is to try; as models do by themselves where nobody says. A model that cannot be asked is not.
+    pub effort: Option<Effort>,
     /// What it can do.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Where it may work, besides the session's directory.
@@ -131,6 +133,7 @@ impl Parts {
             small: None,
             max_tokens: MAX_OUTPUT_TOKENS,
             thinking: None,
+            effort: None,
             tools: tools::standard(),
             directories: Vec::new(),
             user_home: None,
@@ -206,6 +209,7 @@ impl Parts {
             model: &self.name,
             max_tokens: self.max_tokens,
             thinking: self.thinking.and_then(|budget| thinking(budget, self.max_tokens)),
+            effort: self.effort.and_then(|effort| effort.of(&self.name)),
             betas: self.betas(),
             context_management: (self.layers.api_edits || self.layers.api_compact).then(|| self.context_management()),
             tools: self.tools.iter().map(|tool| tool.definition()).collect(),

@@ -248,6 +248,7 @@ impl Dream {
             own_blocks: 0,
             tools: tools.iter().map(|tool| tool.definition()).collect(),
             thinking: None,
+            effort: None,
             betas: Vec::new(),
             format: None,
             context_management: None,

@@ -125,11 +125,7 @@ impl Body {
             self.raw(",\"thinking\":");
             self.raw(&serialise(thinking));
         }
-        if let Some(schema) = &prologue.format {
-            self.raw(",\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":");
-            self.raw(&serialise(schema));
-            self.raw("}}");
-        }
+        self.output(prologue);
         if let Some(management) = &prologue.context_management {
             self.raw(",\"context_management\":");
             self.raw(&serialise(management));
@@ -139,6 +135,24 @@ impl Body {
             self.raw(&serialise(previous));
             self.raw("}");
         }
+    }
+
+    /// How the reply is to be made, and what form it is to have.
+    fn output(&mut self, prologue: &Prologue) {
+        if prologue.format.is_none() && prologue.effort.is_none() {
+            return;
+        }
+        self.raw(",\"output_config\":{");
+        if let Some(schema) = &prologue.format {
+            self.raw("\"format\":{\"type\":\"json_schema\",\"schema\":");
+            self.raw(&serialise(schema));
+            self.raw(if prologue.effort.is_some() { "}," } else { "}" });
+        }
+        if let Some(effort) = &prologue.effort {
+            self.raw("\"effort\":");
+            self.raw(&serialise(effort));
+        }
+        self.raw("}");
     }
 
     fn blocks<'m>(&mut self, blocks: &[Block], ttl: Ttl, beside: impl Fn(usize) -> Beside<'m>) {

@@ -271,6 +271,7 @@ pub fn prologue(variant: u8) -> Prologue {
         own_blocks: 0,
         tools: Vec::new(),
         thinking: None,
+        effort: None,
         betas: Vec::new(),
         format: None,
         context_management: None,
