@@ -74,6 +74,8 @@ pub struct Agent {
     start: Option<Start>,
     /// The line that lists the agents it may send out.
     listed: Option<Id>,
+    /// What agents used that were sent out in this turn, in tokens.
+    below: u64,
     /// What is written down of what happens.
     journal: Journal,
 }
@@ -135,6 +137,7 @@ impl Agent {
             doing: Doing::default(),
             sandbox: ChosenBy::Settings,
             listed: None,
+            below: 0,
             start: Some(Start::Startup),
             journal,
         })
@@ -199,7 +202,7 @@ impl Agent {
             Ok(Err(why)) => End::NoRoom(format!("not compacted: {why}")),
             Err(error) => End::NotWritten(error),
         };
-        Turn { end, text: String::new(), rounds: 0, usage: Usage::default() }
+        Turn { end, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 }
     }
 
     /// What was spent, and what may still be.

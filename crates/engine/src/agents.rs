@@ -16,6 +16,7 @@ mod hooks;
 mod label;
 mod memory;
 mod narrow;
+mod outfit;
 mod past;
 mod registry;
 mod report;

@@ -45,7 +45,7 @@ const BACKGROUND: [&str; 5] = [NOTES, SELECT, EXTRACT, DREAM, LABEL];
 /// Where ledgers lie below the config home.
 const FOLDER: &str = "cairn/ledger";
 
-/// What work in the background may spend on a day.
+/// What work in the background may spend on a day, and an agent that is sent out on its task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
     /// Dollars, all projects together.
@@ -56,11 +56,13 @@ pub struct Budget {
     pub project_usd: Option<f64>,
     /// Tokens for one project.
     pub project_tokens: Option<u64>,
+    /// Tokens for one agent that is sent out, with those it sends out itself.
+    pub agent_tokens: Option<u64>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { usd: 2.0, tokens: None, project_usd: None, project_tokens: None }
+        Self { usd: 2.0, tokens: None, project_usd: None, project_tokens: None, agent_tokens: None }
     }
 }
 

@@ -29,7 +29,8 @@ const WAITS_AS_ONE: u32 = 20;
 pub struct Limits {
     /// The most requests in one turn.
     pub max_rounds: Option<u32>,
-    /// What they may read and write together, in tokens; past it no further request is made.
+    /// What they and agents that are sent out may read and write together, in tokens; past it no further request is
+    /// made.
     #[serde(default)]
     pub budget: Option<u64>,
 }
@@ -41,6 +42,9 @@ pub struct Run {
     rounds: u32,
     #[serde(default)]
     tokens: u64,
+    /// What agents used that were sent out.
+    #[serde(default)]
+    below: u64,
     stop: Option<StopReason>,
     last_calls: Vec<String>,
     repeats: u32,
@@ -80,7 +84,18 @@ pub enum Ending {
 impl Run {
     /// A turn that is about to begin: the user's words are in the log.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, rounds: 0, tokens: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
+        Self { limits, rounds: 0, tokens: 0, below: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
+    }
+
+    /// The same turn, which goes on for what others wrote: it has what is left of the budget.
+    #[must_use]
+    pub fn anew(&self, limits: Limits) -> Self {
+        Self { tokens: self.tokens, below: self.below, ..Self::new(limits) }
+    }
+
+    /// What agents that were sent out have used by now, all together.
+    pub fn used_below(&mut self, tokens: u64) {
+        self.below = tokens;
     }
 
     /// The next step.
@@ -104,7 +119,9 @@ impl Run {
     fn call_model(&self) -> Step {
         match self.limits.max_rounds {
             Some(most) if self.rounds >= most => Step::Done(Ending::MaxRounds),
-            _ if self.limits.budget.is_some_and(|budget| self.tokens >= budget) => Step::Done(Ending::BudgetSpent),
+            _ if self.limits.budget.is_some_and(|budget| self.tokens + self.below >= budget) => {
+                Step::Done(Ending::BudgetSpent)
+            }
             _ => Step::CallModel,
         }
     }

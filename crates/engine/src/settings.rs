@@ -343,6 +343,7 @@ fn budget(counting: &Counting<'_>) -> Budget {
         tokens: counting.one(&keys::BUDGET_TOKENS),
         project_usd: counting.one(&keys::BUDGET_PROJECT_USD),
         project_tokens: counting.one(&keys::BUDGET_PROJECT_TOKENS),
+        agent_tokens: counting.one(&keys::BUDGET_AGENT_TOKENS),
     }
 }
 

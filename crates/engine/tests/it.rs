@@ -54,6 +54,8 @@ mod ledger;
 mod mailing;
 #[path = "it/media.rs"]
 mod media;
+#[path = "it/outfits.rs"]
+mod outfits;
 #[path = "it/plan.rs"]
 mod plan;
 #[path = "it/posting.rs"]

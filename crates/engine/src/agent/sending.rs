@@ -98,6 +98,7 @@ impl Agent {
     /// Writes down what an agent used.
     fn account_for(&mut self, errand: &Errand) -> Result<(), Error> {
         let Phase::Ended(ended) = errand.phase() else { return Ok(()) };
+        self.below += ended.usage.total() + ended.below;
         let agent = errand.kind.clone();
         self.driver.record(Fact::Side { agent, model: ended.model, usage: ended.usage })
     }

@@ -15,8 +15,13 @@ impl Agent {
     /// Runs a command the user typed. Nothing is asked and no model is called; the model sees command and output with
     /// the user's next words.
     pub async fn shell(&mut self, command: &str, cancel: &CancellationToken) -> Turn {
-        let mut turn =
-            Turn { end: End::Ended(Ending::Answered), text: String::new(), rounds: 0, usage: Usage::default() };
+        let mut turn = Turn {
+            end: End::Ended(Ending::Answered),
+            text: String::new(),
+            rounds: 0,
+            usage: Usage::default(),
+            below: 0,
+        };
         let id = format!("shell-{}", self.session().world().fresh_id());
         let (tool, input) = ("Bash".to_owned(), serde_json::json!({"command": command}));
         self.driver.tell(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });

@@ -25,6 +25,8 @@ pub struct Turn {
     pub rounds: u32,
     /// What they used together.
     pub usage: Usage,
+    /// What agents used that were sent out, and those that these sent out, in tokens.
+    pub below: u64,
 }
 
 /// How a turn ended.
@@ -53,7 +55,8 @@ impl Agent {
     /// One turn: the user's words, and everything until the model answers without calling a tool. Without words it is
     /// for what others have written, and over at once where that is nothing.
     pub async fn turn(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Turn {
-        let mut turn = Turn { end: End::Cancelled, text: String::new(), rounds: 0, usage: Usage::default() };
+        let mut turn = Turn { end: End::Cancelled, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 };
+        self.below = 0;
         turn.end = match self.steps(said, cancel, &mut turn).await {
             Ok(end) => end,
             Err(error) => End::NotWritten(error),
@@ -66,6 +69,7 @@ impl Agent {
         if let Err(error) = self.take_reports_of_waited_for() {
             turn.end = End::NotWritten(error);
         }
+        turn.below = self.below;
         if let Err(error) = self.driver.ended(&turn.end, cancel).await {
             turn.end = End::NotWritten(error);
         }
@@ -135,6 +139,8 @@ impl Agent {
                 self.driver.interrupt(Vec::new())?;
                 return Ok(End::Cancelled);
             }
+            self.take_reports_of_waited_for()?;
+            run.used_below(self.below);
             let mut step = run.next(self.session().log());
             if !matches!(step, Step::CallTools(_))
                 && let Some(said) = self.inbox.next()
@@ -157,7 +163,7 @@ impl Agent {
                 && self.take_mail(Taking::Joins, cancel).await?
                 && matches!(step, Step::Done(_))
             {
-                (run, step) = (Run::new(self.driver.parts.limits), Step::CallModel);
+                (run, step) = (run.anew(self.driver.parts.limits), Step::CallModel);
             }
             if !matches!(step, Step::CallTools(_)) && self.take_reports()? && matches!(step, Step::Done(_)) {
                 self.driver.answer_open_calls(NOT_RUN)?;

@@ -13,9 +13,6 @@ use transcript::{Log, Request};
 
 use crate::error::Error;
 
-/// The largest of the small files beside a transcript that is read.
-const MOST_META: u64 = 100_000;
-
 /// What forks of one reply begin with.
 pub(crate) struct Branch {
     /// What they send before their own words.
@@ -69,8 +66,7 @@ pub(super) fn directive(task: &str) -> String {
 
 /// What was said before a fork began, by what its file says.
 pub(super) fn before(file: &Path) -> Result<Log, Error> {
-    let meta = files::read(file.with_extension("meta.json"), MOST_META)?;
-    let meta: Value = serde_json::from_slice(&meta.bytes).unwrap_or_default();
+    let meta = super::past::meta(file);
     let (session, line) = (&meta["branchedFrom"]["session"], &meta["branchedFrom"]["line"]);
     // Its own place says where its parent lies; what is written in the file only says that there is one.
     let parent = file.parent().and_then(Path::parent).map(|folder| folder.with_extension("jsonl"));

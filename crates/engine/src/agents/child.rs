@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::{Scope, Tool};
-use transcript::line::{Body, Source};
+use transcript::line::Body;
 use transcript::{Block, Log, Usage};
 
 use super::branch::Branch;
@@ -18,23 +18,21 @@ use super::children::Children;
 use super::definition::{Definition, Isolation};
 use super::errand::{Ended, Errand, How};
 use super::label::{self, Latest};
-use super::narrow::{Narrowed, narrow};
+use super::outfit::{budget, forked, typed};
 use super::report;
-use super::worktree::{Left, Worktree};
+use super::worktree::{Left, Place, Worktree};
 use crate::agent::{Agent, End, Parts, Turn};
 use crate::error::Error;
 use crate::event::{Event, News};
 use crate::mail::SendMessage;
 use crate::permission::{Answer, Approver, Question, Who as Asked};
 use crate::run::Ending;
-use crate::session::{Beside, Session};
-use crate::settings::Ground;
+use crate::session::Session;
 use crate::world::World;
 
-/// The most requests of one run, where the definition says nothing.
-pub(super) const MOST_ROUNDS: u32 = 200;
-/// What a fork is told that calls a tool which is its parent's alone.
-const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
+/// What an agent is told that goes on in another worktree than it had.
+const FRESH: &str = "<system-reminder>\nYour worktree was gone. You have a fresh one in its place, as the project's newest \
+                     commit is; look again before you rely on what you saw there.\n</system-reminder>";
 
 /// Agents of this program that only look: they change nothing, so they go without the project's instructions, which are
 /// mostly about how to change it. Whoever sent them knows these, and judges what they found.
@@ -128,24 +126,27 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
     tell(&seat, &errand, News::Ended);
     if errand.mail.is_queued() && !stop.is_cancelled() {
         // Written to at the very end: what it reported stands, and it goes on for this.
-        let _ = children.again(&seat, &errand); // where too many are out, who wrote hears nothing more of it
+        if let Err(why) = children.again(&seat, &errand) {
+            children.give_back(&seat, &errand, &why);
+        }
     }
 }
 
 fn ended_early(how: How, seat: &Seat) -> Ended {
-    Ended { how, report: String::new(), usage: Usage::default(), model: seat.parts.name.clone() }
+    Ended { how, report: String::new(), usage: Usage::default(), below: 0, model: seat.parts.name.clone() }
 }
 
 async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
-    let worktree = match order.isolation {
-        Isolation::Worktree => match Worktree::make(seat, &errand.id, &errand.file).await {
-            Ok(worktree) => Some(worktree),
-            Err(why) => return Ok(ended_early(How::Failed(format!("it got no worktree: {why}")), seat)),
-        },
-        Isolation::None => None,
+    let made = match (order.isolation, order.begins) {
+        (Isolation::None, _) => Ok(None),
+        (Isolation::Worktree, Begins::Anew) => Worktree::make(seat, &errand.id, &errand.file).await.map(Some),
+        (Isolation::Worktree, Begins::Again) => Worktree::again(seat, &errand.id, &errand.file).await.map(Some),
     };
-    let directory = worktree.as_ref().map_or(&seat.directory, |worktree| &worktree.path);
-    let turn = match agent(seat, children, &order, errand, directory) {
+    let worktree = match made {
+        Ok(worktree) => worktree,
+        Err(why) => return Ok(ended_early(How::Failed(format!("it got no worktree: {why}")), seat)),
+    };
+    let turn = match agent(seat, children, &order, errand, worktree.as_ref()) {
         Ok((mut agent, latest)) => {
             let (model, client) = (agent.model().to_owned(), agent.client());
             let turn = {
@@ -167,29 +168,27 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
         None => Left::Nothing,
     };
     let (turn, model) = turn?;
-    Ok(ended(turn, model, &order, errand, &left))
+    let spent = match budget(seat, &order.who) {
+        Some(budget) => format!("its budget of {budget} tokens is spent"),
+        None => "its budget is spent".to_owned(),
+    };
+    Ok(ended(turn, model, spent, errand, &left))
 }
 
-fn ended(turn: Turn, model: String, order: &Order, errand: &Errand, left: &Left) -> Ended {
-    let budget = match &order.who {
-        Who::Typed(definition) => definition.budget,
-        Who::Fork => None,
-    };
+fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &Left) -> Ended {
     let how = match turn.end {
         End::Ended(Ending::Answered) if turn.text.trim().is_empty() => How::Failed("it ended without a word".into()),
         End::Ended(Ending::Answered) => How::Done,
+        End::Ended(Ending::BudgetSpent) => How::Failed(spent),
         End::Ended(ending) => How::Failed(format!("it was stopped: {ending:?}")),
-        End::Cancelled => match budget.filter(|budget| turn.usage.total() >= *budget) {
-            Some(budget) => How::Failed(format!("its budget of {budget} tokens is spent")),
-            None => How::Stopped,
-        },
+        End::Cancelled => How::Stopped,
         End::Failed(error) => How::Failed(error.to_string()),
         End::NoRoom(why) => How::Failed(why),
         End::NotWritten(error) => How::Failed(error.to_string()),
         End::Stopped(why) => How::Failed(format!("a hook stopped it: {why}")),
     };
     let report = report::framed(errand, &turn.text, left);
-    Ended { how, report, usage: turn.usage, model }
+    Ended { how, report, usage: turn.usage, below: turn.below, model }
 }
 
 /// What it is told first. One that goes on is told nothing: it goes on for what was written to it.
@@ -211,8 +210,9 @@ fn agent(
     children: &Arc<Children>,
     order: &Order,
     errand: &Arc<Errand>,
-    directory: &PathBuf,
+    worktree: Option<&Worktree>,
 ) -> Result<(Agent, Latest), Error> {
+    let directory = worktree.map_or(&seat.directory, |worktree| &worktree.path);
     let (id, world) = (&errand.id, seat.world.clone());
     let mut session = match (order.begins, &order.who) {
         (Begins::Anew, Who::Typed(_)) => Session::child(&seat.session, id, directory, world)?,
@@ -247,11 +247,11 @@ fn agent(
     parts.sent = Some(Sent { id: id.clone(), kind, session: above.clone(), prompt });
     parts.latest = Some(latest.clone());
     parts.approver = Arc::new(Named { errand: errand.clone(), seat: seat.clone() });
-    let budget = match &order.who {
-        Who::Typed(definition) => definition.budget,
-        Who::Fork => None,
-    };
-    parts.listener = listener(seat, errand, &order.who, budget);
+    parts.limits.budget = budget(seat, &order.who);
+    if let Who::Typed(_) = &order.who {
+        parts.budget = parts.limits.budget; // a fork is told what its parent was
+    }
+    parts.listener = listener(seat, errand, &order.who);
     parts.reload = None;
     parts.teammates = None;
     if let Some(above) = &seat.parts.post {
@@ -267,6 +267,9 @@ fn agent(
     {
         agent.session_mut().append(Body::Attachment { blocks: vec![instructions] })?;
     }
+    if worktree.is_some_and(|worktree| worktree.begins == Place::Fresh) && order.begins == Begins::Again {
+        agent.session_mut().append(Body::Attachment { blocks: vec![Block::text(FRESH)] })?;
+    }
     agent.scope().set_sandbox(seat.scope.sandbox());
     let memory = match &order.who {
         Who::Typed(definition) => super::memory::place(definition, children),
@@ -275,97 +278,8 @@ fn agent(
     Ok((memory.into_iter().fold(agent, |agent, memory| agent.remembering(memory.directory)), latest))
 }
 
-/// What a typed agent is made of.
-fn typed(
-    seat: &Seat,
-    children: &Children,
-    definition: &Definition,
-    model: Option<String>,
-    directory: &PathBuf,
-) -> Result<Parts, Error> {
-    let ground = Ground { directory, home: seat.scope.home() };
-    let mut definition = definition.clone();
-    let memory = super::memory::place(&definition, children);
-    if memory.is_some() {
-        super::memory::add_tools(&mut definition);
-    }
-    let (tools, narrowed) = narrow(&definition, &seat.parts.tools, &ground)?;
-    let mut parts = seat.parts.clone();
-    // Those that know their session are made anew for it, and plans are a person's.
-    let sends = tools.iter().any(|tool| tool.name() == "Agent");
-    parts.tools = own(tools).into_iter().filter(|tool| !crate::plan::NAMES.contains(&tool.name())).collect();
-    parts.agents = sends.then(|| children.below()).flatten();
-    parts.branch = None;
-    parts.policy.narrowed = seat.parts.policy.narrowed.below(narrowed);
-    if let Some(mode) = definition.mode {
-        parts.policy.mode = seat.parts.policy.mode.below(mode);
-    }
-    if let Some(model) = model.or_else(|| definition.model.clone()).filter(|model| model != "inherit") {
-        choose(&mut parts, &model);
-    }
-    parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
-    parts.hooks = parts.hooks.and(super::hooks::hooks_in(&definition, directory).0);
-    parts.budget = definition.budget;
-    (parts.system, parts.appended, parts.sections) = (Some(definition.prompt.clone()), None, Vec::new());
-    if let Some(memory) = &memory {
-        parts.sections.push(memory.prompt());
-        parts.policy.rules.allow.extend(memory.rules(&ground)?);
-    }
-    Ok(parts)
-}
-
-/// What a fork is made of: all that its parent is, so that it sends the same bytes.
-fn forked(seat: &Seat, children: &Children, session: &mut Session, order: &Order, id: &str) -> Result<Parts, Error> {
-    let mut parts = seat.parts.clone();
-    parts.tools = own(parts.tools);
-    // At the greatest depth the tool is still offered, and refuses.
-    parts.agents = Some(children.deeper());
-    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(crate::plan::NAMES, NOT_FORKS));
-    parts.limits.max_rounds = Some(parts.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
-    parts.branch = None;
-    if order.begins == Begins::Anew
-        && let Ok(branch) = &seat.branch
-    {
-        parts.branch = Some(branch.request.clone());
-        let blocks = crate::fork::placeholders(&branch.request);
-        let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };
-        session.append_with(Body::User { blocks, source: Source::Said }, &beside)?;
-    }
-    Ok(parts)
-}
-
-/// The tools of a parent without what is bound to it.
-fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
-    let standard = tools::standard();
-    let kept = tools.into_iter().filter(|tool| !["Agent", "History"].contains(&tool.name()));
-    let fresh = |tool: Arc<dyn Tool>| match tool.name() {
-        name @ ("TaskOutput" | "TaskStop") => {
-            standard.iter().find(|one| one.name() == name).cloned().unwrap_or_else(|| tool.clone())
-        }
-        _ => tool,
-    };
-    kept.map(fresh).collect()
-}
-
-/// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is.
-fn choose(parts: &mut Parts, model: &str) {
-    let name = match model {
-        "haiku" => match &parts.small {
-            Some(small) => {
-                (parts.model, parts.name) = (small.model.clone(), small.name.clone());
-                return;
-            }
-            None => "claude-haiku-4-5",
-        },
-        "sonnet" => "claude-sonnet-5",
-        "opus" => "claude-opus-5",
-        name => name,
-    };
-    name.clone_into(&mut parts.name);
-}
-
-/// Passes on what happens to it, counts what it does, and ends it where its budget is spent.
-fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who, budget: Option<u64>) -> crate::agent::Listener {
+/// Passes on what happens to it, and counts what it does.
+fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who) -> crate::agent::Listener {
     let (seat, errand) = (seat.clone(), errand.clone());
     let begun = match (&seat.branch, who) {
         (Ok(branch), Who::Fork) => Some(branch.clone()),
@@ -383,15 +297,10 @@ fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who, budget: Option<u64>) -
                 so_far.calls += 1;
                 so_far.tool = Some(tool.clone());
             }),
-            Event::Replied { reply } => {
-                errand.progressed(now, |so_far| {
-                    so_far.requests += 1;
-                    so_far.tokens += reply.usage.total();
-                });
-                if budget.is_some_and(|budget| errand.progress().tokens >= budget) {
-                    errand.stop();
-                }
-            }
+            Event::Replied { reply } => errand.progressed(now, |so_far| {
+                so_far.requests += 1;
+                so_far.tokens += reply.usage.total();
+            }),
             _ => {}
         }
         match event {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use memory::frontmatter;
 use serde_json::{Map, Value};
 use tools::permission::Mode;
+use transcript::Effort;
 
 use super::hooks::hooks_of;
 use super::registry::Source;
@@ -50,11 +51,11 @@ pub struct Definition {
     pub without: Vec<String>,
     /// The model; its parent's if none is named.
     pub model: Option<String>,
-    /// How much it thinks.
-    pub effort: Option<String>,
+    /// How hard it tries, where its model can be asked.
+    pub effort: Option<Effort>,
     /// The most requests of one run.
     pub max_turns: Option<u32>,
-    /// What one run may read and write, in tokens; past it no further request is made.
+    /// What one run may read and write, with those it sends out itself, in tokens; past it no further request is made.
     pub budget: Option<u64>,
     /// Where it keeps memories of its own, if it does.
     pub memory: Option<Memory>,
@@ -175,7 +176,10 @@ impl Definition {
             },
             without: of.list("disallowedTools")?.unwrap_or_default(),
             model: of.text("model")?.filter(|model| model != "inherit"),
-            effort: of.text("effort")?,
+            effort: match fields.get("effort") {
+                Some(Value::Number(_)) => None,
+                _ => of.one_of("effort", &Effort::ALL.map(|effort| (effort.name(), effort)))?,
+            },
             max_turns: of.count("maxTurns")?,
             budget: of.count("budget")?.map(u64::from),
             memory,
@@ -201,7 +205,7 @@ impl Definition {
     pub(super) fn narrowed(mut self) -> Self {
         (self.hooks, self.servers, self.memory, self.model, self.effort) = (None, None, None, None, None);
         self.mode = self.mode.filter(|mode| *mode == Mode::Plan);
-        self.max_turns = self.max_turns.map(|most| most.min(super::child::MOST_ROUNDS));
+        self.max_turns = self.max_turns.map(|most| most.min(super::outfit::MOST_ROUNDS));
         Self { standing: Standing::Narrowed, ..self }
     }
 
@@ -214,12 +218,12 @@ impl Definition {
         let mode = self.mode.filter(|mode| *mode != Mode::Plan);
         let mode = MODES.iter().find(|(_, one)| Some(*one) == mode);
         let servers = self.servers.as_ref().map(|servers| format!("servers {servers}"));
-        let turns = self.max_turns.filter(|most| *most > super::child::MOST_ROUNDS);
+        let turns = self.max_turns.filter(|most| *most > super::outfit::MOST_ROUNDS);
         hooks
             .chain(servers)
             .chain(mode.map(|(name, _)| format!("mode {name}")))
             .chain(word("model", &self.model))
-            .chain(word("effort", &self.effort))
+            .chain(self.effort.map(|effort| format!("effort {}", effort.name())))
             .chain(memory.map(|(name, _)| format!("memory {name}")))
             .chain(turns.map(|most| format!("{most} turns")))
             .collect()
@@ -252,7 +256,21 @@ const MODES: &[(&str, Mode)] = &[
     ("acceptEdits", Mode::AcceptEdits),
     ("plan", Mode::Plan),
     ("bypassPermissions", Mode::BypassPermissions),
+    // Others have these. There is no such mode here, and the strictest that still lets it work is this.
+    ("dontAsk", Mode::Default),
+    ("auto", Mode::Default),
 ];
+
+/// What of a definition is read and does not mean here what it says, each with its key.
+pub(super) fn put_otherwise(fields: &Map<String, Value>) -> Vec<(&'static str, String)> {
+    let effort = fields.get("effort").filter(|value| value.is_number());
+    let mode = fields.get("permissionMode").and_then(Value::as_str).filter(|mode| ["dontAsk", "auto"].contains(mode));
+    let effort =
+        effort.map(|number| ("effort", format!("effort {number} does not count: it is to be a word, such as high")));
+    let mode =
+        mode.map(|mode| ("permissionMode", format!("there is no mode {mode} here; it works in the mode default")));
+    effort.into_iter().chain(mode).collect()
+}
 
 /// The keys of a definition, by type.
 struct Fields<'a>(&'a Map<String, Value>);

@@ -59,6 +59,8 @@ pub struct Ended {
     pub report: String,
     /// What it used.
     pub usage: Usage,
+    /// What those used that it sent out, and theirs, in tokens.
+    pub below: u64,
     /// The model it talked to.
     pub model: String,
 }

@@ -58,13 +58,12 @@ impl At {
         self.text.lines().position(names).map_or(1, |line| line + 1)
     }
 
-    /// The keys it has.
-    pub(super) fn keys(&self) -> Vec<String> {
-        let fields = match self.line {
+    /// Its keys, as they are written.
+    pub(super) fn fields(&self) -> Map<String, Value> {
+        match self.line {
             None => frontmatter::read(&self.text).fields.clone(),
             Some(_) => serde_json::from_str(&self.text).unwrap_or_default(),
-        };
-        fields.keys().cloned().collect()
+        }
     }
 
     /// As it is told.

@@ -43,8 +43,7 @@ fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, Past)> {
         if depth > 1 {
             found.extend(below(&file, depth - 1));
         }
-        let meta = files::read(file.with_extension("meta.json"), MOST_META).ok();
-        let meta: Value = meta.and_then(|meta| serde_json::from_slice(&meta.bytes).ok()).unwrap_or_default();
+        let meta = meta(&file);
         let text = |key: &str| meta[key].as_str().map(str::to_owned);
         found.push((
             began(&file),
@@ -58,6 +57,12 @@ fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, Past)> {
         ));
     }
     found
+}
+
+/// What the small file beside a transcript says of its agent; nothing where there is none. It is a stranger's text too.
+pub(super) fn meta(transcript: &Path) -> Value {
+    let meta = files::read(transcript.with_extension("meta.json"), MOST_META).ok();
+    meta.and_then(|meta| serde_json::from_slice(&meta.bytes).ok()).unwrap_or_default()
 }
 
 /// When the first line of a transcript was written.

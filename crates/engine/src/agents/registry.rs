@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::definition::{Definition, KEYS, Standing};
+use super::definition::{self, Definition, KEYS, Standing};
 use super::find::{self, At, Found, Sources};
 use super::hooks::hooks_of;
 use crate::settings::Weight;
@@ -120,8 +120,12 @@ impl Registry {
             Ok(agent) => agent,
             Err((key, what)) => return self.trouble(&at, key, what, Weight::Error),
         };
-        for key in at.keys().iter().filter(|key| !KEYS.contains(&key.as_str())) {
+        let fields = at.fields();
+        for key in fields.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             self.trouble(&at, Some(key), format!("{key} is no key of an agent"), Weight::Warning);
+        }
+        for (key, what) in definition::put_otherwise(&fields) {
+            self.trouble(&at, Some(key), what, Weight::Warning);
         }
         for what in hooks_of(&agent).1 {
             self.trouble(&at, Some("hooks"), what, Weight::Warning);

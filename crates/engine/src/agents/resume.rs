@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::FORK;
 use super::child::{Begins, Order, Seat, Who};
 use super::children::Children;
 use super::definition::{Isolation, Runs};
 use super::errand::{Badge, Errand};
+use super::past::meta;
 use super::tool::start;
-use crate::mail::{Mail, Origin};
+use crate::mail::{Arrived, Mail, Origin};
 use crate::mailbox::{MailError, Message};
 use crate::session::{CHILD_PREFIX, CHILDREN};
 
-/// The largest of the small files beside a transcript that is read.
-const MOST_META: u64 = 100_000;
 /// What such a file is called, after the transcript's name.
 const META: &str = ".meta.json";
+
+/// How much of a message is said again to who wrote it, in characters.
+const QUOTED: usize = 200;
 
 /// What became of a message for an agent.
 #[derive(Debug, Clone)]
@@ -60,9 +60,28 @@ impl Children {
         self.go_on(seat, badge_of(errand, errand.mail.clone()))
     }
 
+    /// One that was written to could not go on for it: whoever wrote hears why.
+    pub(super) fn give_back(&self, seat: &Seat, errand: &Errand, why: &str) {
+        let Some(post) = &seat.parts.post else { return };
+        for Arrived { message, .. } in errand.mail.waiting().unwrap_or_default() {
+            let begins: String = message.text.chars().take(QUOTED).collect();
+            let text =
+                format!("[it has ended, and did not hear what you wrote: {begins:?}. It could not go on: {why}]");
+            let word = Message::new(post.fresh(), errand.called(), text, seat.world.now());
+            // Another agent that is still out, or else the one who sent it.
+            if message.from == post.me() || self.hand(&message.from, &word, Origin::Process).is_none() {
+                post.mail().push(word, Origin::Process);
+            }
+        }
+    }
+
     fn go_on(self: &Arc<Self>, seat: &Arc<Seat>, badge: Badge) -> Result<Arc<Errand>, String> {
         let who = if badge.kind == FORK { Who::Fork } else { Who::Typed(Box::new(self.named(&badge.kind)?)) };
-        let (prompt, isolation, begins) = (String::new(), Isolation::None, Begins::Again);
+        let isolation = match meta(&badge.file)["worktreePath"].is_string() {
+            true => Isolation::Worktree,
+            false => Isolation::None,
+        };
+        let (prompt, begins) = (String::new(), Begins::Again);
         start(self, seat, badge, Order { who, prompt, model: None, isolation, begins }, Runs::Background)
     }
 }
@@ -87,8 +106,8 @@ fn left(seat: &Seat, to: &str) -> Option<Badge> {
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
     entries.iter().find_map(|entry| {
         let id = entry.name.to_str()?.strip_prefix(CHILD_PREFIX)?.strip_suffix(META)?;
-        let meta = files::read(folder.join(&entry.name), MOST_META).ok()?;
-        let meta: Value = serde_json::from_slice(&meta.bytes).ok()?;
+        let file = folder.join(format!("{CHILD_PREFIX}{id}.jsonl"));
+        let meta = meta(&file);
         let words = |key: &str| meta[key].as_str().map(str::to_owned);
         let name = words("name");
         (id == to || name.as_deref() == Some(to)).then(|| Badge {
@@ -97,7 +116,7 @@ fn left(seat: &Seat, to: &str) -> Option<Badge> {
             name,
             description: words("description").unwrap_or_default(),
             call: words("toolUseId"),
-            file: folder.join(format!("{CHILD_PREFIX}{id}.jsonl")),
+            file,
             mail: Mail::default(),
         })
     })

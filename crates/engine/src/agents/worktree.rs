@@ -37,6 +37,19 @@ pub(super) struct Worktree {
     /// Where it is written down.
     #[serde(skip)]
     record: PathBuf,
+    /// How its agent finds it.
+    #[serde(skip)]
+    pub(super) begins: Place,
+}
+
+/// How an agent finds its worktree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// As the project's newest commit is.
+    #[default]
+    Fresh,
+    /// As it left it.
+    AsItWas,
 }
 
 /// What is left of one when its agent has ended.
@@ -62,7 +75,71 @@ struct Git<'a> {
 impl Worktree {
     /// Makes one for an agent.
     pub(super) async fn make(seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
-        let git = Git { environment: &seat.parts.environment, guard: seat.parts.guard.as_deref() };
+        let git = Git::of(seat);
+        let worktree = Self::planned(&git, seat, id, transcript).await?;
+        worktree.write_down()?;
+        let new = ["-b", &worktree.branch, &worktree.place(), &worktree.base].map(str::to_owned);
+        worktree.add(&git, &new).await
+    }
+
+    /// For an agent that goes on: its own where that is still there, with all that it did; else a fresh one in its place.
+    pub(super) async fn again(seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
+        let git = Git::of(seat);
+        let mut worktree = Self::planned(&git, seat, id, transcript).await?;
+        let top = git.run(&worktree.path, &["rev-parse", "--show-toplevel"]).await;
+        let is_there = top.is_ok_and(|top| files::real(&top).ok() == files::real(&worktree.path).ok());
+        if !is_there && files::glance(&worktree.path).is_some() {
+            return Err(format!("{} is no worktree any more", worktree.place()));
+        }
+        let branch = format!("refs/heads/{}", worktree.branch);
+        let head = match is_there {
+            true => git.run(&worktree.path, &["rev-parse", "--verify", "HEAD^{commit}"]).await.ok(),
+            false => git.run(&worktree.repository, &["rev-parse", "--verify", &branch]).await.ok(),
+        };
+        if let Some(head) = &head
+            && let Ok(shared) = git.run(&worktree.repository, &["merge-base", head, &worktree.base]).await
+        {
+            // What the project has already need not be kept for its sake.
+            worktree.base = shared;
+        }
+        if is_there {
+            worktree.begins = Place::AsItWas;
+            worktree.write_down()?;
+            return Ok(worktree);
+        }
+        let _ = git.run(&worktree.repository, &["worktree", "prune"]).await; // of one that was taken away by hand
+        worktree.write_down()?;
+        let place = worktree.place();
+        let words = match head {
+            Some(_) => vec![place, worktree.branch.clone()],
+            None => vec!["-b".to_owned(), worktree.branch.clone(), place, worktree.base.clone()],
+        };
+        worktree.add(&git, &words).await
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Writes down that there is going to be one.
+    fn write_down(&self) -> Result<(), String> {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        files::replace(&self.record, &text).map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn add(self, git: &Git<'_>, words: &[String]) -> Result<Self, String> {
+        let words: Vec<&str> = ["worktree", "add"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        match git.run(&self.repository, &words).await {
+            Ok(_) => Ok(self),
+            Err(why) => {
+                self.remove(git).await;
+                Err(why)
+            }
+        }
+    }
+
+    /// Where one for an agent is, or is going to be.
+    async fn planned(git: &Git<'_>, seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
         let repository = git.run(&seat.directory, &["rev-parse", "--show-toplevel"]).await;
         let repository = repository.map_err(|_| format!("{} is in no git repository", seat.directory.display()))?;
         let base = git.run(&seat.directory, &["rev-parse", "--verify", "HEAD^{commit}"]).await;
@@ -70,28 +147,20 @@ impl Worktree {
         let path = seat.session.with_extension("").join("worktrees").join(format!("agent-{id}"));
         let top = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
         let home = top.ancestors().nth(3).ok_or("its session lies nowhere")?; // <home>/projects/<slug>/<id>.jsonl
-        let worktree = Self {
+        Ok(Self {
             record: home.join(RECORDS).join(format!("agent-{id}.json")),
             path,
             branch: format!("agent-{id}"),
             base,
             transcript: transcript.to_owned(),
             repository: place::canonical_root(Path::new(&repository)),
-        };
-        let text = serde_json::to_vec(&worktree).unwrap_or_default();
-        files::replace(&worktree.record, &text).map_err(|error| error.to_string())?;
-        let (place, base) = (worktree.path.display().to_string(), worktree.base.as_str());
-        let added = git.run(&worktree.repository, &["worktree", "add", "-b", &worktree.branch, &place, base]).await;
-        if let Err(why) = added {
-            worktree.remove(&git).await;
-            return Err(why);
-        }
-        Ok(worktree)
+            begins: Place::Fresh,
+        })
     }
 
     /// Its agent has ended.
     pub(super) async fn finish(self, seat: &Seat) -> Left {
-        let git = Git { environment: &seat.parts.environment, guard: seat.parts.guard.as_deref() };
+        let git = Git::of(seat);
         if self.is_unchanged(&git).await {
             self.remove(&git).await;
             return Left::Nothing;
@@ -161,7 +230,11 @@ fn is_held(transcript: &Path) -> bool {
     exists && matches!(files::Log::open(transcript, "a look at what is left behind"), Err(files::Error::Held { .. }))
 }
 
-impl Git<'_> {
+impl<'a> Git<'a> {
+    fn of(seat: &'a Seat) -> Self {
+        Self { environment: &seat.parts.environment, guard: seat.parts.guard.as_deref() }
+    }
+
     /// Runs git, without hooks, and gives what it prints; else why not.
     async fn run(&self, directory: &Path, arguments: &[&str]) -> Result<String, String> {
         let quiet = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];

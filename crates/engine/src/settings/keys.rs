@@ -119,6 +119,7 @@ keys! {
     BUDGET_TOKENS = "budget.tokensPerDay", Kind::Count, Own, "What it may read and write a day, in tokens: a bound for models without a price.";
     BUDGET_PROJECT_USD = "budget.projectUsdPerDay", Kind::Amount, Own, "The same for each project, in dollars.";
     BUDGET_PROJECT_TOKENS = "budget.projectTokensPerDay", Kind::Count, Own, "The same for each project, in tokens.";
+    BUDGET_AGENT_TOKENS = "budget.tokensPerAgent", Kind::Count, Own, "What an agent that is sent out may read and write on its task, with those it sends out itself, in tokens; a definition's `budget` can be less. Spent, it stops after the round and says so.";
     NOTES_FIRST = "notesAfterTokens", Kind::Count, Trusted, "How many tokens a conversation has when notes begin; 10,000 where nothing is said.";
     NOTES_MORE = "notesEveryTokens", Kind::Count, Trusted, "After how many more tokens they are brought up to date; 5,000 where nothing is said.";
     NOTES_CALLS = "notesEveryCalls", Kind::Count, Trusted, "And after how many calls, unless a reply makes none; 3 where nothing is said.";

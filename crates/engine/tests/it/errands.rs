@@ -295,6 +295,70 @@ async fn the_second_to_change_a_file_is_told() {
     assert_eq!(std::fs::read_to_string(stage.project().join("list.txt")).unwrap(), "one\n2\n");
 }
 
+/// AGENT-2: two agents of one reply change one file at the same time: the second is told, reads again, and what both did is
+/// there.
+#[tokio::test]
+async fn of_two_agents_that_change_one_file_the_second_is_told() {
+    let script = r#"
+        [[rule]]
+        name = "the first: waits until the other has read"
+        when = { user = "^Change one", tool = "Read" }
+        call = [{ tool = "Bash", input = { command = "until test -e read; do sleep 0.01; done" } }]
+        [[rule]]
+        name = "the first: changes it"
+        when = { user = "^Change one", tool = "Bash", missing = "changed_it" }
+        call = [{ tool = "Edit", input = { file_path = "{{ project }}/list.txt", old_string = "one", new_string = "1" } }]
+        [[rule]]
+        name = "the first: lets the other go on"
+        when = { user = "^Change one", tool = "Edit" }
+        call = [{ tool = "Bash", input = { command = "touch changed_it" } }]
+        [[rule]]
+        when = { user = "^Change one", tool = "Bash" }
+        say = "One is changed."
+        [[rule]]
+        name = "the second: is told"
+        when = { user = "^Change two", tool = "Edit", result = "changed|modified" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/list.txt" } }]
+        [[rule]]
+        name = "the second: has changed it"
+        when = { user = "^Change two", tool = "Edit" }
+        say = "Two is changed."
+        [[rule]]
+        name = "the second: has read it again"
+        when = { user = "^Change two", tool = "Read", visible = "until test" }
+        call = [{ tool = "Edit", input = { file_path = "{{ project }}/list.txt", old_string = "two", new_string = "2" } }]
+        [[rule]]
+        name = "the second: has read it, and waits until it is changed"
+        when = { user = "^Change two", tool = "Read" }
+        call = [{ tool = "Bash", input = { command = "touch read; until test -e changed_it; do sleep 0.01; done" } }]
+        [[rule]]
+        name = "the second: changes what it has read"
+        when = { user = "^Change two", tool = "Bash" }
+        call = [{ tool = "Edit", input = { file_path = "{{ project }}/list.txt", old_string = "two", new_string = "2" } }]
+        [[rule]]
+        when = { user = "^Change" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/list.txt" } }]
+        [[rule]]
+        when = { tool = "Agent" }
+        say = "Both are changed."
+        [[rule]]
+        when = { user = "^go" }
+        call = [
+            { tool = "Agent", input = { description = "d", prompt = "Change one.", subagent_type = "worker" } },
+            { tool = "Agent", input = { description = "d", prompt = "Change two.", subagent_type = "worker" } },
+        ]
+    "#;
+    let mut stage = Stage::new(script).await;
+    stage.agents = agents(worker());
+    std::fs::write(stage.project().join("list.txt"), "one\ntwo\n").unwrap();
+    let mut agent = stage.agent(None);
+    assert_eq!(say(&mut agent, "go").await.text, "Both are changed.");
+    assert_eq!(std::fs::read_to_string(stage.project().join("list.txt")).unwrap(), "1\n2\n");
+    let second = agent.agents().unwrap().list()[1].clone();
+    let text = std::fs::read_to_string(&second.file).unwrap();
+    assert_eq!(text.matches("\"is_error\":true").count(), 1, "{text}");
+}
+
 /// AGENT-2: who is sent out by an agent may no more than that agent, whatever its definition says.
 #[tokio::test]
 async fn a_grandchild_may_no_more_than_its_parent() {

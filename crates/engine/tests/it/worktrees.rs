@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, left_behind};
+use engine::agents::{AtEnd, Children, How, left_behind};
 use engine::event::News;
+use engine::mail::Origin;
+use engine::mailbox::Message;
 use serde_json::json;
 use tools::Environment;
 
@@ -73,6 +75,94 @@ async fn an_agent_works_in_a_worktree_of_its_own() {
         "{}",
         turn.text
     );
+}
+
+/// An agent that works in a worktree, and what it does when it is written to.
+const AGAIN: &str = r#"
+    [[rule]]
+    when = { user = "agent-message", tool = "Bash", result = "(?s)(?P<what>.*)" }
+    say = "Again: {{ what }}"
+    [[rule]]
+    when = { user = "agent-message" }
+    call = [{ tool = "Bash", input = { command = "pwd; cat list.txt; git branch --show-current" } }]
+    [[rule]]
+    when = { user = "^Do it", tool = "Bash" }
+    say = "Done."
+    [[rule]]
+    when = { user = "^Do it" }
+    call = [{ tool = "Bash", input = { command = "sh {{ project }}/step.sh" } }]
+    [[rule]]
+    when = { user = "^go", tool = "Agent" }
+    say = "Sent."
+    [[rule]]
+    when = { user = "^go" }
+    call = [{ tool = "Agent", input = { description = "d", prompt = "Do it.", subagent_type = "general-purpose", name = "smith", isolation = "worktree" } }]
+    [[rule]]
+    say = "Heard."
+"#;
+
+/// MSG-2, AGENT-2: an agent that goes on has its worktree with what it did there. Where that is gone it has a fresh one, with
+/// its branch if there still is one, and is told so; what stands in its place and is none is left alone.
+#[tokio::test]
+async fn an_agent_that_goes_on_has_its_worktree() {
+    enum Between {
+        Nothing,
+        RemovedByHand,
+        InTheWay,
+    }
+    for (step, between, list, fresh) in [
+        ("echo two >> list.txt", Between::Nothing, "one\ntwo", false),
+        ("true", Between::Nothing, "one\nthree", true),
+        (
+            "echo two >> list.txt; git -c user.name=a -c user.email=a@b commit -qam two",
+            Between::RemovedByHand,
+            "one\ntwo",
+            true,
+        ),
+        ("echo two >> list.txt", Between::InTheWay, "", false),
+    ] {
+        let mut stage = Stage::new(AGAIN).await;
+        stage.agents = agents(json!({}));
+        let project = stage.project();
+        repository(&project);
+        std::fs::write(project.join("step.sh"), step).unwrap();
+        let mut agent = stage.agent(None);
+        say(&mut agent, "go").await;
+        let children = agent.agents().unwrap().clone();
+        let branch = format!("agent-{}", children.list()[0].id);
+        let place = agent.session().path().with_extension("").join("worktrees").join(&branch);
+        match between {
+            Between::Nothing => {}
+            Between::RemovedByHand => std::fs::remove_dir_all(&place).unwrap(),
+            Between::InTheWay => {
+                std::fs::remove_dir_all(&place).unwrap();
+                std::fs::create_dir_all(&place).unwrap();
+                std::fs::write(place.join("mine.txt"), "keep").unwrap();
+            }
+        }
+        // The project goes on meanwhile.
+        std::fs::write(project.join("list.txt"), "one\nthree\n").unwrap();
+        git(&project, &["commit", "-q", "-a", "-m", "three"]);
+        let message = Message::new("m-1", "team-lead", "Go on.", jiff::Timestamp::UNIX_EPOCH);
+        children.write_to("smith", &message, Origin::Parent).unwrap();
+        let ended = children.find("smith").unwrap().ended().await;
+        if let Between::InTheWay = between {
+            assert_eq!(
+                ended.how,
+                How::Failed(format!("it got no worktree: {} is no worktree any more", place.display()))
+            );
+            assert_eq!(std::fs::read_to_string(place.join("mine.txt")).unwrap(), "keep");
+            continue;
+        }
+        let expected = format!("Again: {}\n{list}\n{branch}", place.display());
+        assert!(ended.report.contains(&expected), "{step}: {} is not {expected}", ended.report);
+        let told = std::fs::read_to_string(&children.find("smith").unwrap().file).unwrap();
+        assert_eq!(told.contains("Your worktree was gone"), fresh, "{step}");
+        assert_eq!(place.exists(), list.contains("two"), "what holds nothing goes again: {step}");
+        assert_eq!(git(&project, &["branch", "--list", &branch]).is_empty(), !list.contains("two"), "{step}");
+        let left = left_behind(stage.home().path(), &project, &Environment::default(), None).await;
+        assert!(left.is_empty(), "{left:?}");
+    }
 }
 
 /// AGENT-2: what a session leaves behind that was killed, the next one names; what holds no work it takes away.

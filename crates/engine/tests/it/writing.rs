@@ -8,6 +8,7 @@ use engine::event::News;
 use engine::mail::{Mail, Post, SendMessage};
 use engine::{Agent, Event, World};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::children::registry;
 use crate::stage::{Stage, say};
@@ -158,6 +159,76 @@ async fn what_comes_at_the_very_end_is_heard() {
     let errand = agent.agents().unwrap().find("painter").unwrap();
     assert!(errand.ended().await.report.contains("as I said"), "{:?}", errand.phase());
     assert_eq!(heard(&errand.file).len(), 1);
+    agent.close().await;
+}
+
+/// MSG-1: what is written to an agent at its very end, where it cannot go on for it, is not lost without a word: who wrote
+/// it is told.
+#[tokio::test]
+async fn who_writes_to_one_that_cannot_go_on_is_told() {
+    let waits = r#"{ tool = "Agent", input = { description = "wait", prompt = "Wait.", subagent_type = "worker", run_in_background = true } },"#;
+    let script = format!(
+        r#"
+        [[rule]]
+        when = {{ user = "^Wait|agent-message from=.team-lead", missing = "Paint" }}
+        call = [{{ tool = "Bash", input = {{ command = "sleep 600" }} }}]
+        [[rule]]
+        when = {{ user = "^Spare" }}
+        say = "Spare."
+        [[rule]]
+        when = {{ user = "^Paint" }}
+        say = "Painted red."
+        [[rule]]
+        when = {{ user = "^go", tool = "Agent" }}
+        say = "Sent."
+        [[rule]]
+        when = {{ user = "^go on" }}
+        call = [{{ tool = "Agent", input = {{ description = "paint", prompt = "Paint.", subagent_type = "worker", name = "painter" }} }}]
+        [[rule]]
+        when = {{ user = "^go, all" }}
+        call = [{}]
+        [[rule]]
+        when = {{ user = "^go" }}
+        call = [{{ tool = "Agent", input = {{ description = "spare", prompt = "Spare.", subagent_type = "worker", name = "spare" }} }}]
+        [[rule]]
+        say = "Heard."
+        "#,
+        waits.repeat(19)
+    );
+    let mut stage = Stage::new(&script).await;
+    let definitions = json!({"worker": {"description": "d", "prompt": "p"}});
+    stage.agents = Some(Children::new(registry(definitions), AtEnd::LeavesThem));
+    let post: Arc<Mutex<Option<Post>>> = Arc::default();
+    let theirs = post.clone();
+    stage.heard = Arc::new(move |event| {
+        let Event::Agent { errand, news } = event else { return };
+        let write = |to: &str| {
+            let post = theirs.lock().unwrap().clone().unwrap();
+            futures_util::FutureExt::now_or_never(post.send(to, "What did you paint?", None)).unwrap().unwrap();
+        };
+        match news {
+            News::Does(event) if errand.called() == "painter" && matches!(**event, Event::TurnEnded { .. }) => {
+                write("painter");
+            }
+            // The place that it leaves is taken before it can go on.
+            News::Ended if errand.called() == "painter" => write("spare"),
+            _ => {}
+        }
+    });
+    let (mut agent, own) = writer(&stage, None);
+    *post.lock().unwrap() = Some(own.clone());
+    say(&mut agent, "go").await;
+    say(&mut agent, "go, all").await;
+    say(&mut agent, "go on").await;
+    while heard(agent.session().path()).is_empty() {
+        own.mail().arrives().await;
+        agent.turn(Vec::new(), &CancellationToken::new()).await;
+    }
+    let told = heard(agent.session().path());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].1.contains(r#"from=\"painter\""#), "{told:?}");
+    assert!(told[0].1.contains("did not hear what you wrote"), "{told:?}");
+    assert!(told[0].1.contains("What did you paint?") && told[0].1.contains("20 agents are out"), "{told:?}");
     agent.close().await;
 }
 

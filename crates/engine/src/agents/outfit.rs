@@ -1,0 +1,126 @@
+//! What an agent is made of that is sent out: what its parent is, less what its definition takes away.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tools::Tool;
+use transcript::line::{Body, Source};
+
+use super::child::{Begins, Order, Seat, Who};
+use super::children::Children;
+use super::definition::Definition;
+use super::narrow::{Narrowed, narrow};
+use crate::agent::Parts;
+use crate::error::Error;
+use crate::session::{Beside, Session};
+use crate::settings::Ground;
+
+/// The most requests of one run, where the definition says nothing.
+pub(super) const MOST_ROUNDS: u32 = 200;
+/// What a fork is told that calls a tool which is its parent's alone.
+const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
+
+/// What one run may read and write, in tokens: as its definition says, and never more than the settings let an agent, or
+/// the one who sends it out has.
+pub(super) fn budget(seat: &Seat, who: &Who) -> Option<u64> {
+    let own = match who {
+        Who::Typed(definition) => definition.budget,
+        Who::Fork => None,
+    };
+    own.into_iter().chain(seat.parts.ledger.budget().agent_tokens).chain(seat.parts.limits.budget).min()
+}
+
+/// What a typed agent is made of.
+pub(super) fn typed(
+    seat: &Seat,
+    children: &Children,
+    definition: &Definition,
+    model: Option<String>,
+    directory: &Path,
+) -> Result<Parts, Error> {
+    let ground = Ground { directory, home: seat.scope.home() };
+    let mut definition = definition.clone();
+    let memory = super::memory::place(&definition, children);
+    if memory.is_some() {
+        super::memory::add_tools(&mut definition);
+    }
+    let (tools, narrowed) = narrow(&definition, &seat.parts.tools, &ground)?;
+    let mut parts = seat.parts.clone();
+    // Those that know their session are made anew for it, and plans are a person's.
+    let sends = tools.iter().any(|tool| tool.name() == "Agent");
+    parts.tools = own(tools).into_iter().filter(|tool| !crate::plan::NAMES.contains(&tool.name())).collect();
+    parts.agents = sends.then(|| children.below()).flatten();
+    parts.branch = None;
+    parts.policy.narrowed = seat.parts.policy.narrowed.below(narrowed);
+    if let Some(mode) = definition.mode {
+        parts.policy.mode = seat.parts.policy.mode.below(mode);
+    }
+    if let Some(model) = model.or_else(|| definition.model.clone()).filter(|model| model != "inherit") {
+        choose(&mut parts, &model);
+    }
+    parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
+    parts.effort = definition.effort.or(parts.effort);
+    parts.hooks = parts.hooks.and(super::hooks::hooks_in(&definition, directory).0);
+    (parts.system, parts.appended, parts.sections) = (Some(definition.prompt.clone()), None, Vec::new());
+    if let Some(memory) = &memory {
+        parts.sections.push(memory.prompt());
+        parts.policy.rules.allow.extend(memory.rules(&ground)?);
+    }
+    Ok(parts)
+}
+
+/// What a fork is made of: all that its parent is, so that it sends the same bytes.
+pub(super) fn forked(
+    seat: &Seat,
+    children: &Children,
+    session: &mut Session,
+    order: &Order,
+    id: &str,
+) -> Result<Parts, Error> {
+    let mut parts = seat.parts.clone();
+    parts.tools = own(parts.tools);
+    // At the greatest depth the tool is still offered, and refuses.
+    parts.agents = Some(children.deeper());
+    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(crate::plan::NAMES, NOT_FORKS));
+    parts.limits.max_rounds = Some(parts.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
+    parts.branch = None;
+    if order.begins == Begins::Anew
+        && let Ok(branch) = &seat.branch
+    {
+        parts.branch = Some(branch.request.clone());
+        let blocks = crate::fork::placeholders(&branch.request);
+        let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };
+        session.append_with(Body::User { blocks, source: Source::Said }, &beside)?;
+    }
+    Ok(parts)
+}
+
+/// The tools of a parent without what is bound to it.
+fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    let standard = tools::standard();
+    let kept = tools.into_iter().filter(|tool| !["Agent", "History"].contains(&tool.name()));
+    let fresh = |tool: Arc<dyn Tool>| match tool.name() {
+        name @ ("TaskOutput" | "TaskStop") => {
+            standard.iter().find(|one| one.name() == name).cloned().unwrap_or_else(|| tool.clone())
+        }
+        _ => tool,
+    };
+    kept.map(fresh).collect()
+}
+
+/// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is.
+fn choose(parts: &mut Parts, model: &str) {
+    let name = match model {
+        "haiku" => match &parts.small {
+            Some(small) => {
+                (parts.model, parts.name) = (small.model.clone(), small.name.clone());
+                return;
+            }
+            None => "claude-haiku-4-5",
+        },
+        "sonnet" => "claude-sonnet-5",
+        "opus" => "claude-opus-5",
+        name => name,
+    };
+    name.clone_into(&mut parts.name);
+}

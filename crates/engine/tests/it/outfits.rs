@@ -1,0 +1,161 @@
+//! What an agent that is sent out is given: how hard it tries, and how much it may use.
+
+use engine::agents::{How, Phase, Registry, Source, Sources};
+use engine::ledger::Budget;
+use serde_json::{Value, json};
+
+use crate::children::agents;
+use crate::stage::{Stage, say};
+
+/// A parent that sends out whom the user names, who calls once and answers.
+const ONE: &str = r#"
+    [[rule]]
+    name = "the agent is done"
+    when = { user = "(^|\\n)Find the colour", tool = "Glob" }
+    say = "Green."
+    [[rule]]
+    name = "the agent works"
+    when = { user = "(^|\\n)Find the colour" }
+    call = [{ tool = "Glob", input = { pattern = "*" } }]
+    [[rule]]
+    when = { tool = "Agent", result = "(?s)(?P<what>.+)" }
+    say = "{{ what }}"
+    [[rule]]
+    name = "a fork"
+    when = { user = "^go, fork" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour." } }]
+    [[rule]]
+    when = { user = "^go, (?P<kind>\\w+)" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour.", subagent_type = "{{ kind }}" } }]
+"#;
+
+/// The requests of an agent, by what only it is told.
+fn of_agent(stage: &Stage) -> Vec<Value> {
+    let requests = stage.simulator.requests().into_iter();
+    requests.filter(|request| request["system"].to_string().contains("You look.")).collect()
+}
+
+/// AGENT-1: `effort` is sent for that agent and for nobody else, as far as its model knows it.
+#[tokio::test]
+async fn effort_is_sent_for_that_agent_alone() {
+    for (more, sent) in [
+        (json!({"effort": "xhigh"}), json!("xhigh")),
+        (json!({"effort": "xhigh", "model": "claude-sonnet-4-6"}), json!("high")),
+        (json!({"effort": "xhigh", "model": "claude-haiku-4-5"}), Value::Null),
+        (json!({}), Value::Null),
+    ] {
+        let mut definition = json!({"description": "d", "prompt": "You look."});
+        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut stage = Stage::new(ONE).await;
+        stage.agents = agents(json!({ "looker": definition }));
+        let turn = say(&mut stage.agent(None), "go, looker").await;
+        assert!(turn.text.contains("Green."), "{}", turn.text);
+        assert_eq!(of_agent(&stage).len(), 2);
+        for request in stage.simulator.requests() {
+            let is_its = request["system"].to_string().contains("You look.");
+            let expected = if is_its { &sent } else { &Value::Null };
+            assert_eq!(&request["output_config"]["effort"], expected, "{definition}");
+        }
+    }
+}
+
+/// AGENT-1: what is no effort is named with its line, and the agent is left out; what programs say in numbers, and modes
+/// there are not here, leave the agent there.
+#[test]
+fn bad_values_are_named_with_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, keys: &str| {
+        std::fs::write(folder.path().join(name), format!("---\nname: {}\ndescription: b\n{keys}\n---\nx", &name[..1]))
+    };
+    write("a.md", "effort: huge").unwrap();
+    write("b.md", "effort: low").unwrap();
+    write("c.md", "model: opus\npermissionMode: dontAsk").unwrap();
+    write("d.md", "budget: none").unwrap();
+    let folders = vec![(Source::User, folder.path().to_owned())];
+    let programs = json!({"e": {"description": "d", "prompt": "p", "effort": 40}});
+    let flag = programs.as_object().cloned();
+    let registry = Registry::load(&Sources { folders, flag, ..Sources::default() });
+    let told: Vec<String> = registry.troubles().iter().map(|one| format!("{}: {}", one.line, one.what)).collect();
+    assert_eq!(
+        told,
+        [
+            "4: effort is to be one of low, medium, high, xhigh, max, not \"huge\"",
+            "5: there is no mode dontAsk here; it works in the mode default",
+            "4: budget is to be a number from 1, not \"none\"",
+            "1: effort 40 does not count: it is to be a word, such as high",
+        ]
+    );
+    let there = ["a", "b", "c", "d", "e"].map(|name| registry.find(name).is_some());
+    assert_eq!(there, [false, true, true, false, true]);
+}
+
+/// AGENT-2: an agent stops after the round in which its budget is spent, and its parent reads so: by its definition, by the
+/// settings, whichever is less; a fork has what the settings say.
+#[tokio::test]
+async fn an_agent_stops_when_its_budget_is_spent() {
+    for (kind, own, settings, spent) in [
+        ("looker", Some(10), None, Some(10)),
+        ("looker", None, Some(20), Some(20)),
+        ("looker", Some(10), Some(20), Some(10)),
+        ("looker", Some(20), Some(10), Some(10)),
+        ("fork", None, Some(20), Some(20)),
+        ("looker", Some(1_000_000), Some(1_000_000), None),
+    ] {
+        let mut stage = Stage::new(ONE).await;
+        stage.agents = agents(json!({"looker": {"description": "d", "prompt": "You look.", "budget": own}}));
+        let mut agent = stage.agent(None);
+        agent.ledger().set_budget(Budget { agent_tokens: settings, ..Budget::default() });
+        let turn = say(&mut agent, &format!("go, {kind}")).await;
+        let errand = agent.agents().unwrap().list()[0].clone();
+        let Phase::Ended(ended) = errand.phase() else { panic!("it is out") };
+        let Some(spent) = spent else {
+            assert_eq!(ended.how, How::Done, "{}", turn.text);
+            continue;
+        };
+        let why = format!("its budget of {spent} tokens is spent");
+        assert_eq!(ended.how, How::Failed(why.clone()));
+        assert!(turn.text.contains(&format!("The agent {kind} did not finish: {why}.")), "{}", turn.text);
+        assert_eq!((errand.progress().requests, errand.progress().calls), (1, 1), "what it had called has run");
+        let text = std::fs::read_to_string(&errand.file).unwrap();
+        assert_eq!(text.matches("\"tool_result\"").count(), 1 + usize::from(kind == "fork"), "{text}");
+    }
+}
+
+/// AGENT-2: what an agent sends out itself counts against its budget, however deep, and has no more than it.
+#[tokio::test]
+async fn a_budget_holds_for_whom_an_agent_sends_out() {
+    let script = r#"
+        [[rule]]
+        name = "the last of them never ends"
+        when = { user = "^Level 3" }
+        call = [{ tool = "Glob", input = { pattern = "{{ messages|length }}" } }]
+        [[rule]]
+        when = { user = "^Level 2", missing = "agent-report" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Level 3", subagent_type = "worker" } }]
+        [[rule]]
+        when = { user = "^Level 1", missing = "agent-report" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Level 2", subagent_type = "worker" } }]
+        [[rule]]
+        when = { user = "^Level" }
+        say = "It should have stopped."
+        [[rule]]
+        when = { tool = "Agent", result = "(?s)(?P<what>.+)" }
+        say = "{{ what }}"
+        [[rule]]
+        when = { user = "^go" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Level 1", subagent_type = "worker" } }]
+    "#;
+    let mut stage = Stage::new(script).await;
+    stage.agents = agents(json!({"worker": {"description": "d", "prompt": "You look."}}));
+    let mut agent = stage.agent(None);
+    agent.ledger().set_budget(Budget { agent_tokens: Some(20_000), ..Budget::default() });
+    let turn = say(&mut agent, "go").await;
+    assert!(
+        turn.text.contains("The agent worker did not finish: its budget of 20000 tokens is spent."),
+        "{}",
+        turn.text
+    );
+    assert!(!turn.text.contains("It should have stopped."), "{}", turn.text);
+    let all: u64 = of_agent(&stage).len() as u64;
+    assert!(all > 3, "the last one has worked: {all}");
+}
