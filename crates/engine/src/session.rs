@@ -126,6 +126,7 @@ impl Session {
         // Read back, so that what is in memory is what is in the file.
         session.take(record::read(session.path())?.log);
         session.take_kept(path);
+        session.take_agents(path);
         let from = if ours { From::Here } else { From::Elsewhere };
         let origin = Continued { session: id, file: path.to_owned(), from };
         session.note(&serde_json::to_value(origin).unwrap_or_default())?;

@@ -148,6 +148,12 @@ fn a_session_shows_whom_it_sent_out() {
     assert_eq!(listed.lines().count(), 1, "what an agent said is no session: {listed}");
     let stats = run(stage.cairn().args(["session", "stats"]).arg(&session)).stdout;
     assert!(stats.contains("Explore"), "{stats}");
+    // A copy has them too, in files of its own.
+    run(stage.cairn().args(["-p", "hello", "--continue", "--fork-session"]));
+    let copy = stage.session_files().into_iter().find(|file| *file != session).unwrap();
+    let of_it = run(stage.cairn().args(["session", "show"]).arg(&copy).args(["--agent", &id[..4]]));
+    assert!(of_it.stdout.contains("It is green."), "{of_it:?}");
+    assert!(copy.with_extension("").join("subagents").is_dir());
 }
 
 fn git(directory: &Path, arguments: &[&str]) -> String {

@@ -22,6 +22,8 @@ mod hooks;
 mod hooks_life;
 #[path = "clients/llama.rs"]
 mod llama;
+#[path = "clients/subagents.rs"]
+mod subagents;
 #[path = "clients/typescript.rs"]
 mod typescript;
 

@@ -2,7 +2,8 @@
 //!
 //! Lines are copied as they are, unknown fields and all; the copy is then read like any session, so what is in memory is
 //! what is in the file, also when the original is being written to meanwhile. Whatever can be read is copied. Results that
-//! went to files come along: what the copy points to is its own, and stays when the original is removed.
+//! went to files come along, and so does what agents said that were sent out: what the copy points to is its own, and stays
+//! when the original is removed.
 
 use std::path::Path;
 
@@ -90,6 +91,24 @@ impl Session {
         }
         let folder = |root: &files::Root| root.path().display().to_string();
         Some(Moved { from: folder(&theirs), to: folder(&ours) })
+    }
+
+    /// Takes over what the agents said that another session sent out, so that they can be shown and gone on with here. One
+    /// that cannot be had stays where it is.
+    pub(super) fn take_agents(&self, from: &Path) {
+        let (theirs, ours) = (from.with_extension(""), self.path().with_extension(""));
+        let sent = crate::agents::past(from);
+        let Some(root) = files::Root::open(&theirs).ok().filter(|_| !sent.is_empty()) else { return };
+        for agent in sent {
+            let Ok(file) = agent.file.strip_prefix(&theirs) else { continue };
+            let folder = file.parent().and_then(|parent| files::Root::create(ours.join(parent)).ok());
+            let Some(folder) = folder else { continue };
+            for file in [file, &file.with_extension("meta.json")] {
+                if let (Ok(snapshot), Some(name)) = (root.read(file, RESULT_BYTES), file.file_name()) {
+                    let _ = folder.create_new(name, &snapshot.bytes, 0o600); // it stays where it is
+                }
+            }
+        }
     }
 }
 
