@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use memory::bench::{Figures, Half, Plain, Set, by_kind, repository};
+use memory::bench::{ASKED, Figures, Half, Plain, Set, by_kind, repository};
 use memory::rank::{Doing, Question};
 use memory::{Ranker, scan};
 
@@ -14,22 +14,26 @@ use crate::table::{Row, Unit};
 /// The day the labelled questions are asked on.
 const TODAY: i64 = 1_772_800_000;
 
-/// Sets from other trades that were each written when a ranker was done, and not looked at again.
-const AFTERWARDS: [(&str, &str, &str); 3] = [
+/// Sets from other trades that were each written when a ranker was done, and not looked at again; each with the questions
+/// that its memories say they answer.
+const AFTERWARDS: [(&str, &str, &str, &str); 3] = [
     (
         "a set written afterwards",
         include_str!("../../crates/memory/tests/recall/fourth_memories.txt"),
         include_str!("../../crates/memory/tests/recall/fourth_queries.txt"),
+        include_str!("../../crates/memory/tests/recall/fourth_memories_asked.txt"),
     ),
     (
         "another, after the second cut-off",
         include_str!("../../crates/memory/tests/recall/fifth_memories.txt"),
         include_str!("../../crates/memory/tests/recall/fifth_queries.txt"),
+        include_str!("../../crates/memory/tests/recall/fifth_memories_asked.txt"),
     ),
     (
         "a third, after the cut-off that grows",
         include_str!("../../crates/memory/tests/recall/sixth_memories.txt"),
         include_str!("../../crates/memory/tests/recall/sixth_queries.txt"),
+        include_str!("../../crates/memory/tests/recall/sixth_memories_asked.txt"),
     ),
 ];
 
@@ -39,18 +43,28 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     let now = jiff::Timestamp::from_second(TODAY)?;
     let sets = repository(Half::Telling);
     let mut rows = quality(&sets, now);
-    for (name, memories, questions) in AFTERWARDS {
+    let asked: Vec<Set> = sets.iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect();
+    rows.push(Row::figure("with the questions that they say they answer", String::new()));
+    rows.extend(quality(&asked, now));
+    for (name, memories, questions, asked) in AFTERWARDS {
         let set = Set::read(memories, questions);
-        let (ours, plain) = (set.ask(now), Plain::of(&set.memories).ask(&set));
-        rows.push(Row::figure(name, both(&Figures::of(&ours), &Figures::of(&plain))));
-        let plain = by_kind(&plain);
-        rows.extend(by_kind(&ours).iter().map(|(kind, figures)| match figures.answerable {
-            0 => Row::figure(format!("  {kind}"), figures.to_string()),
-            _ => Row::figure(format!("  {kind}"), both(figures, &plain[kind])),
-        }));
+        rows.extend(told(name, &set, now));
+        rows.extend(told("  with the questions they answer", &set.with_asked(asked), now));
     }
     rows.extend(speed(&sets[0], place)?);
     Ok(rows)
+}
+
+/// A set's figures, and those by kind of question.
+fn told(name: &str, set: &Set, now: jiff::Timestamp) -> Vec<Row> {
+    let (ours, plain) = (set.ask(now), Plain::of(&set.memories).ask(set));
+    let plain_kinds = by_kind(&plain);
+    let kinds = by_kind(&ours);
+    let kinds = kinds.iter().map(|(kind, figures)| match figures.answerable {
+        0 => Row::figure(format!("  {kind}"), figures.to_string()),
+        _ => Row::figure(format!("  {kind}"), both(figures, &plain_kinds[kind])),
+    });
+    std::iter::once(Row::figure(name, both(&Figures::of(&ours), &Figures::of(&plain)))).chain(kinds).collect()
 }
 
 fn quality(sets: &[Set], now: jiff::Timestamp) -> Vec<Row> {

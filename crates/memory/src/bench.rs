@@ -1,7 +1,8 @@
 //! How good recall without a model is, on a labelled set.
 //!
 //! A set is two files of lines with `|` between the fields: memories (`path | type | date | name | description | text`)
-//! and questions (`kind | wanted paths or - | question | files touched`). A question that wants nothing is answered
+//! and questions (`kind | wanted paths or - | question | files touched`). Beside them lie the questions that each memory says
+//! it answers (`path | questions`), written by a model that was shown the memories alone. A question that wants nothing is answered
 //! rightly by surfacing nothing. The ranker's few numbers are fitted on every second question of the first three sets;
 //! figures come from the others, and from sets that were written when all was done.
 
@@ -53,6 +54,13 @@ pub fn repository(half: Half) -> Vec<Set> {
     };
     (0..whole.len()).map(with_others).collect()
 }
+
+/// The questions that the repository's memories say they answer, set by set.
+pub const ASKED: [&str; 3] = [
+    include_str!("../tests/recall/memories_asked.txt"),
+    include_str!("../tests/recall/other_memories_asked.txt"),
+    include_str!("../tests/recall/third_memories_asked.txt"),
+];
 
 /// A labelled set.
 #[derive(Debug, Clone, Default)]
@@ -110,6 +118,16 @@ impl Set {
                 })
                 .collect(),
         }
+    }
+
+    /// The same with the questions that its memories say they answer.
+    pub fn with_asked(&self, asked: &str) -> Self {
+        let mut set = self.clone();
+        let asked: BTreeMap<&str, &str> = asked.lines().filter_map(|line| line.split_once(" | ")).collect();
+        for memory in &mut set.memories {
+            memory.asked = asked.get(memory.path.as_str()).map(|text| (*text).to_owned());
+        }
+        set
     }
 
     /// Asks every question.
@@ -182,8 +200,8 @@ fn memory(fields: &[&str]) -> Option<Memory> {
         name: (*name).to_owned(),
         description: (*description).to_owned(),
         kind: Kind::of(kind),
-        applies_to: Vec::new(),
         body: (*text).to_owned(),
+        ..New::default()
     };
     let file = store::render(&new);
     Some(Memory::parse(path, file.as_bytes(), parse_time(date), file.len() as u64))

@@ -16,6 +16,9 @@ use crate::taxonomy::Kind;
 /// The most that is read of one memory: far more than is ever surfaced of it.
 pub(crate) const READ_LIMIT: u64 = 1024 * 1024;
 
+/// The key of the questions it answers.
+pub(crate) const ASKED: &str = "asked";
+
 /// A memory as it was read.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -25,6 +28,8 @@ pub struct Memory {
     pub name: String,
     /// One line on what it is about.
     pub description: Option<String>,
+    /// Questions that it answers, in other words than its own (`asked`).
+    pub asked: Option<String>,
     /// Which of the four types.
     pub kind: Option<Kind>,
     /// What it applies to, if its writer said so (`applies_to`): files, languages, tools, activities.
@@ -72,6 +77,7 @@ impl Memory {
         Self {
             name: front.text("name").filter(|name| !name.is_empty()).unwrap_or_else(|| stem(path)),
             description: front.text("description").filter(|text| !text.is_empty()),
+            asked: asked(&front),
             kind,
             applies_to,
             named: below(&front, crate::drift::KEY),
@@ -94,6 +100,12 @@ pub(crate) fn kind(front: &mut Frontmatter) -> Option<Kind> {
         front.diagnostics.push(Diagnostic { line: 1, problem });
     }
     kind
+}
+
+/// The questions it answers: a text, or a list of them.
+fn asked(front: &Frontmatter) -> Option<String> {
+    let text = front.text(ASKED).unwrap_or_else(|| front.list(ASKED).join(" "));
+    (!text.is_empty()).then_some(text)
 }
 
 /// A list under `metadata`.

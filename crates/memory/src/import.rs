@@ -210,12 +210,11 @@ fn sections(path: &Path, text: &str) -> Result<Vec<Offer>, Error> {
             continue;
         }
         let new = New {
-            path: None,
             description: first_sentence(body),
             kind: Some(kind_of(body)),
-            applies_to: Vec::new(),
             body: body.to_owned(),
             name: title,
+            ..New::default()
         };
         // A section called "Memory" would be the index itself, and one may have no letters at all.
         let file = store::file_name(&new.name).or_else(|_| store::file_name(&format!("{} notes", new.name)));
@@ -238,12 +237,12 @@ fn cursor_rule(path: &Path, text: &str) -> Result<Option<Offer>, Error> {
     }
     let name = stem(&path.to_string_lossy());
     let new = New {
-        path: None,
         description: front.text("description").filter(|text| !text.is_empty()).unwrap_or_else(|| first_sentence(body)),
         kind: Some(Kind::Feedback),
         applies_to: front.list("globs"),
         body: body.to_owned(),
         name,
+        ..New::default()
     };
     let file = store::file_name(&new.name)?;
     Ok(Some(Offer { path: file, text: store::render(&new), from: path.display().to_string(), modified: None }))

@@ -269,7 +269,7 @@ impl Ranker {
         let share = search.shares[doc];
         let doc = &self.corpus.docs[doc];
         let found: Vec<f32> = units.iter().map(|unit| score::found(doc, unit, &self.corpus, &self.weights)).collect();
-        let figures = Figures::of(units, &found, &search.together, self.len(), &self.weights);
+        let figures = Figures::of(units, &found, &search.together, self.corpus.size(), &self.weights);
         let matched = units.iter().zip(&found).filter(|(_, found)| **found > 0.0);
         Hit {
             path: doc.path.clone(),

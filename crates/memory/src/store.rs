@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use files::{Lock, Root};
 
-use crate::entry::Memory;
+use crate::entry::{ASKED, Memory};
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index::{self, Warning};
@@ -58,6 +58,8 @@ pub struct New {
     pub name: String,
     /// One line on what it is about.
     pub description: String,
+    /// Questions that it answers, as somebody asks who does not remember its words.
+    pub asked: Option<String>,
     /// Which of the four types.
     pub kind: Option<Kind>,
     /// What it applies to: files, languages, tools, activities.
@@ -73,6 +75,8 @@ pub struct Change {
     pub name: Option<String>,
     /// Another description.
     pub description: Option<String>,
+    /// Other questions that it answers.
+    pub asked: Option<String>,
     /// Another type.
     pub kind: Option<Kind>,
     /// Another text.
@@ -249,6 +253,9 @@ pub fn render(new: &New) -> String {
     }
     text = frontmatter::set(&text, "name", &scan::one_line(&new.name, 200));
     text = frontmatter::set(&text, "description", &scan::one_line(&new.description, 1_000));
+    if let Some(asked) = &new.asked {
+        text = frontmatter::set(&text, ASKED, &scan::one_line(asked, 1_000));
+    }
     if let Some(kind) = new.kind {
         text = frontmatter::set(&text, "type", kind.name());
     }
@@ -266,6 +273,9 @@ pub fn apply(text: &str, change: &Change) -> String {
     }
     if let Some(description) = &change.description {
         text = frontmatter::set(&text, "description", &scan::one_line(description, 1_000));
+    }
+    if let Some(asked) = &change.asked {
+        text = frontmatter::set(&text, ASKED, &scan::one_line(asked, 1_000));
     }
     if let Some(kind) = change.kind {
         text = set_kind(&text, kind);

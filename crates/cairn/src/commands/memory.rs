@@ -58,6 +58,9 @@ enum MemoryCommand {
         /// One line on what it is about; the name, where it is not given.
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
+        /// A few short questions that it answers, in other words than its own: it is found by them.
+        #[arg(long, value_name = "QUESTIONS")]
+        asked: Option<String>,
         /// user, feedback, project or reference.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
@@ -81,6 +84,9 @@ enum MemoryCommand {
         /// Another description.
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
+        /// Other questions that it answers.
+        #[arg(long, value_name = "QUESTIONS")]
+        asked: Option<String>,
         /// Another type.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
@@ -169,11 +175,12 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
             Memory::read(store.root(), file)?;
             data!("{}", String::from_utf8_lossy(&store.root().read(file, BODY_LIMIT)?.bytes).trim_end())?;
         }
-        MemoryCommand::Add { name, description, kind, applies_to, body, file } => {
+        MemoryCommand::Add { name, description, asked, kind, applies_to, body, file } => {
             let new = New {
                 path: file.clone(),
                 name: name.clone(),
                 description: description.clone().unwrap_or_else(|| name.clone()),
+                asked: asked.clone(),
                 kind: kind_of(kind.as_deref())?,
                 applies_to: applies_to.clone(),
                 body: text(body.as_deref())?.unwrap_or_default(),
@@ -181,10 +188,11 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
             let origin = Origin { at: Some(engine::World::real().now()), ..Origin::default() };
             report("saved", &store.remember(&new, &origin, Some(&place.directory))?);
         }
-        MemoryCommand::Edit { file, name, description, kind, body } => {
+        MemoryCommand::Edit { file, name, description, asked, kind, body } => {
             let body = if body.as_deref() == Some("-") { text(None)? } else { body.clone() };
-            let (name, description, kind) = (name.clone(), description.clone(), kind_of(kind.as_deref())?);
-            report("changed", &store.edit(file, &Change { name, description, kind, body })?);
+            let (name, description, asked) = (name.clone(), description.clone(), asked.clone());
+            let kind = kind_of(kind.as_deref())?;
+            report("changed", &store.edit(file, &Change { name, description, asked, kind, body })?);
         }
         MemoryCommand::Rm { file } => report("removed", &store.remove(file)?),
         MemoryCommand::Mv { from, to } => report("renamed to", &store.rename(from, to)?),

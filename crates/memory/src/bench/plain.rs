@@ -25,8 +25,9 @@ impl Plain {
             .iter()
             .map(|memory| {
                 let about = memory.description.as_deref().unwrap_or_default();
+                let asked = memory.asked.as_deref().unwrap_or_default();
                 let mut counts = HashMap::new();
-                for word in words(&format!("{}\n{about}\n{}", memory.name, memory.body), &splitter) {
+                for word in words(&format!("{}\n{about}\n{asked}\n{}", memory.name, memory.body), &splitter) {
                     *counts.entry(word).or_insert(0.0) += 1.0;
                 }
                 let length = counts.values().sum();

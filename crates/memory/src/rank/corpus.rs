@@ -1,7 +1,7 @@
 //! All memories, made ready to be asked: what words each has, and for each word where it occurs.
 //!
-//! Name, description, text and dates are one field: what a word is worth is told by how rare it is, not by where it
-//! stands.
+//! Name, description, text, dates and the questions it says it answers are one field: what a word is worth is told by how
+//! rare it is, not by where it stands.
 
 use std::collections::HashMap;
 
@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::dates;
 use super::standing::AppliesTo;
+use super::sure::Size;
 use super::table::{Row, WIDTH};
 use super::twins;
 use super::words::Splitter;
@@ -26,7 +27,9 @@ pub(crate) struct Words {
     pub(crate) path: String,
     pub(crate) dated: Option<Timestamp>,
     /// Words with their rows in the table and how often each occurs.
-    counts: Vec<(String, Option<Row>, f32)>,
+    counts: Vec<(String, Option<Row>, Count)>,
+    /// How many questions it says it answers.
+    questions: usize,
     /// The words of its description: what it is about.
     about: Vec<String>,
     /// What it says but for the values it gives.
@@ -35,13 +38,22 @@ pub(crate) struct Words {
     scope: Option<AppliesTo>,
 }
 
+/// How often a word occurs in a memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Count {
+    /// In all of it.
+    pub(crate) all: f32,
+    /// In what it says itself, and not in the questions it answers.
+    pub(crate) own: f32,
+}
+
 /// One memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Doc {
     pub(crate) path: String,
     pub(crate) dated: Option<Timestamp>,
     /// Its words and how often each occurs, by number.
-    pub(crate) terms: Vec<(Term, f32)>,
+    pub(crate) terms: Vec<(Term, Count)>,
     /// How many words that are.
     pub(crate) length: f32,
     /// The words of its description, in order of their numbers.
@@ -64,6 +76,15 @@ pub(crate) struct Corpus {
     pub(crate) directed: Vec<Term>,
     /// How many words a memory has on average.
     pub(crate) average: f32,
+    /// How many questions all of them say they answer.
+    pub(crate) questions: usize,
+}
+
+impl Doc {
+    /// The words of what it says itself, in order of their numbers.
+    pub(crate) fn own(&self) -> Vec<Term> {
+        self.terms.iter().filter(|(_, count)| count.own > 0.0).map(|(term, _)| *term).collect()
+    }
 }
 
 impl Words {
@@ -71,14 +92,21 @@ impl Words {
     pub(crate) fn of(memory: &Memory, splitter: &Splitter) -> Self {
         let description = memory.description.as_deref().unwrap_or_default();
         let description = &description[..description.floor_char_boundary(2_000)];
+        let asked = memory.asked.as_deref().unwrap_or_default();
+        let asked = &asked[..asked.floor_char_boundary(2_000)];
         let body = &memory.body[..memory.body.floor_char_boundary(BODY_LIMIT)];
-        let mut counts: HashMap<String, (Option<Row>, f32)> = HashMap::new();
-        for text in [memory.name.as_str(), description, body] {
+        let mut counts: HashMap<String, (Option<Row>, Count)> = HashMap::new();
+        for (text, is_own) in [(memory.name.as_str(), true), (description, true), (asked, false), (body, true)] {
+            let mut add = |term: String, row: Option<Row>, part: f32| {
+                let (_, count) = counts.entry(term).or_insert((row, Count::default()));
+                count.all += part;
+                count.own += if is_own { part } else { 0.0 };
+            };
             for token in splitter.split(text).into_iter().filter(|token| !token.stop) {
-                counts.entry(token.text).or_insert((token.row, 0.0)).1 += token.part;
+                add(token.text, token.row, token.part);
             }
             for (term, _) in dates::mentions(text).into_iter().flat_map(|mention| mention.terms) {
-                counts.entry(term).or_insert((None, 0.0)).1 += 1.0;
+                add(term, None, 1.0);
             }
         }
         let mut counts: Vec<_> = counts.into_iter().map(|(text, (row, count))| (text, row, count)).collect();
@@ -91,6 +119,7 @@ impl Words {
             path: memory.path.clone(),
             dated: memory.dated,
             counts,
+            questions: asked.matches(['?', '？']).count(),
             about,
             gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
             scope: AppliesTo::of(memory, splitter),
@@ -107,11 +136,12 @@ impl Corpus {
             let mut terms = Vec::with_capacity(words.counts.len());
             for (text, row, count) in &words.counts {
                 let term = corpus.number(text, *row);
-                corpus.postings[term as usize].push((number, *count));
+                corpus.postings[term as usize].push((number, count.all));
                 terms.push((term, *count));
             }
             terms.sort_unstable_by_key(|(term, _)| *term);
-            let length = terms.iter().map(|(_, count)| count).sum();
+            let length = terms.iter().map(|(_, count)| count.all).sum();
+            corpus.questions += words.questions;
             let mut about: Vec<Term> = words.about.iter().filter_map(|text| corpus.term(text)).collect();
             about.sort_unstable();
             corpus.docs.push(Doc {
@@ -147,6 +177,11 @@ impl Corpus {
     /// A word's number, if a memory has it.
     pub(crate) fn term(&self, text: &str) -> Option<Term> {
         self.numbers.get(text).copied()
+    }
+
+    /// How much text there is to be found by chance.
+    pub(crate) fn size(&self) -> Size {
+        Size { memories: self.docs.len(), questions: self.questions }
     }
 
     /// How many memories have a word.

@@ -41,7 +41,7 @@ pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> Foun
 
 /// How well a memory has one thing a question asks for.
 pub(crate) fn found(doc: &Doc, unit: &Unit, corpus: &Corpus, weights: &Weights) -> f32 {
-    let count = |term: u32| doc.terms.binary_search_by_key(&term, |(term, _)| *term).ok().map(|at| doc.terms[at].1);
+    let count = |term: u32| doc.terms.binary_search_by_key(&term, |(term, _)| *term).ok().map(|at| doc.terms[at].1.all);
     let each = unit.stands.iter().filter_map(|(term, well)| Some((count(*term)?, *well)));
     each.map(|(count, well)| well * saturated(count, doc, corpus, weights)).fold(0.0, f32::max)
 }

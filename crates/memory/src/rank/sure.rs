@@ -4,7 +4,7 @@
 //! every memory has "database". No one thing is worth more than a limit, so that it takes two: a question of which a
 //! memory has one name and nothing else is about something else. The largest thing it does not have speaks against it.
 //! The more memories there are, the more the best of them has by chance: what is enough grows with the logarithm of their
-//! number. Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
+//! number, and of the questions they say they answer. Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
 
 use super::Weights;
 use super::question::Unit;
@@ -16,6 +16,17 @@ const STEEPNESS: f32 = 8.0;
 /// the question.
 const IMAGINED: f32 = 10.0;
 
+/// So many questions are as much text as a memory.
+const QUESTIONS: f32 = 2.0;
+
+/// How much there is to be found by chance.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) memories: usize,
+    /// The questions that memories say they answer.
+    pub(crate) questions: usize,
+}
+
 /// What a confidence is made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figures {
@@ -23,17 +34,18 @@ pub struct Figures {
     pub evidence: f32,
     /// What the largest thing is worth that it does not have.
     pub missing: f32,
-    /// How many memories it is the best of, as a logarithm.
+    /// How much text it is the best of, counted in memories, as a logarithm.
     pub among: f32,
 }
 
 impl Figures {
     /// For a memory, from how well it has each thing that is asked, and how well all memories together have it.
-    pub(crate) fn of(units: &[Unit], found: &[f32], together: &[f32], memories: usize, weights: &Weights) -> Self {
-        let mut figures = Self { among: (memories as f32 + IMAGINED).ln(), ..Self::default() };
+    pub(crate) fn of(units: &[Unit], found: &[f32], together: &[f32], size: Size, weights: &Weights) -> Self {
+        let (memories, questions) = (size.memories as f32, size.questions as f32);
+        let mut figures = Self { among: (memories + questions / QUESTIONS + IMAGINED).ln(), ..Self::default() };
         for ((unit, found), together) in units.iter().zip(found).zip(together) {
             let found = found.min(1.0);
-            let usual = (together - found).max(0.0) / (memories as f32 - 1.0 + IMAGINED);
+            let usual = (together - found).max(0.0) / (memories - 1.0 + IMAGINED);
             figures.evidence += (unit.weight * (found - usual).max(0.0)).min(weights.sure_most);
             figures.missing = figures.missing.max(unit.weight * (1.0 - found));
         }
@@ -64,10 +76,12 @@ mod tests {
     #[test]
     fn the_same_evidence_says_less_among_more() {
         let unit = || Unit { label: String::new(), weight: 0.8, stands: Vec::new() };
-        let sure = |memories: usize| {
-            let figures = Figures::of(&[unit(), unit()], &[0.9, 0.8], &[0.9, 0.8], memories, &Weights::FITTED);
+        let sure = |memories: usize, questions: usize| {
+            let size = Size { memories, questions };
+            let figures = Figures::of(&[unit(), unit()], &[0.9, 0.8], &[0.9, 0.8], size, &Weights::FITTED);
             figures.confidence(&Weights::FITTED)
         };
-        assert!(sure(1) > sure(40) && sure(40) > 0.5 && sure(40) > sure(10_000) && sure(10_000) < 0.5);
+        assert!(sure(1, 0) > sure(40, 0) && sure(40, 0) > 0.5);
+        assert!(sure(40, 0) > sure(40, 160) && sure(40, 160) > sure(10_000, 0) && sure(10_000, 0) < 0.5);
     }
 }

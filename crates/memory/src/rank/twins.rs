@@ -6,7 +6,7 @@
 //! other with a value changed, the same words but for numbers, names in quotes and code; then the older is overtaken.
 
 use super::Weights;
-use super::corpus::{Corpus, Doc, Term};
+use super::corpus::{Corpus, Term};
 use super::question::worth;
 use super::words::{Form, Splitter};
 
@@ -42,17 +42,18 @@ pub(crate) fn gist(text: &str, splitter: &Splitter) -> Vec<u64> {
 /// Whether two memories are about the same.
 pub(crate) fn are_kin(one: usize, other: usize, corpus: &Corpus, weights: &Weights) -> bool {
     let (one, other) = (&corpus.docs[one], &corpus.docs[other]);
-    if [one, other].iter().any(|doc| !(FEWEST..=MOST).contains(&doc.terms.len())) {
+    let (ones, others) = (one.own(), other.own());
+    if [&ones, &others].iter().any(|terms| !(FEWEST..=MOST).contains(&terms.len())) {
         return false;
     }
     if have_one_subject(&one.about, &other.about) {
         return true;
     }
-    let worth = |term: Term| worth(Some(term), corpus.rows[term as usize], corpus, weights);
-    let all = |doc: &Doc| doc.terms.iter().map(|(term, _)| worth(*term)).sum::<f32>();
-    let has = |doc: &Doc, term: Term| doc.terms.binary_search_by_key(&term, |(term, _)| *term).is_ok();
-    let shared: f32 = one.terms.iter().filter(|(term, _)| has(other, *term)).map(|(term, _)| worth(*term)).sum();
-    shared >= KIN * all(one).min(all(other))
+    let worth = |terms: &mut dyn Iterator<Item = &Term>| -> f32 {
+        terms.map(|term| worth(Some(*term), corpus.rows[*term as usize], corpus, weights)).sum()
+    };
+    let shared = worth(&mut ones.iter().filter(|term| others.binary_search(term).is_ok()));
+    shared >= KIN * worth(&mut ones.iter()).min(worth(&mut others.iter()))
 }
 
 /// Whether one description has all words of the other.

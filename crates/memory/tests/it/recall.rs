@@ -99,7 +99,8 @@ fn five_are_enough() {
 #[test]
 fn a_surfaced_memory_has_its_age_and_its_limits() {
     let directory = tempfile::tempdir().unwrap();
-    write(directory.path(), "new.md", "---\nname: n\ndescription: d\n---\nshort\n", days_ago(0));
+    let asked = "asked: who? when?\n";
+    write(directory.path(), "new.md", &format!("---\nname: n\n{asked}description: d\n---\nshort\n"), days_ago(0));
     write(directory.path(), "lines.md", &"line\n".repeat(300), days_ago(1));
     write(directory.path(), "bytes.md", &format!("{}\n", "x".repeat(99)).repeat(100), days_ago(10));
     let root = Root::open(directory.path()).unwrap();
@@ -120,7 +121,7 @@ fn a_surfaced_memory_has_its_age_and_its_limits() {
     assert!(state.has("new.md") && !state.has("gone.md"));
     assert!(
         shown[0].text.contains("---\nname: n\ndescription: d\n---\nshort"),
-        "as it lies on the disk: {}",
+        "as it lies on the disk, but for the questions it is found by: {}",
         shown[0].text
     );
     let over = surface_over(&root, "new.md", &["old.md".to_owned()], None, now()).unwrap();

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use memory::store::{Change, Indexing, New, Store};
-use memory::{Error, Kind};
+use memory::{Error, Kind, Memory};
 
 pub(super) fn new(name: &str) -> New {
     New {
@@ -36,6 +36,9 @@ fn each_change_does_file_and_index() {
         let mode = std::fs::metadata(store.root().path().join(path)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+    let asked = || Some("when may I merge? until when: Monday?".to_owned());
+    store.edit("merge-freeze.md", &Change { asked: asked(), ..Change::default() }).unwrap();
+    assert_eq!(Memory::read(store.root(), "merge-freeze.md").unwrap().asked, asked());
     store.edit("merge-freeze.md", &Change { description: Some("until: May".to_owned()), ..Change::default() }).unwrap();
     assert_eq!(read(&store, "MEMORY.md"), "- [Merge Freeze!](merge-freeze.md) — until: May\n");
     assert!(read(&store, "merge-freeze.md").contains("description: \"until: May\"\n"));
