@@ -209,7 +209,7 @@ pub fn mend(store: &Store) -> Result<Vec<Mended>, Error> {
                 retype(store, path, found)?.then_some("the type was corrected")
             }
             Finding::Odd { path, diagnostic: Diagnostic { problem: Problem::NotYaml(_), .. } } => {
-                requote(store, path)?.then_some("values were put in quotes")
+                rewrite(store, path, frontmatter::mended)?.then_some("values were put in quotes")
             }
             _ => None,
         };
@@ -255,21 +255,6 @@ fn retype(store: &Store, path: &str, found: &str) -> Result<bool, Error> {
     let word = found.trim().to_lowercase();
     let Some(kind) = Kind::of(&word).or_else(|| Kind::of(word.trim_end_matches('s'))) else { return Ok(false) };
     rewrite(store, path, |text| crate::store::set_kind(text, kind))
-}
-
-/// Puts into quotes what was read line by line, if that makes it YAML.
-fn requote(store: &Store, path: &str) -> Result<bool, Error> {
-    rewrite(store, path, |text| {
-        let front = frontmatter::read(text);
-        let mut fixed = text.to_owned();
-        for (key, value) in &front.fields {
-            if let serde_json::Value::String(value) = value {
-                fixed = frontmatter::set(&fixed, key, value);
-            }
-        }
-        let again = frontmatter::read(&fixed);
-        if again.diagnostics.is_empty() && again.fields == front.fields { fixed } else { text.to_owned() }
-    })
 }
 
 fn rewrite(store: &Store, path: &str, change: impl Fn(&str) -> String) -> Result<bool, Error> {

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Problem};
 
-pub use edit::{remove, set, set_under};
+pub use edit::{mended, remove, set, set_under};
 
 /// A block larger than this is not given to the YAML parser.
 const YAML_LIMIT: usize = 64 * 1024;

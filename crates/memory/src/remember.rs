@@ -67,7 +67,7 @@ impl Store {
         let bytes = match std::str::from_utf8(&file.bytes) {
             Ok(text) => {
                 let named = tree.map(|tree| drift::record(text, tree)).unwrap_or_default();
-                origin.written_into(text, &named).into_bytes()
+                origin.written_into(&frontmatter::mended(text), &named).into_bytes()
             }
             Err(_) => file.bytes,
         };

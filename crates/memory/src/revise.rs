@@ -2,7 +2,7 @@
 //!
 //! It is the same operation as [`Store::remember`]: nothing that holds a secret, nothing that another memory says already,
 //! file and index under one lock, with where it comes from. Besides, the text has to be a memory (a name, a description, one
-//! of the four types), no link is followed, what changed since it was read is not written over, and what was there before is
+//! of the four types; what is only not quoted is quoted), no link is followed, what changed since it was read is not written over, and what was there before is
 //! given to whoever keeps it, before anything changes.
 
 use std::path::Path;
@@ -48,10 +48,11 @@ impl Store {
         keep: &mut Keep<'_>,
     ) -> Result<Revised, Error> {
         self.plain(path)?;
-        well_formed(path, text)?;
-        no_secret(path, text)?;
-        let named = tree.map(|tree| drift::record(text, tree)).unwrap_or_default();
-        let text = origin.written_into(text, &named);
+        let text = frontmatter::mended(text);
+        well_formed(path, &text)?;
+        no_secret(path, &text)?;
+        let named = tree.map(|tree| drift::record(&text, tree)).unwrap_or_default();
+        let text = origin.written_into(&text, &named);
         let memory = Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let _held = self.lock()?;
         let before = self.before(path, seen)?;

@@ -202,3 +202,19 @@ fn in_quotes(value: &str) -> String {
     out.push('"');
     out
 }
+
+/// The text with what is no YAML (models write `description: a: b`) put into quotes, if that makes it the YAML that was meant.
+pub fn mended(text: &str) -> String {
+    let front = super::read(text);
+    if front.diagnostics.is_empty() {
+        return text.to_owned();
+    }
+    let mut mended = text.to_owned();
+    for (key, value) in &front.fields {
+        if let serde_json::Value::String(value) = value {
+            mended = set(&mended, key, value);
+        }
+    }
+    let again = super::read(&mended);
+    if again.diagnostics.is_empty() && again.fields == front.fields { mended } else { text.to_owned() }
+}

@@ -58,6 +58,19 @@ fn what_was_not_read_or_changed_since_is_not_written_over() {
     assert!(on_disk(&store, "a.md").contains("the user's own edit"));
 }
 
+/// EXTRACT-5: models write `description: a: b`; what is only not quoted is quoted, and no round is lost with a refusal.
+#[test]
+fn what_is_only_not_quoted_is_saved() {
+    let (_directory, store) = store();
+    let text = "---\nname: Freeze: merges\ndescription: when: Tuesday\nasked: until when: noon?\ntype: project\n---\n\nIt begins.\n";
+    write(&store, "freeze.md", text, None).unwrap();
+    let saved = Memory::read(store.root(), "freeze.md").unwrap();
+    assert_eq!(saved.diagnostics, []);
+    assert_eq!((saved.name.as_str(), saved.description.as_deref()), ("Freeze: merges", Some("when: Tuesday")));
+    assert_eq!(saved.asked.as_deref(), Some("until when: noon?"));
+    assert!(on_disk(&store, "MEMORY.md").contains("[Freeze: merges](freeze.md) — when: Tuesday"));
+}
+
 /// SHELF-2: frontmatter that is none, a secret, a copy and a name that is none are refused, and nothing is written.
 #[test]
 fn what_is_no_memory_is_refused() {
@@ -73,7 +86,7 @@ fn what_is_no_memory_is_refused() {
         ("odd-type.md", "---\nname: x\ndescription: y\ntype: secret\n---\nbody".to_owned()),
         ("no-name.md", "---\ndescription: y\ntype: user\n---\nbody".to_owned()),
         ("no-body.md", "---\nname: x\ndescription: y\ntype: user\n---\n  \n".to_owned()),
-        ("not-yaml.md", "---\nname: [x\ndescription: y: z: {\ntype: user\n---\nbody".to_owned()),
+        ("not-yaml.md", "---\nname: x\nname: y\ndescription: y: z: {\ntype: user\n---\nbody".to_owned()),
         ("long.md", text("Long", &long)),
         ("key.md", text("Key", &format!("the token is {key}"))),
         ("copy.md", text("Copy", "The build  needs network.")),
