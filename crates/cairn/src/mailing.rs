@@ -1,11 +1,11 @@
 //! How a session reaches others, and they it: its mail, its team, its socket.
 //!
-//! A session that may start teammates is told so by the tool SendMessage; one that may not pays nothing for it.
+//! A session that may start teammates is told so by the tool SendMessage; one that may not has it for its own agents alone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::mail::{Lead, Mail, Origin, Post, SendMessage, Team, Teammates, briefing};
+use engine::mail::{Lead, Mail, Origin, Post, SendMessage, SendPlainly, Team, Teammates, briefing};
 use engine::mailbox::Mailbox;
 use engine::permission::LiveMode;
 use engine::plan::{self, board::Board, mode::HandInPlan};
@@ -82,6 +82,7 @@ impl Mailing {
     /// Adds the tools that it needs.
     pub(crate) fn equip(&self, tools: &mut Vec<Arc<dyn Tool>>, mode: Mode) {
         if self.teammates.is_none() && self.member_of.is_none() {
+            tools.push(Arc::new(SendPlainly(self.post.clone()))); // for the agents it sends out, where it may
             return;
         }
         tools.push(Arc::new(SendMessage { post: self.post.clone(), teammates: self.teammates.clone() }));

@@ -297,7 +297,7 @@ pub(crate) async fn agent(
     if let Some(kind) = &args.agent_type {
         let definition = parts.agents.as_ref().and_then(|agents| agents.registry().find(kind).cloned());
         let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
-        engine::agents::take_role(&mut parts, &definition, &place.ground())?;
+        engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
     }
     let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
     parts.reload = Some(reload::reload(watch, follower));

@@ -46,6 +46,7 @@ use crate::session::Session;
 pub(crate) use parts::readable;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
 pub use reload::{Reload, Reloaded, Said};
+pub use sending::Alone;
 pub use turn::{End, Turn};
 
 /// The folder for files of its own, beside what else a session keeps.
@@ -74,6 +75,8 @@ pub struct Agent {
     start: Option<Start>,
     /// The line that lists the agents it may send out.
     listed: Option<Id>,
+    /// Why it sends nobody out, where it does not.
+    alone: Option<Alone>,
     /// What agents used that were sent out in this turn, in tokens.
     below: u64,
     /// What is written down of what happens.
@@ -100,13 +103,19 @@ impl Agent {
                 });
             }
         }
+        let mut alone = parts.agents.is_none().then_some(Alone::NotGiven);
         if let Some(known) = session.known_prologue().filter(|_| session.idle() < parts.ttl.duration()) {
             // While its cache may hold, a session that began without them goes on without: others would cost all of it.
             let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
             parts.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
-            parts.agents = parts.agents.filter(|_| names.contains(&SendOut::NAME));
+            if !names.contains(&SendOut::NAME) && parts.agents.take().is_some() {
+                alone = Some(Alone::BeganWithout(parts.ttl.duration()));
+            }
         }
         let mut parts = parts.without_forbidden_tools();
+        if !parts.tools.iter().any(|tool| tool.name() == SendOut::NAME) && parts.agents.take().is_some() {
+            alone = Some(Alone::Forbidden);
+        }
         // Those that it sends out share it.
         let own = session.path().with_extension("").join(SCRATCHPAD);
         parts.scratchpad = Some(parts.scratchpad.unwrap_or_else(|| scratchpad(own, session.known_prologue())));
@@ -137,6 +146,7 @@ impl Agent {
             doing: Doing::default(),
             sandbox: ChosenBy::Settings,
             listed: None,
+            alone,
             below: 0,
             start: Some(Start::Startup),
             journal,
@@ -320,7 +330,7 @@ impl Agent {
             self.attach(vec![beginning])?;
         }
         if let (Some(children), Some(knowledge)) = (&self.driver.parts.agents, &self.knowledge) {
-            children.instruct(knowledge.for_agents());
+            children.instruct(Some(knowledge.for_agents()));
         }
         let learnt = self.what_was_learnt();
         self.attach(learnt.into_iter().collect())?;

@@ -7,6 +7,7 @@
 //! Each that is out is an [`Errand`]: an agent with a driver and a file of its own, in a task of its own.
 
 mod branch;
+mod built_in;
 mod child;
 mod children;
 mod definition;

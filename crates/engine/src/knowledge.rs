@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use files::Root;
 use jiff::civil::Date;
 use memory::index;
-use memory::instructions::{Instructions, Loaded, Note, Owner, Reason, Sources, What, first_message, nested};
+use memory::instructions::{Instructions, Loaded, Note, Reason, Sources, What, first_message, nested};
 use memory::rank::Doing;
 use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
@@ -48,6 +48,8 @@ pub struct Knowledge {
     asked: HashSet<PathBuf>,
     /// How many instruction files there were before the last touch.
     before: usize,
+    /// A folder that is a copy of another, whose instruction files hold in it.
+    copy: Option<Copied>,
     recall: Recall,
     /// The day the model was told it is, where it keeps a daily log.
     day: Option<Date>,
@@ -66,6 +68,30 @@ pub struct Recollection {
     pub excludes: Vec<String>,
     /// Where the indexes of memory are.
     pub indexes: Vec<PathBuf>,
+}
+
+/// What agents that a session sends out know of its instruction files.
+#[derive(Debug, Clone)]
+pub(crate) struct Inherited {
+    sources: Sources,
+    /// What the user was told of those that were left out.
+    told: HashSet<String>,
+}
+
+/// A folder that is a copy of another, such as a worktree.
+#[derive(Debug, Clone)]
+pub(crate) struct Copied {
+    /// Where it is.
+    pub(crate) at: PathBuf,
+    /// Of what.
+    pub(crate) of: PathBuf,
+}
+
+impl Copied {
+    /// The file that one of the copy stands for.
+    fn original(&self, path: &Path) -> Option<PathBuf> {
+        path.strip_prefix(&self.at).ok().map(|inside| self.of.join(inside))
+    }
 }
 
 /// Something to attach, with what the log is to remember of it.
@@ -93,6 +119,7 @@ impl Knowledge {
             trust: None,
             asked: HashSet::new(),
             before: 0,
+            copy: None,
             recall: Recall::new(shelf, selector),
             day: None,
             world: session.world().clone(),
@@ -231,19 +258,25 @@ impl Knowledge {
         Some(Attached { block, beside: Beside { instructions: paths, ..Beside::default() } })
     }
 
-    /// The instruction files that are known, for an agent that is sent out: without memories, which belong to the
+    /// What an agent that is sent out knows of it: the instruction files, without memories, which belong to the
     /// conversation.
-    pub(crate) fn for_agents(&self) -> Option<Block> {
-        let is_memory = |file: &&Loaded| matches!(file.owner, Owner::AutoMem | Owner::TeamMem);
-        let files: Vec<Loaded> = self.instructions.files.iter().filter(|file| !is_memory(file)).cloned().collect();
-        let today = self.world.now().to_zoned(jiff::tz::TimeZone::system()).date();
-        (!files.is_empty()).then(|| Block::text(first_message(&files, today)))
+    pub(crate) fn for_agents(&self) -> Inherited {
+        let sources = Sources { indexes: Vec::new(), ..self.instructions.sources().clone() };
+        Inherited { sources, told: self.told.clone() }
+    }
+
+    /// Of an agent that was sent out. Nobody is asked about files from outside on its behalf: those that were not agreed to
+    /// stay where they are.
+    pub(crate) fn inherited(from: Inherited, copy: Option<Copied>, session: &Session) -> Self {
+        Self { told: from.told, copy, ..Self::new(from.sources, None, None, session) }
     }
 
     /// What a file or a folder that was touched brings with it.
     pub(crate) fn touched(&mut self, path: &Path) -> Option<(Vec<Loaded>, Attached)> {
         self.before = self.instructions.files.len();
-        let loaded = if path.is_dir() { self.instructions.entered(path) } else { self.instructions.touched(path) };
+        let original = self.copy.as_ref().and_then(|copy| copy.original(path));
+        let meant = original.as_deref().unwrap_or(path);
+        let loaded = if path.is_dir() { self.instructions.entered(meant) } else { self.instructions.touched(meant) };
         let loaded: Vec<Loaded> = loaded.into_iter().filter(|file| self.attached.insert(file.path.clone())).collect();
         self.shown(loaded)
     }

@@ -34,7 +34,8 @@ pub(crate) use joining::InTeam;
 pub use mates::{Lead, Teammates, Wanted, briefing};
 pub use post::{Post, SOCKET};
 pub use team::{Invited, Member, Team};
-pub use tool::{SendMessage, SendMessageInput};
+pub(crate) use tool::below;
+pub use tool::{PlainMessageInput, SendMessage, SendMessageInput, SendPlainly};
 pub(crate) use words::shown;
 pub use words::{in_words, name_of, sender};
 

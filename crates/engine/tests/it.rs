@@ -6,6 +6,8 @@ mod stage;
 
 #[path = "it/asking.rs"]
 mod asking;
+#[path = "it/built_in.rs"]
+mod built_in;
 #[path = "it/children.rs"]
 mod children;
 #[path = "it/claiming.rs"]

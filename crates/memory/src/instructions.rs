@@ -116,6 +116,11 @@ impl Instructions {
         &self.sources.working_directory
     }
 
+    /// Where they are looked for.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
     /// `claudeMdExcludes`.
     pub fn excludes(&self) -> &[String] {
         &self.sources.excludes

@@ -65,6 +65,10 @@ impl Rules {
                 let covering = |path: &Path| self.allow.iter().any(|rule| rule.covers(tool) && rule.matches_path(path));
                 self.verdict(tool, touches, || covering(named) && covering(real))
             }
+            Subject::Name(name) => {
+                let names = |rule: &Rule| rule.matches_part(name);
+                self.verdict(tool, names, || self.allow.iter().any(|rule| rule.covers(tool) && names(rule)))
+            }
             Subject::Whole => {
                 let about_all = |rule: &Rule| rule.is_about_every_call();
                 self.verdict(tool, about_all, || self.allow.iter().any(|rule| rule.covers(tool) && about_all(rule)))

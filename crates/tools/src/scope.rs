@@ -123,7 +123,7 @@ impl Scope {
     pub fn for_call(mut self, subject: &Subject) -> Self {
         self.judged = match subject {
             Subject::Path { named, real } => Some(Arc::new((named.clone(), real.clone()))),
-            Subject::Command(_) | Subject::Whole => None,
+            Subject::Command(_) | Subject::Name(_) | Subject::Whole => None,
         };
         self
     }

@@ -169,6 +169,8 @@ pub enum Subject {
         /// Where it leads once symbolic links are followed.
         real: PathBuf,
     },
+    /// One of several that go by name, such as an agent: rules match whose pattern is that name.
+    Name(String),
     /// The call as a whole: only rules without a pattern match.
     Whole,
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use engine::agent::Alone;
 use engine::stats::{Stats, causes, saved_text};
 
 use super::conversation::{Conversation, Face};
@@ -99,7 +100,7 @@ impl Conversation {
     }
 
     fn show_agents(&mut self, name: &str) {
-        let Some(agents) = &self.agents else { return self.page.note("no agents can be sent out here", Look::PLAIN) };
+        let Some(agents) = &self.agents else { return self.page.note(&alone(self.alone), Look::PLAIN) };
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
             let rows = [(agent.name.clone(), agent.listing()), ("prompt".to_owned(), agent.prompt.clone())];
@@ -205,6 +206,21 @@ impl Conversation {
         match files::create_new(&path, text.as_bytes()) {
             Ok(_) => self.page.note(&format!("written to {}", self.short(&path)), Look::PLAIN),
             Err(error) => self.page.note(&format!("not written: {error}"), Look::of(Colour::Red)),
+        }
+    }
+}
+
+/// Why no agents can be sent out.
+fn alone(why: Option<Alone>) -> String {
+    match why {
+        Some(Alone::BeganWithout(cache)) => format!(
+            "this session began without agents, and to add them now would cost all of its cache. It has them when it is \
+             resumed {} minutes after its last reply; a new one (/clear) has them at once",
+            cache.as_mins()
+        ),
+        Some(Alone::Forbidden) => "a rule denies the tool Agent, so no agents can be sent out; /permissions".to_owned(),
+        Some(Alone::NotGiven) | None => {
+            "no agents can be sent out here: the session was started bare, or with --tools without Agent".to_owned()
         }
     }
 }

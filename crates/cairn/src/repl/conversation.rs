@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::agent::Alone;
 use engine::agent::Listener;
 use engine::agents::Children;
 use engine::context::Reach as Covered;
@@ -105,6 +106,8 @@ pub(super) struct Conversation {
     pub(super) jobs: Arc<tools::Jobs>,
     /// The agents that can be sent out, and those that are.
     pub(super) agents: Option<Arc<Children>>,
+    /// Why none can be, where none can.
+    pub(super) alone: Option<Alone>,
     /// What is looked at as it goes on.
     pub(super) front: Option<Front>,
     /// A question of an agent in the background that is to be asked now.
@@ -161,6 +164,7 @@ impl Conversation {
             inbox: ready.agent.inbox().clone(),
             jobs: ready.agent.scope().jobs().clone(),
             agents: ready.agent.agents().cloned(),
+            alone: ready.agent.alone(),
             front: None,
             taken: None,
             memory: memory_of(&ready.agent),
@@ -223,7 +227,7 @@ impl Conversation {
         self.jobs = ready.agent.scope().jobs().clone();
         self.mail = ready.agent.mail().clone();
         self.mailing = ready.mailing;
-        (self.agents, self.front) = (ready.agent.agents().cloned(), None);
+        (self.agents, self.alone, self.front) = (ready.agent.agents().cloned(), ready.agent.alone(), None);
         self.memory = memory_of(&ready.agent);
         self.folder = ready.agent.scope().temporary().to_owned();
         self.read_tasks();

@@ -126,7 +126,7 @@ impl Asking {
                     page.line(&[Span::plain("  "), Span::plain(line)], 2);
                 }
             }
-            Subject::Whole => {
+            Subject::Name(_) | Subject::Whole => {
                 page.line(&[tool, Span::plain(" wants to run")], 2);
                 page.line(&[Span::plain("  "), Span::plain(&self.question.input.to_string())], 2);
             }

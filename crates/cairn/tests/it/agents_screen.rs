@@ -114,3 +114,22 @@ fn the_agents_there_are_can_be_looked_at() {
     terminal.until("one of them", |screen| screen.contains("prompt"));
     terminal.leave();
 }
+
+/// AGENT-1: a session that has no agents says in `/agents` why, and when it has them.
+#[test]
+fn a_session_without_agents_says_why() {
+    for (first, flags, why) in [
+        (Some("--tools=Read"), &["--continue"][..], "this session began without agents"),
+        (None, &["--disallowedTools", "Agent"], "a rule denies the tool Agent"),
+        (None, &["--tools", "Read"], "no agents can be sent out here: the session was started bare"),
+    ] {
+        let stage = Stage::new("[[rule]]\nsay = 'Yes.'");
+        if let Some(first) = first {
+            assert!(stage.cairn().args(["-p", "hello", first]).output().unwrap().status.success());
+        }
+        let mut terminal = Terminal::start_with(&stage, flags);
+        terminal.keys("/agents\r");
+        terminal.shows(why);
+        terminal.leave();
+    }
+}

@@ -249,7 +249,7 @@ fn the_text_of_the_prompt_changes_with_the_next_clear() {
         ("language", json!("French"), "French"),
         ("outputStyle", json!("Explanatory"), "Explanatory"),
         ("searchPastContext", json!(true), "Searching past context"),
-        ("teammates", json!(true), r#""name":"SendMessage""#),
+        ("teammates", json!(true), "starts a teammate"),
     ] {
         let mut house = House::open(&[]);
         let prompt = |house: &House| {

@@ -73,6 +73,33 @@ fn a_status_line_by_a_command() {
     assert_eq!(window["total_input_tokens"], total);
 }
 
+/// AGENT-1: the agent that sets up the status line writes it into the user's settings, and the session that is open shows it.
+#[test]
+fn an_agent_sets_up_the_status_line() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { user = "^Show my", tool = "Write" }
+        say = "Done."
+        [[rule]]
+        when = { user = "^Show my", system = "user's settings, `(?P<settings>[^`]+)`" }
+        call = [{ tool = "Write", input = { file_path = "{{ settings }}", content = "{\"statusLine\": {\"type\": \"command\", \"command\": \"echo my own line\"}}" } }]
+        [[rule]]
+        when = { user = "^set it up", tool = "Agent" }
+        say = "It is set up."
+        [[rule]]
+        when = { user = "^set it up" }
+        call = [{ tool = "Agent", input = { description = "line", prompt = "Show my line.", subagent_type = "statusline-setup" } }]
+        [[rule]]
+        say = "Well."
+    "#,
+    );
+    let mut terminal = open(&stage, &["--permission-mode", "bypassPermissions"]);
+    terminal.say("set it up");
+    terminal.until("the line", |screen| screen.contains("It is set up.") && screen.contains("my own line"));
+    terminal.leave();
+}
+
 /// CONF-2: one that fails is told of once, one that hangs holds up nothing; both can be changed while the session runs.
 #[test]
 fn a_broken_status_line_is_said_once() {

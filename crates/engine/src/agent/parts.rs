@@ -7,7 +7,7 @@ use context::Layers;
 use provider::Model;
 use provider::anthropic::envelope;
 use tools::permission::{Rule, Rules, Verdict};
-use tools::{Environment, Scope, Subject, Tool};
+use tools::{Environment, Scope, Subject, Tool, Typed};
 use transcript::mark::Ttl;
 use transcript::{Effort, Prologue, Request, Thinking};
 
@@ -18,7 +18,7 @@ use crate::home::git_branch;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::ledger::Ledger;
-use crate::mail::{Admission, Post, Teammates};
+use crate::mail::{Admission, Post, SendMessage, Teammates};
 use crate::permission::{Approver, Nobody, Policy};
 use crate::prompt::{Ingredients, Surroundings, prologue};
 use crate::run::Limits;
@@ -190,6 +190,11 @@ impl Parts {
         // Without commands there is nothing in the background to look at.
         if !self.tools.iter().any(|tool| tool.name() == "Bash") {
             self.tools.retain(|tool| !["TaskOutput", "TaskStop"].contains(&tool.name()));
+        }
+        // Nor is there anybody to write to without agents, a team, or somebody who sent it out.
+        let in_team = self.teammates.is_some() || self.post.as_ref().is_some_and(|post| post.team().is_some());
+        if self.sent.is_none() && !in_team && !self.tools.iter().any(|tool| tool.name() == "Agent") {
+            self.tools.retain(|tool| tool.name() != SendMessage::NAME);
         }
         self
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::Fact;
+use jiff::SignedDuration;
 use provider::Model;
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
@@ -14,6 +15,17 @@ use crate::agents::{Children, Errand, Phase, notification};
 use crate::error::Error;
 use crate::session::Beside;
 
+/// Why a session sends no agents out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alone {
+    /// It was not given any.
+    NotGiven,
+    /// It began without them. To add them would cost its cache, which is kept for so long after a reply.
+    BeganWithout(SignedDuration),
+    /// A rule denies the tool.
+    Forbidden,
+}
+
 /// How a user names an agent.
 const MENTION: &str = "@agent-";
 
@@ -21,6 +33,11 @@ impl Agent {
     /// The agents it may send out, and those that are out.
     pub fn agents(&self) -> Option<&Arc<Children>> {
         self.driver.parts.agents.as_ref()
+    }
+
+    /// Why it sends nobody out, where it does not.
+    pub fn alone(&self) -> Option<Alone> {
+        self.alone
     }
 
     /// The model's name.

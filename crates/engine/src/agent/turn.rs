@@ -105,6 +105,7 @@ impl Agent {
         };
         self.driver.attach_words(words)?;
         match start {
+            _ if self.driver.parts.sent.is_some() => Ok(()), // it has those of the session it works for
             Start::Clear => Ok(()), // they hear of instructions once something is said, as in Claude Code
             _ => self.loaded(cancel).await,
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use tools::{Scope, Tool};
+use tools::{Scope, Typed};
 use transcript::line::Body;
 use transcript::{Block, Log, Usage};
 
@@ -24,7 +24,8 @@ use super::worktree::{Left, Place, Worktree};
 use crate::agent::{Agent, End, Parts, Turn};
 use crate::error::Error;
 use crate::event::{Event, News};
-use crate::mail::SendMessage;
+use crate::knowledge::Knowledge;
+use crate::mail::{SendMessage, below};
 use crate::permission::{Answer, Approver, Question, Who as Asked};
 use crate::run::Ending;
 use crate::session::Session;
@@ -34,9 +35,9 @@ use crate::world::World;
 const FRESH: &str = "<system-reminder>\nYour worktree was gone. You have a fresh one in its place, as the project's newest \
                      commit is; look again before you rely on what you saw there.\n</system-reminder>";
 
-/// Agents of this program that only look: they change nothing, so they go without the project's instructions, which are
-/// mostly about how to change it. Whoever sent them knows these, and judges what they found.
-const LOOKERS: [&str; 2] = ["Explore", "Plan"];
+/// Agents of this program that change nothing of the project: they go without its instructions, which are mostly about how to
+/// change it. Whoever sent them knows these, and judges what they found.
+const UNINSTRUCTED: [&str; 4] = ["Explore", "Plan", "cairn-guide", "statusline-setup"];
 
 /// Where a session stands when it sends agents out.
 #[derive(Clone)]
@@ -108,6 +109,16 @@ impl Who {
         match self {
             Self::Typed(definition) => &definition.name,
             Self::Fork => super::FORK,
+        }
+    }
+
+    /// Whether it is told the project's instructions.
+    fn is_instructed(&self) -> bool {
+        match self {
+            Self::Typed(definition) => {
+                definition.source != super::Source::BuiltIn || !UNINSTRUCTED.contains(&definition.name.as_str())
+            }
+            Self::Fork => true,
         }
     }
 }
@@ -239,7 +250,7 @@ fn agent(
     }
     let latest = Latest::default();
     let mut parts = match &order.who {
-        Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory)?,
+        Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory, &errand.file)?,
         Who::Fork => forked(seat, children, &mut session, order, id)?,
     };
     let above = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
@@ -251,21 +262,26 @@ fn agent(
     if let Who::Typed(_) = &order.who {
         parts.budget = parts.limits.budget; // a fork is told what its parent was
     }
+    if worktree.is_some() {
+        parts.surroundings.changes = None; // those of where its parent works
+    }
     parts.listener = listener(seat, errand, &order.who);
     parts.reload = None;
     parts.teammates = None;
     if let Some(above) = &seat.parts.post {
         let post = above.below(errand.called(), &errand.mail, children);
-        let writing: Arc<dyn Tool> = Arc::new(SendMessage { post: post.clone(), teammates: None });
-        parts.tools.iter_mut().filter(|tool| tool.name() == writing.name()).for_each(|tool| *tool = writing.clone());
+        parts
+            .tools
+            .iter_mut()
+            .filter(|tool| tool.name() == SendMessage::NAME)
+            .for_each(|tool| *tool = below(tool, &post));
         parts.post = Some(post);
     }
     let mut agent = Agent::new(session, parts)?.with_mail(errand.mail.clone());
-    if let (Begins::Anew, Who::Typed(definition)) = (order.begins, &order.who)
-        && !(definition.source == super::Source::BuiltIn && LOOKERS.contains(&definition.name.as_str()))
-        && let Some(instructions) = children.instructions()
-    {
-        agent.session_mut().append(Body::Attachment { blocks: vec![instructions] })?;
+    if let Some(instructions) = children.instructions().filter(|_| order.who.is_instructed()) {
+        let copy = worktree.map(Worktree::copied);
+        let knowledge = Knowledge::inherited(instructions, copy, agent.session());
+        agent = agent.with_knowledge(knowledge);
     }
     if worktree.is_some_and(|worktree| worktree.begins == Place::Fresh) && order.begins == Begins::Again {
         agent.session_mut().append(Body::Attachment { blocks: vec![Block::text(FRESH)] })?;

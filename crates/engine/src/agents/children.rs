@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use transcript::Block;
 
 use super::child::Seat;
 use super::definition::Definition;
 use super::errand::{Ended, Errand, Phase};
 use super::registry::Registry;
+use crate::knowledge::Inherited;
 use crate::mail::Origin;
 use crate::mailbox::Message;
 use crate::settings::Weight;
@@ -66,7 +66,7 @@ struct State {
     /// Where the session stands, from before a call until the next.
     seat: Option<Arc<Seat>>,
     /// The instruction files of the session, as those are told that it sends out.
-    instructions: Option<Block>,
+    instructions: Option<Inherited>,
     out: Vec<(Arc<Errand>, Option<AbortOnDropHandle<()>>)>,
     /// Those that ended in the background, until the conversation has heard of it.
     unheard: VecDeque<Arc<Errand>>,
@@ -181,11 +181,11 @@ impl Children {
     }
 
     /// The session says which instruction files it has.
-    pub(crate) fn instruct(&self, instructions: Option<Block>) {
+    pub(crate) fn instruct(&self, instructions: Option<Inherited>) {
         self.state().instructions = instructions;
     }
 
-    pub(super) fn instructions(&self) -> Option<Block> {
+    pub(super) fn instructions(&self) -> Option<Inherited> {
         self.state().instructions.clone()
     }
 

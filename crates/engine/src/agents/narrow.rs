@@ -84,13 +84,24 @@ pub(super) fn narrow(
                 name.strip_suffix(')').and_then(|name| name.split_once('(')).map(|(_, what)| what) == Some(READ_ONLY)
             };
             narrowed.looks |= tool.name() == "Bash" && mine.iter().any(|name| looks(name));
-            let patterns: Vec<String> = mine.into_iter().filter(|name| !looks(name)).cloned().collect();
+            let patterns: Vec<String> =
+                mine.into_iter().filter(|name| !looks(name)).flat_map(|name| each(name)).collect();
             let allow: Vec<Rule> = rules(&patterns, ground)?;
             narrowed.only.push((tool.name().to_owned(), Rules { allow, ..Rules::default() }));
         }
     }
     offered.retain(|tool| !definition.without.iter().any(|name| base(name) == tool.name() && !name.contains('(')));
     Ok((offered, narrowed))
+}
+
+/// `Agent(one, two)` means each of them.
+fn each(name: &str) -> Vec<String> {
+    match name.strip_suffix(')').and_then(|name| name.split_once('(')) {
+        Some((_, names)) if base(name) == "Agent" => {
+            names.split(',').map(|name| format!("Agent({})", name.trim())).collect()
+        }
+        _ => vec![name.to_owned()],
+    }
 }
 
 /// Whether a definition offers a tool.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tools::Tool;
 use transcript::line::{Body, Source};
+use transcript::window::{Window, WindowHints};
 
+use super::built_in;
 use super::child::{Begins, Order, Seat, Who};
 use super::children::Children;
 use super::definition::Definition;
@@ -37,6 +39,7 @@ pub(super) fn typed(
     definition: &Definition,
     model: Option<String>,
     directory: &Path,
+    transcript: &Path,
 ) -> Result<Parts, Error> {
     let ground = Ground { directory, home: seat.scope.home() };
     let mut definition = definition.clone();
@@ -61,7 +64,9 @@ pub(super) fn typed(
     parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
     parts.effort = definition.effort.or(parts.effort);
     parts.hooks = parts.hooks.and(super::hooks::hooks_in(&definition, directory).0);
-    (parts.system, parts.appended, parts.sections) = (Some(definition.prompt.clone()), None, Vec::new());
+    let session = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
+    let prompt = built_in::prompt(&definition, &transcript.with_extension(""), session)?;
+    (parts.system, parts.appended, parts.sections) = (Some(prompt), None, Vec::new());
     if let Some(memory) = &memory {
         parts.sections.push(memory.prompt());
         parts.policy.rules.allow.extend(memory.rules(&ground)?);
@@ -108,19 +113,62 @@ fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     kept.map(fresh).collect()
 }
 
-/// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is.
+/// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is; a server
+/// that has none of these kinds stays with the model of its parent.
 fn choose(parts: &mut Parts, model: &str) {
-    let name = match model {
-        "haiku" => match &parts.small {
-            Some(small) => {
-                (parts.model, parts.name) = (small.model.clone(), small.name.clone());
-                return;
-            }
-            None => "claude-haiku-4-5",
-        },
-        "sonnet" => "claude-sonnet-5",
-        "opus" => "claude-opus-5",
-        name => name,
+    let name = match (model, &parts.small) {
+        ("haiku", Some(small)) => {
+            (parts.model, parts.name) = (small.model.clone(), small.name.clone());
+            return narrow_window(parts);
+        }
+        ("haiku", None) => "claude-haiku-4-5",
+        ("sonnet", _) => "claude-sonnet-5",
+        ("opus", _) => "claude-opus-5",
+        (name, _) => name,
     };
-    name.clone_into(&mut parts.name);
+    if name == model || parts.name.contains("claude") {
+        name.clone_into(&mut parts.name);
+        narrow_window(parts);
+    }
+}
+
+/// A smaller model has a smaller window.
+fn narrow_window(parts: &mut Parts) {
+    let own = Window::of(&WindowHints { model: &parts.name, max_output: parts.max_tokens, ..WindowHints::default() });
+    if own.size < parts.layers.window.size {
+        parts.layers.window = own;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use provider::anthropic::{Anthropic, Auth, Config};
+
+    use super::*;
+    use crate::agent::Small;
+
+    fn parts(name: &str) -> Parts {
+        let model = Anthropic::new(Config::new("http://127.0.0.1:9", Auth::ApiKey("k".into()))).unwrap();
+        Parts::new(Arc::new(model), name)
+    }
+
+    /// AGENT-1: a short name is a model of the same maker, the cheapest is the one that is set, and elsewhere it means nothing;
+    /// a smaller model's window is kept to.
+    #[test]
+    fn a_short_name_is_a_model_that_is_there() {
+        let name = |parent: &str, model: &str| {
+            let mut parts = parts(parent);
+            choose(&mut parts, model);
+            parts.name
+        };
+        assert_eq!(name("claude-opus-5", "sonnet"), "claude-sonnet-5");
+        assert_eq!(name("claude-opus-5", "haiku"), "claude-haiku-4-5");
+        assert_eq!(name("qwen3", "opus"), "qwen3");
+        assert_eq!(name("qwen3", "qwen3-small"), "qwen3-small");
+        let mut large = parts("claude-opus-5");
+        large.small = Some(Small { model: large.model.clone(), name: "tiny".into() });
+        large.layers.window = Window { size: 1_000_000, effective: 980_000 };
+        choose(&mut large, "haiku");
+        assert_eq!((large.name.as_str(), large.layers.window.size), ("tiny", 200_000));
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::built_in;
 use super::definition::{self, Definition, KEYS, Standing};
 use super::find::{self, At, Found, Sources};
 use super::hooks::hooks_of;
@@ -78,18 +79,11 @@ pub struct Registry {
     troubles: Vec<Trouble>,
 }
 
-/// The agents that are part of this program.
-const BUILT_IN: [&str; 3] = [
-    include_str!("../prompts/agents/general-purpose.md"),
-    include_str!("../prompts/agents/explore.md"),
-    include_str!("../prompts/agents/plan.md"),
-];
-
 impl Registry {
     /// Reads all definitions. It never fails: what cannot be read is named in [`Registry::troubles`].
     pub fn load(sources: &Sources) -> Self {
         let mut registry = Self::default();
-        for text in BUILT_IN {
+        for text in built_in::ALL {
             let at = At { file: Path::new("built-in").to_owned(), line: None, text: text.to_owned() };
             registry.add(Found { read: Definition::of_file(text, Source::BuiltIn), at }, None);
         }

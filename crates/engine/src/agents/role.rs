@@ -2,10 +2,12 @@
 //!
 //! The definition takes away from what the session may, and adds nothing to it. What it needs to work in a team stays.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tools::Tool;
 
+use super::built_in;
 use super::definition::Definition;
 use super::narrow::{narrow, offers};
 use crate::agent::Parts;
@@ -13,8 +15,8 @@ use crate::error::Error;
 use crate::mail::SendMessage;
 use crate::settings::Ground;
 
-/// Makes of a session what a definition says. The model is chosen before.
-pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>) -> Result<(), Error> {
+/// Makes of a session, by its file, what a definition says. The model is chosen before.
+pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>, session: &Path) -> Result<(), Error> {
     let of_a_team = |tool: &Arc<dyn Tool>| {
         tool.name() == <SendMessage as tools::Typed>::NAME || crate::plan::NAMES.contains(&tool.name())
     };
@@ -29,6 +31,7 @@ pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>
     }
     parts.limits.max_rounds = parts.limits.max_rounds.into_iter().chain(definition.max_turns).min();
     parts.limits.budget = parts.limits.budget.into_iter().chain(definition.budget).min();
-    parts.system = Some(definition.prompt.clone());
+    parts.effort = definition.effort.or(parts.effort);
+    parts.system = Some(built_in::prompt(definition, &session.with_extension(""), session)?);
     Ok(())
 }

@@ -69,8 +69,9 @@ impl Typed for SendOut {
         Access::ReadOnly // what it does is asked about when it does it
     }
 
-    fn subject(&self, _: &AgentInput, _: &Scope) -> Subject {
-        Subject::Whole
+    fn subject(&self, input: &AgentInput, _: &Scope) -> Subject {
+        let kind = input.subagent_type.as_deref().filter(|kind| !kind.is_empty());
+        Subject::Name(kind.unwrap_or(FORK).to_owned())
     }
 
     fn run(&self, input: AgentInput, scope: Scope) -> BoxFuture<'static, Output> {

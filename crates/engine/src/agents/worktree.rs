@@ -14,6 +14,7 @@ use tools::Environment;
 use tools::program::{Ended, Program};
 
 use super::child::Seat;
+use crate::knowledge::Copied;
 
 /// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
 const RECORDS: &str = "cairn/worktrees";
@@ -37,6 +38,9 @@ pub(super) struct Worktree {
     /// Where it is written down.
     #[serde(skip)]
     record: PathBuf,
+    /// The working tree that it is a copy of.
+    #[serde(skip)]
+    top: PathBuf,
     /// How its agent finds it.
     #[serde(skip)]
     pub(super) begins: Place,
@@ -117,6 +121,11 @@ impl Worktree {
         worktree.add(&git, &words).await
     }
 
+    /// What it is a copy of.
+    pub(super) fn copied(&self) -> Copied {
+        Copied { at: self.path.clone(), of: self.top.clone() }
+    }
+
     fn place(&self) -> String {
         self.path.display().to_string()
     }
@@ -154,6 +163,7 @@ impl Worktree {
             base,
             transcript: transcript.to_owned(),
             repository: place::canonical_root(Path::new(&repository)),
+            top: PathBuf::from(repository),
             begins: Place::Fresh,
         })
     }

@@ -1,10 +1,12 @@
 //! The tool by which the model writes to other agents.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tools::{Access, Output, Scope, Subject, Typed};
+use tools::{Access, Output, Scope, Subject, Tool, Typed};
 
 use super::post::SOCKET;
 use super::{Life, Post, Teammates};
@@ -26,6 +28,56 @@ pub struct SendMessageInput {
     pub summary: Option<String>,
 }
 
+/// Writes to an agent by its name or id. One that works hears it at its next round; one that has ended goes on from where it
+/// was and reports again.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct PlainMessageInput {
+    /// A name or id, `*` for all that are out, or `uds:PATH` of another session.
+    pub to: String,
+    /// The text.
+    pub message: String,
+    /// Five to ten words of it.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// The same tool where there is no team: what it is told of is shorter.
+#[derive(Debug, Clone)]
+pub struct SendPlainly(pub Post);
+
+impl Typed for SendPlainly {
+    type Input = PlainMessageInput;
+    const NAME: &'static str = SendMessage::NAME;
+
+    fn access(&self, input: &PlainMessageInput) -> Access {
+        access(&input.to)
+    }
+
+    fn subject(&self, _: &PlainMessageInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: PlainMessageInput, scope: Scope) -> BoxFuture<'static, Output> {
+        let PlainMessageInput { to, message, summary } = input;
+        let whole = SendMessage { post: self.0.clone(), teammates: None };
+        Typed::run(&whole, SendMessageInput { to, message: Value::String(message), summary }, scope)
+    }
+}
+
+/// The same tool for an agent that is sent out: its definition stays as it is, and it reaches others as that agent does.
+pub(crate) fn below(tool: &Arc<dyn Tool>, post: &Post) -> Arc<dyn Tool> {
+    let plain: Arc<dyn Tool> = Arc::new(SendPlainly(post.clone()));
+    match tool.definition() == plain.definition() {
+        true => plain,
+        false => Arc::new(SendMessage { post: post.clone(), teammates: None }),
+    }
+}
+
+/// A team is the session's own; another session is somebody else's work.
+fn access(to: &str) -> Access {
+    if to.starts_with(SOCKET) { Access::Changes } else { Access::Session }
+}
+
 /// Writes to other agents.
 #[derive(Debug, Clone)]
 pub struct SendMessage {
@@ -40,8 +92,7 @@ impl Typed for SendMessage {
     const NAME: &'static str = "SendMessage";
 
     fn access(&self, input: &SendMessageInput) -> Access {
-        // A team is the session's own; another session is somebody else's work.
-        if input.to.starts_with(SOCKET) { Access::Changes } else { Access::Session }
+        access(&input.to)
     }
 
     fn subject(&self, _: &SendMessageInput, _: &Scope) -> Subject {

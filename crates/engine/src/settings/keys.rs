@@ -100,7 +100,7 @@ keys! {
     DREAM_SESSIONS = "dreamSessions", Kind::Count, Trusted, "How many other sessions have to be touched between them; 5 where nothing is said.";
     DREAM_MODEL = "dreamModel", Kind::Text, Trusted, "The model that dreams; the small one where nothing is said. It is one of the server you use.";
     DAILY_LOG = "dailyLog", Kind::Switch, Trusted, "Whether sessions write what is worth remembering into a daily log, which `/dream` distils, instead of memories.";
-    TEAMMATES = "teammates", Kind::Switch, Own, "Whether the model may start teammates: processes that work beside the session and can be written to. Off where nothing is said; it adds the tool SendMessage.";
+    TEAMMATES = "teammates", Kind::Switch, Own, "Whether the model may start teammates: processes that work beside the session and can be written to. Off where nothing is said; it adds to what SendMessage says and can do, and the list of tasks.";
     AGENTS = "agents", Kind::Agents, Trusted, "Agents by name, each with what the keys of an agent's file say and its `prompt`. Until you trust them, the project's can only take away.";
     MESSAGES = "messages", Kind::OneOf(&["ask", "allow"]), Own, "Whether a message from another session is asked about once for each sender, or let in.";
     AUTO_COMPACT = "autoCompactEnabled" or "autoCompact", Kind::Switch, Trusted, "Whether a full window is compacted by itself.";

@@ -210,7 +210,11 @@ async fn depth_names_and_rounds_have_limits() {
     let mut stage = Stage::new(&script("painter", "")).await;
     stage.agents = agents(json!({}));
     let turn = say(&mut stage.agent(None), "go").await;
-    assert!(turn.text.contains("There are: Explore, Plan, general-purpose."), "{}", turn.text);
+    assert!(
+        turn.text.contains("There are: Explore, Plan, cairn-guide, general-purpose, statusline-setup."),
+        "{}",
+        turn.text
+    );
 
     let endless = r#"
         [[rule]]
@@ -251,7 +255,10 @@ fn what_agents_add_to_a_request_is_small() {
     use tools::Tool;
     let children = agents(json!({})).unwrap();
     let tool = engine::agents::SendOut::of(children.clone()).definition();
-    let text = format!("{}{}", serde_json::to_string(&tool).unwrap(), children.listing());
+    let post = engine::mail::Post::new(engine::World::real(), engine::mail::Mail::default(), None);
+    let writes = engine::mail::SendPlainly(post).definition();
+    let json = |tool| serde_json::to_string(tool).unwrap();
+    let text = format!("{}{}{}", json(&tool), json(&writes), children.listing());
     let tokens = text.len() / 4;
     assert!(tokens <= 800, "{tokens}");
 }
@@ -326,6 +333,71 @@ async fn agents_that_change_things_are_told_the_instructions() {
     }
 }
 
+/// AGENT-2: an agent that touches a folder is told the instructions there, as its parent would be, once, and after a resume
+/// not again; in a worktree those of the folder that it is a copy of. It is told where it works as its parent is.
+#[tokio::test]
+async fn an_agent_is_told_the_instructions_of_folders_it_touches() {
+    let script = r#"
+        [[rule]]
+        name = "the agent is done"
+        when = { user = "(^|\\n)Find the colour|agent-message", visible = ["it is deep green", "twice"] }
+        say = "Green."
+        [[rule]]
+        name = "the agent reads again"
+        when = { user = "(^|\\n)Find the colour|agent-message", visible = "it is deep green", system = "Working directory: (?P<here>\\S+)" }
+        call = [{ tool = "Bash", input = { command = "echo twice" } }, { tool = "Read", input = { file_path = "WHERE/deep/more.txt" } }]
+        [[rule]]
+        name = "the agent reads"
+        when = { user = "(^|\\n)Find the colour", system = "Working directory: (?P<here>\\S+)" }
+        call = [{ tool = "Read", input = { file_path = "WHERE/deep/colour.txt" } }]
+        [[rule]]
+        when = { user = "^go", tool = "Agent" }
+        say = "Back."
+        [[rule]]
+        when = { user = "^go, fork" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour." } }]
+        [[rule]]
+        when = { user = "^go, (?P<kind>\\S+) in a worktree" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour.", subagent_type = "{{ kind }}", isolation = "worktree" } }]
+        [[rule]]
+        when = { user = "^go, (?P<kind>\\S+)" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "Find the colour.", subagent_type = "{{ kind }}" } }]
+    "#;
+    for (words, told) in [
+        ("go, general-purpose", true),
+        ("go, fork", true),
+        ("go, general-purpose in a worktree", true),
+        ("go, Explore", false),
+    ] {
+        let here = if words.contains("worktree") { "{{ here }}" } else { "{{ project }}" };
+        let mut stage = Stage::new(&script.replace("WHERE", here)).await;
+        stage.agents = agents(json!({}));
+        let project = stage.project();
+        std::fs::create_dir(project.join("deep")).unwrap();
+        std::fs::write(project.join("CLAUDE.md"), "Tabs are forbidden here.").unwrap();
+        std::fs::write(project.join("deep/CLAUDE.md"), "Spaces are forbidden there.").unwrap();
+        std::fs::write(project.join("deep/colour.txt"), "it is deep green").unwrap();
+        std::fs::write(project.join("deep/more.txt"), "more").unwrap();
+        crate::worktrees::commit(&project);
+        let mut agent = stage.knowing_agent(None, false).await;
+        say(&mut agent, words).await;
+        let errand = agent.agents().unwrap().list()[0].clone();
+        let text = std::fs::read_to_string(&errand.file).unwrap();
+        assert!(text.contains("it is deep green") && text.contains("twice"), "{words}: {text}");
+        assert_eq!(text.matches("Spaces are forbidden there.").count(), usize::from(told), "{words}: {text}");
+        let root = usize::from(told && words != "go, fork");
+        assert_eq!(text.matches("Tabs are forbidden here.").count(), root, "{words}: {text}");
+        let parents = std::fs::read_to_string(agent.session().path()).unwrap();
+        assert!(!parents.contains("Spaces are forbidden there."), "{words}: it is the agent's alone");
+        let requests = stage.simulator.requests();
+        let mine = requests.iter().rfind(|request| request.to_string().contains("it is deep green")).unwrap();
+        let system = mine["system"].to_string();
+        for fact in ["- Working directory: ", "- Git: branch ", "- System: ", "- Date at the start", "- Model: "] {
+            assert!(system.contains(fact), "{words}: {fact}: {system}");
+        }
+    }
+}
+
 /// RECALL-7, AGENT-2: who is named with `@agent-` is pointed at, by its whole name and once; nobody else is.
 #[tokio::test]
 async fn whom_the_user_names_the_model_is_told() {
@@ -359,6 +431,41 @@ async fn the_older_name_of_the_tool_means_the_same() {
     say(&mut stage.agent(None), "hello").await;
     let offered = stage.simulator.requests().pop().unwrap()["tools"].to_string();
     assert!(offered.contains(r#""name":"Read""#) && !offered.contains(r#""name":"Agent""#), "{offered}");
+}
+
+/// AGENT-1: a rule and a definition can name agents: `Agent(Explore)` denies that one, `tools: Agent(a, b)` leaves these.
+#[tokio::test]
+async fn agents_are_named_in_rules_and_definitions() {
+    for (deny, goes) in
+        [("Agent(Explore)", false), ("Task(Explore)", false), ("Agent(Plan)", true), ("Agent(fork)", true)]
+    {
+        let mut stage = Stage::new(&script("Explore", LOOKS)).await;
+        (stage.agents, stage.settings) = (agents(json!({})), json!({"permissions": {"deny": [deny]}}));
+        std::fs::write(stage.project().join("colour.txt"), "green").unwrap();
+        let turn = say(&mut stage.agent(None), "go").await;
+        assert_eq!(turn.text.contains("The colour is green."), goes, "{deny}: {}", turn.text);
+        assert_eq!(turn.text.contains(&format!("`{deny}`")), !goes, "{deny}: {}", turn.text);
+    }
+    let sends = r#"
+        [[rule]]
+        when = { user = "^Deeper" }
+        say = "I am deeper."
+        [[rule]]
+        when = { user = "Find the colour", tool = "Agent", result = "(?s)(?P<what>.+)" }
+        say = "Then: {{ what }}"
+        [[rule]]
+        when = { user = "Find the colour" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Deeper.", subagent_type = "KIND" } }]
+    "#;
+    for (kind, may) in [("one", true), ("two", true), ("three", false), ("Explore", false)] {
+        let mut stage = Stage::new(&script("boss", &sends.replace("KIND", kind))).await;
+        let worker = json!({"description": "d", "prompt": "p"});
+        let boss = json!({"description": "d", "prompt": "p", "tools": "Agent(one, two), Read"});
+        stage.agents = agents(json!({"boss": boss, "one": worker, "two": worker, "three": worker}));
+        let turn = say(&mut stage.agent(None), "go").await;
+        assert_eq!(turn.text.contains("I am deeper."), may, "{kind}: {}", turn.text);
+        assert_eq!(turn.text.contains("may use Agent only for Agent(one), Agent(two)"), !may, "{kind}: {}", turn.text);
+    }
 }
 
 /// AGENT-2: after a compaction the agents are listed again, once.

@@ -22,8 +22,13 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
 }
 
 fn repository(project: &Path) {
-    git(project, &["init", "-q"]);
     std::fs::write(project.join("list.txt"), "one\n").unwrap();
+    commit(project);
+}
+
+/// Makes a folder a repository, with all that is in it.
+pub fn commit(project: &Path) {
+    git(project, &["init", "-q"]);
     git(project, &["add", "."]);
     git(project, &["commit", "-q", "-m", "first"]);
 }

@@ -1,11 +1,12 @@
-//! One rule, as it stands in settings: `Bash`, `Bash(npm run test:*)`, `Read(src/**)`, `Edit(//etc/**)`, `mcp__server`.
+//! One rule, as it stands in settings: `Bash`, `Bash(npm run test:*)`, `Read(src/**)`, `Edit(//etc/**)`, `Agent(Explore)`,
+//! `mcp__server`.
 //!
 //! The name before the parentheses says which tools are meant: `Edit` also means Write, `Read` also Grep and Glob,
 //! `mcp__server` every tool of that server. Without a pattern the rule is about every call of them.
 //!
 //! A command pattern is exact, or a prefix (`git log:*`, which ends at a word), or has `*` for anything. A path pattern is
 //! read as in a `.gitignore`, from where its beginning says: `//` the file system's root, `~/` home, `/` the directory of
-//! the settings file, anything else the working directory.
+//! the settings file, anything else the working directory. For agents the pattern is a name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -143,7 +144,7 @@ impl Rule {
         }
     }
 
-    /// Whether one part of a command is surely what the rule is about.
+    /// Whether one part of a command, or a name, is surely what the rule is about.
     pub(super) fn matches_part(&self, part: &str) -> bool {
         match &self.pattern {
             Pattern::Any => true,
