@@ -32,6 +32,9 @@ pub(crate) struct Mailing {
     pub(crate) teammates: Option<Teammates>,
     /// The team it is a teammate in.
     pub(crate) member_of: Option<Team>,
+    /// Teammates who ended when the session was last left.
+    pub(crate) gone: Vec<String>,
+
     /// Others reach it for as long as this is there.
     listening: Option<Listening>,
 }
@@ -48,7 +51,8 @@ impl Mailing {
         let (mail, board, sockets) = (Mail::default(), Board::default(), listening::folder(place));
         let post = Post::new(World::real(), mail.clone(), Some(sockets.clone()));
         let folder = session.path().with_extension("");
-        let mut mailing = Self { board, post, teammates: None, member_of: None, listening: None };
+        let (teammates, member_of, gone) = (None, None, Vec::new());
+        let mut mailing = Self { board, post, teammates, member_of, gone, listening: None };
         if args.is_bare() {
             return Ok(mailing);
         }
@@ -65,7 +69,7 @@ impl Mailing {
             let lead = lead(args, place, session, &folder);
             let team = Team::led_by(place.home.path(), session.id())?;
             let teammates = Teammates::new(team, mailing_post.clone(), mailing.board.clone(), mode.clone(), lead);
-            teammates.go_on().map_err(anyhow::Error::msg)?;
+            mailing.gone = teammates.go_on().map_err(anyhow::Error::msg)?;
             mailing.teammates = Some(teammates);
         }
         if folder.join(format!("{INBOX}.json")).is_file() {

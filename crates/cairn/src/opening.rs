@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use engine::home::SessionFile;
 use engine::session::Fork;
 use engine::{Session, World};
+use serde_json::{Value, json};
 
 use crate::args::RunArgs;
 use crate::setup::Place;
+
+/// What the first line of a teammate's session is called.
+const TEAMMATE: &str = "teammate";
 
 /// The model a session that is to be resumed talked to, read before it is opened for writing.
 pub(crate) fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
@@ -18,7 +23,7 @@ pub(crate) fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
             ours.then_some(path)?
         }
         Some(id) => place.home.find(&place.directory, id).ok()?.path,
-        None if args.continue_ => place.home.sessions(&place.directory).ok()?.into_iter().next()?.path,
+        None if args.continue_ => newest(place).ok()??.path,
         None => return None,
     };
     let (lines, _) = engine::record::lines(&path).ok()?;
@@ -41,11 +46,31 @@ pub(crate) fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Ses
         return Ok(Session::resume(&place.home, &place.directory, id, fork, world)?);
     }
     if args.continue_ {
-        let newest = place.home.sessions(&place.directory)?.into_iter().next();
-        let newest = newest
+        let newest = newest(place)?
             .ok_or_else(|| anyhow::anyhow!("there is no session to continue in {}", place.directory.display()))?;
         return Ok(Session::resume_file(&place.home, &place.directory, &newest.path, fork, world)?);
     }
-    let session = Session::create(&place.home, &place.directory, args.session_id.as_deref(), world)?;
+    let mut session = Session::create(&place.home, &place.directory, args.session_id.as_deref(), world)?;
+    if let (Some(team), Some(name)) = (&args.team_name, &args.agent_name) {
+        session.note(&json!({"kind": TEAMMATE, "team": team, "name": name}))?;
+    }
     Ok((session, Vec::new()))
+}
+
+/// The session that was worked in last. A teammate's goes on when it is written to, and not by itself.
+fn newest(place: &Place) -> anyhow::Result<Option<SessionFile>> {
+    Ok(place.home.sessions(&place.directory)?.into_iter().find(|session| !is_teammates(&session.path)))
+}
+
+/// Whether a session is a teammate's, as its first line says.
+fn is_teammates(path: &Path) -> bool {
+    let first = || {
+        let mut lines = files::Lines::open(path).ok()?;
+        let files::Text::Whole(text) = lines.next().ok()??.text else { return None };
+        match transcript::line::Line::parse(text).ok()?.body {
+            transcript::line::Body::Meta(meta) => serde_json::from_str::<Value>(meta.get()).ok(),
+            _ => None,
+        }
+    };
+    first().is_some_and(|meta| meta["kind"] == TEAMMATE)
 }

@@ -246,6 +246,11 @@ fn progress(event: &Event) {
         }
         Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
+        Event::Teammate { name, news, used, .. } => {
+            if let Some(text) = told::mate_news(name, *news, used) {
+                talk!([dim(&format!("  {text}"))]);
+            }
+        }
         Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),
         Event::Warning(_) => {}
         Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),

@@ -27,7 +27,7 @@ mod own_line;
 mod page;
 mod picker;
 pub(crate) mod plain;
-mod question;
+pub(crate) mod question;
 mod sandbox;
 mod screen;
 pub(crate) mod slash;

@@ -13,7 +13,7 @@ use engine::hooks::{Hooks, Start};
 use engine::journal::Journal;
 use engine::knowledge::outside;
 use engine::ledger::{Ledger, Spender};
-use engine::mail::AskLead;
+use engine::mail::{AskLead, mode_below};
 use engine::permission::{Approver, ChosenBy, Who};
 use engine::prompt::BARE;
 use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, Weight, keys};
@@ -239,6 +239,14 @@ pub(crate) async fn agent(
     }
     add_flags(&mut parts.policy.rules, args, place)?;
     let mailing = Mailing::open(args, place, settings, &session, &parts.policy.mode)?;
+    if let Some(team) = &mailing.member_of {
+        parts.policy.mode = mode_below(team.clone(), mode);
+    }
+    if !mailing.gone.is_empty() {
+        let names = mailing.gone.join(", ");
+        warnings
+            .push(format!("teammates ended when this session was last left: {names}. One that is written to goes on"));
+    }
     let approver = match &mailing.member_of {
         Some(team) => Arc::new(AskLead::new(mailing.post.clone(), team.clone())),
         None => approver,
@@ -294,10 +302,11 @@ pub(crate) async fn agent(
     let window = shape.window;
     parts.layers = shape.layers(settings, place);
     parts.hooks = shape.hooks(&settings.hooks);
+    let mut remembers = None;
     if let Some(kind) = &args.agent_type {
         let definition = parts.agents.as_ref().and_then(|agents| agents.registry().find(kind).cloned());
         let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
-        engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
+        remembers = engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
     }
     let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
     parts.reload = Some(reload::reload(watch, follower));
@@ -321,6 +330,9 @@ pub(crate) async fn agent(
     }
     if let Some(learning) = learning {
         agent = agent.with_learning(learning);
+    }
+    if let Some(directory) = remembers {
+        agent = agent.remembering(directory);
     }
     if (args.print || args.prompt.is_some())
         && let Some(knowledge) = agent.knowledge()

@@ -5,8 +5,10 @@ use engine::agent::End;
 use engine::context::framing::Made;
 use engine::context::layer;
 use engine::dream::progress::{Phase, Progress, improved};
+use engine::event::MateNews;
 use engine::extract::Outcome;
 use engine::ledger::{Budget, Day};
+use engine::mailbox::Rest;
 use engine::run::Ending;
 use engine::savings::Saving;
 use engine::stats::Beside;
@@ -156,6 +158,22 @@ pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>)
 
 /// What a teammate used.
 pub(crate) fn teammate(mate: &engine::stats::Teammate) -> String {
-    let cost = mate.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
-    format!("{} {cost}, {} replies, {} tokens", mate.name, mate.replies, mate.tokens)
+    format!("{} {}", mate.name, used(&mate.used))
+}
+
+/// What a session used.
+pub(crate) fn used(used: &engine::stats::Used) -> String {
+    let cost = used.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
+    format!("{cost}, {} replies, {} tokens", used.replies, used.tokens)
+}
+
+/// What happened to a teammate.
+pub(crate) fn mate_news(name: &str, news: MateNews, used: &engine::stats::Used) -> Option<String> {
+    let what = match news {
+        MateNews::Started => return None, // the call that starts it says so
+        MateNews::Rests(Rest::Interrupted) => "was interrupted",
+        MateNews::Rests(_) => "is idle",
+        MateNews::Ended(_) => "has ended",
+    };
+    Some(format!("{name} {what}: {}", self::used(used)))
 }

@@ -84,6 +84,8 @@ mod team_load;
 mod team_session;
 #[path = "it/teammates.rs"]
 mod teammates;
+#[path = "it/teammates_led.rs"]
+mod teammates_led;
 #[path = "it/terminal.rs"]
 mod terminal;
 #[path = "it/terminal_asking.rs"]

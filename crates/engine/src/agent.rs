@@ -86,9 +86,6 @@ pub struct Agent {
 impl Agent {
     /// Puts an agent together.
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
-        if let Some(teammates) = &parts.teammates {
-            teammates.answered_by(parts.approver.clone(), parts.listener.clone());
-        }
         if let (Some(post), Some(children)) = (&parts.post, &parts.agents) {
             post.sends_out(children);
         }
@@ -126,6 +123,9 @@ impl Agent {
         if parts.sent.is_none() {
             // What an agent tells that was sent out reaches that of the session it works for.
             parts.listener = journal.hearing(parts.listener);
+        }
+        if let Some(teammates) = &parts.teammates {
+            teammates.answered_by(parts.approver.clone(), parts.listener.clone());
         }
         let driver = Driver::new(session, parts)?;
         driver.tell(Event::SessionStarted {
@@ -322,6 +322,7 @@ impl Agent {
     /// Puts before what is said what has to stand there.
     fn begin(&mut self) -> Result<(), Error> {
         self.driver.turn_begins();
+        self.tell_of_teammates()?;
         self.take_in_learnt()?;
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.remember(&self.driver.session);

@@ -8,14 +8,16 @@ use context::breaks::Break;
 use context::framing::Made;
 use memory::instructions::Loaded;
 use serde_json::Value;
-use tools::Output;
 use tools::permission::Mode;
+use tools::{JobState, Output};
 use transcript::window::Window;
 use transcript::{Id, Reply, Usage};
 
 use crate::agents::Errand;
 use crate::dream::progress::Progress;
 use crate::extract::Outcome;
+use crate::mailbox::Rest;
+use crate::stats::Used;
 
 /// What happened to an agent that was sent out.
 #[derive(Debug, Clone)]
@@ -32,6 +34,17 @@ pub enum News {
     Labelled,
     /// It has ended.
     Ended,
+}
+
+/// What happened to a teammate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MateNews {
+    /// Its process runs.
+    Started,
+    /// It has nothing to do any more, and stays.
+    Rests(Rest),
+    /// Its process has ended.
+    Ended(JobState),
 }
 
 /// Something happened.
@@ -70,6 +83,17 @@ pub enum Event {
         name: String,
         /// The tool it wants to use.
         tool: String,
+    },
+    /// Something happened to a teammate.
+    Teammate {
+        /// Its name.
+        name: String,
+        /// Its session.
+        session: String,
+        /// What.
+        news: MateNews,
+        /// What its session has used, as far as it has said.
+        used: Used,
     },
     /// Another model is talked to from now on, or its window is another.
     ModelChanged {

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use transcript::{Outcome, Usage};
 
 use crate::agent::Listener;
-use crate::event::Event;
+use crate::event::{Event, MateNews};
+use crate::mailbox::Rest;
 use crate::world::World;
 
 /// The most of a reason that is kept, in characters.
@@ -102,6 +103,15 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::InstructionsLoaded { files } => ("instructions_loaded", json!({"files": files.len()})),
         Event::MemorySaved { .. } => ("memory_saved", json!({})),
         Event::TeammateAsks { name, tool } => ("teammate_asks", json!({"name": name, "tool": tool})),
+        Event::Teammate { name, news, used, .. } => {
+            let named = match news {
+                MateNews::Started => "teammate_started",
+                MateNews::Rests(Rest::Interrupted) => "teammate_interrupted",
+                MateNews::Rests(_) => "teammate_idle",
+                MateNews::Ended(_) => "teammate_ended",
+            };
+            (named, json!({"name": name, "replies": used.replies, "tokens": used.tokens, "usd": used.cost_usd}))
+        }
         Event::MessageArrived { .. } => ("message_arrived", json!({})),
         Event::Dream(progress) => {
             let (phase, calls) = (progress.phase.word(), progress.tools.values().sum::<u32>());

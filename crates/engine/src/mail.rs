@@ -7,6 +7,7 @@
 //! What it refuses to do: say who may write (the agent asks the user), take another's words for the user's, show more of
 //! a message than fits beside the work.
 
+mod answering;
 mod asking;
 mod joining;
 mod mates;
@@ -26,10 +27,11 @@ use transcript::Block;
 use transcript::line::{Body, Source};
 
 use crate::error::Error;
-use crate::mailbox::{LEAD, MailError, Mailbox, Message, Word};
+use crate::mailbox::{LEAD, MailError, Mailbox, Message, Rest, Word};
 use crate::session::{Beside, Session};
+use crate::stats::Used;
 
-pub use asking::AskLead;
+pub use asking::{AskLead, interrupted, mode_below};
 pub(crate) use joining::InTeam;
 pub use mates::{Lead, Teammates, Wanted, briefing};
 pub use post::{Post, SOCKET};
@@ -60,6 +62,8 @@ struct Inner {
     left: Mutex<HashSet<String>>,
     /// The newest message of the lead's that was heard.
     led: Mutex<String>,
+    /// What the user was told that is wrong.
+    warned: Mutex<HashSet<String>>,
     news: Notify,
 }
 
@@ -180,6 +184,11 @@ impl Mail {
         }
     }
 
+    /// Whether a trouble was not told of yet.
+    pub(crate) fn is_new(&self, trouble: &str) -> bool {
+        lock(&self.inner.warned).insert(trouble.to_owned())
+    }
+
     /// Enters a message into the log: now it is delivered.
     pub fn enter(&self, session: &mut Session, arrived: &Arrived) -> Result<(), Error> {
         let Arrived { message, .. } = arrived;
@@ -280,8 +289,8 @@ impl Mail {
     }
 
     /// What is said to the lead when there is nothing more to do.
-    pub fn idle(&self, said: &str) -> Word {
-        Word::Idle { said: said.to_owned(), after: lock(&self.inner.led).clone() }
+    pub fn idle(&self, rest: Rest, said: &str, used: Used) -> Word {
+        Word::Idle { rest, said: said.to_owned(), after: lock(&self.inner.led).clone(), used }
     }
 }
 

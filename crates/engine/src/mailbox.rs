@@ -8,6 +8,7 @@
 //! What it refuses to do: touch a file that it cannot read back, follow a name out of its folder, grow without bound.
 
 mod message;
+mod word;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use std::time::Duration;
 use files::Root;
 use serde_json::{Map, Value};
 
-pub use message::{LEAD, Message, Order, Word};
+pub use message::{LEAD, Message, Order};
+pub use word::{Rest, Word};
 
 /// The largest mailbox that is read.
 const MOST_BYTES: u64 = 16_000_000;
@@ -41,6 +43,15 @@ const PRIVATE_FILE: u32 = 0o600;
 pub struct Mailbox {
     folder: Root,
     name: String,
+}
+
+/// What of the lead's makes an interrupt that came before it void.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unless {
+    /// Something that was sent: nothing is under way yet.
+    Sent,
+    /// Something that was heard: it is what is under way.
+    Heard,
 }
 
 /// Why a message could not be sent or read.
@@ -193,6 +204,30 @@ impl Mailbox {
         let mut waiting = self.unread()?;
         waiting.retain(|message| message.word().is_between_programs());
         Ok(waiting)
+    }
+
+    /// Takes of these what `is` wanted: nobody else gets it. What others wait for stays.
+    pub(crate) fn take_between_programs(&self, is: impl Fn(&Word) -> bool) -> Result<Vec<Message>, MailError> {
+        let mut waiting = self.between_programs()?;
+        waiting.retain(|message| is(&message.word()));
+        self.delivered(&waiting.iter().map(|message| message.id.clone()).collect())?;
+        Ok(waiting)
+    }
+
+    /// Takes the lead's interrupts. Says whether one counts: not where the lead has said something since.
+    pub fn take_interrupt(&self, unless: Unless) -> Result<bool, MailError> {
+        let letters = self.letters()?;
+        let of_lead = |letter: &Map<String, Value>| Some(Message::of(letter)).filter(|message| message.from == LEAD);
+        let is_one = |letter: &Map<String, Value>| {
+            !is_read(letter) && of_lead(letter).is_some_and(|message| message.word() == Word::Interrupt)
+        };
+        let Some(at) = letters.iter().rposition(is_one) else { return Ok(false) };
+        self.take_between_programs(|word| *word == Word::Interrupt)?;
+        let says_more = |letter: &Map<String, Value>| {
+            let has_to_be_heard = unless == Unless::Heard && !is_read(letter);
+            !has_to_be_heard && of_lead(letter).is_some_and(|message| !message.word().is_between_programs())
+        };
+        Ok(!letters[at..].iter().any(says_more))
     }
 
     fn unread(&self) -> Result<Vec<Message>, MailError> {

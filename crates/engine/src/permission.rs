@@ -1,5 +1,6 @@
 //! Asking for permission: the rules decide what they can, the rest is asked.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,7 +30,31 @@ pub struct Policy {
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
 /// is judged.
 #[derive(Debug, Clone, Default)]
-pub struct LiveMode(Arc<Mutex<(Mode, ChosenBy)>>, Option<Box<LiveMode>>);
+pub struct LiveMode(Arc<Mutex<(Mode, ChosenBy)>>, Option<Above>);
+
+/// What a mode is held to.
+#[derive(Clone)]
+enum Above {
+    /// That of somebody in this process.
+    Here(Box<LiveMode>),
+    /// That of somebody elsewhere, looked up each time.
+    Elsewhere(Arc<dyn Fn() -> Mode + Send + Sync>),
+}
+
+impl fmt::Debug for Above {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "held to {:?}", self.get())
+    }
+}
+
+impl Above {
+    fn get(&self) -> Mode {
+        match self {
+            Self::Here(mode) => mode.get(),
+            Self::Elsewhere(mode) => mode(),
+        }
+    }
+}
 
 /// Who has chosen something: what was chosen by hand, a changed file does not change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,12 +76,23 @@ impl LiveMode {
     /// One of its own for somebody who never may more than this one.
     #[must_use]
     pub fn below(&self, mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Box::new(self.clone())))
+        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Above::Here(Box::new(self.clone()))))
+    }
+
+    /// One for somebody who never may more than somebody in another process.
+    pub fn held_to(above: impl Fn() -> Mode + Send + Sync + 'static, mode: Mode) -> Self {
+        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Above::Elsewhere(Arc::new(above))))
     }
 
     /// Changes it by hand, for everyone who shares it.
     pub fn set(&self, mode: Mode) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (mode, ChosenBy::Hand);
+    }
+
+    /// Changes it to a stricter one, if this is stricter.
+    pub fn narrow(&self, mode: Mode) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = (stricter(now.0, mode), ChosenBy::Hand);
     }
 
     /// Changes it to what the settings say, unless it was chosen by hand.
@@ -75,7 +111,7 @@ impl From<Mode> for LiveMode {
 }
 
 /// The mode in which less happens unasked.
-fn stricter(one: Mode, other: Mode) -> Mode {
+pub(crate) fn stricter(one: Mode, other: Mode) -> Mode {
     let rank = |mode: Mode| match mode {
         Mode::Plan => 0,
         Mode::Default => 1,

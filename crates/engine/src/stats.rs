@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use transcript::block::Kind;
 use transcript::commit::Act;
 use transcript::line::Body;
@@ -63,12 +63,30 @@ pub struct Teammate {
     pub name: String,
     /// Its session.
     pub session: String,
+    /// What that has used.
+    #[serde(flatten)]
+    pub used: Used,
+}
+
+/// What a session has used, in three figures.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Used {
     /// How many replies it got.
     pub replies: usize,
     /// What they read and wrote, in tokens.
     pub tokens: u64,
     /// In dollars; none when a model has no known price.
     pub cost_usd: Option<f64>,
+}
+
+impl Used {
+    /// By a log.
+    pub fn of(log: &Log, prices: &Prices) -> Self {
+        let stats = Stats::of(log, prices);
+        let input = stats.uncached_tokens + stats.cache_write_tokens + stats.cache_read_tokens;
+        Self { replies: stats.replies, tokens: input + stats.output_tokens, cost_usd: stats.cost_usd }
+    }
 }
 
 /// What one kind of work beside the conversation used.
@@ -215,10 +233,7 @@ pub fn teammates(file: &Path, log: &Log, prices: &Prices) -> Vec<Teammate> {
     let plain = |session: &str| session.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
     let used = |(name, session): (String, String)| {
         let record = record::read(&file.with_file_name(format!("{session}.jsonl"))).ok()?;
-        let stats = Stats::of(&record.log, prices);
-        let input = stats.uncached_tokens + stats.cache_write_tokens + stats.cache_read_tokens;
-        let tokens = input + stats.output_tokens;
-        Some(Teammate { name, session, replies: stats.replies, tokens, cost_usd: stats.cost_usd })
+        Some(Teammate { name, session, used: Used::of(&record.log, prices) })
     };
     started.filter(|(_, session)| plain(session)).filter_map(used).collect()
 }

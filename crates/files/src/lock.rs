@@ -34,7 +34,7 @@ impl Root {
     /// The same, and no longer than so: somebody may hold it who never lets go.
     pub fn lock_within(&self, relative: impl AsRef<Path>, patience: Duration) -> Result<Lock, Error> {
         self.locked(relative.as_ref(), |file| {
-            for _ in 0..patience.as_millis() / AGAIN.as_millis() {
+            for _ in 0..=patience.as_millis() / AGAIN.as_millis() {
                 match file.try_lock() {
                     Ok(()) => return Ok(()),
                     Err(TryLockError::WouldBlock) => std::thread::sleep(AGAIN),

@@ -30,7 +30,8 @@ Examples:
   cairn agents show Explore     one of them, whole
   cairn agents new reviewer     a file to begin with, in this project
   cairn agents check            what is wrong with definitions; exit code 1 if anything is
-  cairn agents start scout 'where are retries decided?'   an agent in a process of its own";
+  cairn agents start scout 'where are retries decided?'   an agent in a process of its own
+  cairn agents start --type Explore scout 'what uses this?'   one that is what its definition says";
 
 #[derive(Debug, Subcommand)]
 enum AgentsCommand {
@@ -64,16 +65,13 @@ enum AgentsCommand {
 /// Lists, shows, makes or checks.
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    if let AgentsCommand::Start(args) = &args.command {
-        return start::run(&place, args).await;
-    }
     let registry = agents::registry(&place, &place.judged(None, OneRun::No)?, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, *json),
         AgentsCommand::Show { name } => show(&registry, name),
         AgentsCommand::New { name, user } => new(&place, name, *user),
         AgentsCommand::Check => check(&registry),
-        AgentsCommand::Start(_) => Ok(Code::Success), // it is on its way
+        AgentsCommand::Start(args) => start::run(&place, &registry, args).await,
     }
 }
 
@@ -113,11 +111,14 @@ fn tools(agent: &Definition) -> Option<&[String]> {
     }
 }
 
+/// The agent of a name, or a list of those there are.
+fn named<'a>(registry: &'a Registry, name: &str) -> anyhow::Result<&'a Definition> {
+    let names = || registry.agents().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
+    registry.find(name).ok_or_else(|| anyhow::anyhow!("there is no agent named {name}; there are {}", names()))
+}
+
 fn show(registry: &Registry, name: &str) -> anyhow::Result<Code> {
-    let Some(agent) = registry.find(name) else {
-        let names: Vec<&str> = registry.agents().map(|agent| agent.name.as_str()).collect();
-        anyhow::bail!("there is no agent named {name}; there are {}", names.join(", "));
-    };
+    let agent = named(registry, name)?;
     let from = agent.file.as_ref().map_or_else(|| agent.source.name().to_owned(), |file| file.display().to_string());
     data!([bold(&agent.name), "  ", dim(&from)])?;
     data!([agent.description.as_str()])?;

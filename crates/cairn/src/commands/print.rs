@@ -195,7 +195,9 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
     let may_skip = skips && ready.bypass != Bypass::Disabled;
     let jobs = agent.scope().jobs().clone();
-    let hears = Hears { mode: &mode, may_skip, output: &output, driving: &driving, agents: children.as_ref(), jobs };
+    let teammates = ready.mailing.teammates.as_ref();
+    let agents = children.as_ref();
+    let hears = Hears { mode: &mode, may_skip, output: &output, driving: &driving, agents, teammates, jobs };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone, mut open) = (0, Code::Success, None, true);
     loop {

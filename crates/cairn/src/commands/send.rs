@@ -105,7 +105,7 @@ pub(crate) async fn run(args: &SendArgs) -> anyhow::Result<Code> {
 }
 
 fn recipients(place: &Place) -> Vec<Recipient> {
-    let teams = teams(place).into_iter();
+    let teams = teams(place).into_iter().filter(Team::is_led);
     let mates = teams.flat_map(|team| {
         team.others().into_iter().map(move |name| Recipient::Mate(team.clone(), name)).collect::<Vec<_>>()
     });

@@ -4,8 +4,11 @@ use std::path::Path;
 
 use engine::Event;
 use engine::agents::{Errand, Phase};
-use engine::event::News;
+use engine::event::{MateNews, News};
+use engine::mailbox::Rest;
+use engine::stats::Used;
 use serde_json::{Value, json};
+use tools::JobState;
 
 /// The version of Claude Code whose lines these are: programs look whether it is new enough for them.
 const SPEAKS: &str = "2.1.325";
@@ -43,6 +46,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             })
         }
         Event::Agent { errand, news } => return of_agent(errand, news, directory),
+        Event::Teammate { name, session, news, used } => of_teammate(name, session, *news, used),
         Event::Text(text) if partial => delta(json!({"type": "text_delta", "text": text})),
         Event::Thinking(text) if partial => delta(json!({"type": "thinking_delta", "thinking": text})),
         Event::MessageArrived { from, text } => json!({
@@ -70,6 +74,23 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
         }),
         _ => return None,
     })
+}
+
+/// What is printed of what happens to a teammate: as of an agent, with its session and what that has used.
+fn of_teammate(name: &str, session: &str, news: MateNews, used: &Used) -> Value {
+    let mut line = json!({"type": "system", "task_id": name, "task_type": "teammate", "teammate_session_id": session});
+    let usage = json!({"total_tokens": used.tokens, "replies": used.replies, "cost_usd": used.cost_usd});
+    let (subtype, status) = match news {
+        MateNews::Started => ("task_started", "running"),
+        MateNews::Rests(Rest::Interrupted) => ("task_progress", "interrupted"),
+        MateNews::Rests(_) => ("task_progress", "idle"),
+        MateNews::Ended(JobState::Exited { code: Some(0) }) => ("task_notification", "completed"),
+        MateNews::Ended(JobState::Stopped) => ("task_notification", "stopped"),
+        MateNews::Ended(_) => ("task_notification", "failed"),
+    };
+    (line["subtype"], line["status"], line["usage"]) = (json!(subtype), json!(status), usage);
+    line["description"] = json!(format!("teammate {name}"));
+    line
 }
 
 /// What is printed of what happens to an agent that was sent out, as Claude Code prints it.

@@ -80,6 +80,7 @@ impl Repl {
             KeyCode::Char('c') if control => self.interrupt(armed),
             KeyCode::Esc if !self.menu.1.is_empty() => self.menu.1.clear(),
             KeyCode::Esc if self.working.is_some() => self.stop(),
+            KeyCode::Esc if self.editor.text().is_empty() && self.talk.interrupt_teammates() => {}
             KeyCode::Char('d') if control && self.editor.text().is_empty() => self.leave(),
             KeyCode::Char('o') if control => self.talk.expand(),
             KeyCode::Char('s') if control => {

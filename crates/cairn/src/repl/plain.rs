@@ -402,6 +402,11 @@ impl Plain {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
             Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
+            Event::Teammate { name, news, used, .. } => {
+                if let Some(text) = told::mate_news(name, *news, used).filter(|_| !super::turns::is_said(*news)) {
+                    show!([text.as_str()]);
+                }
+            }
             Event::TeammateAsks { name, .. } => show!([name.as_str(), " asks something: /tasks ", name.as_str()]),
             Event::MessageArrived { from, text } => {
                 show!(["message from ", from.as_str(), ":"]);

@@ -91,7 +91,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-R", "search the history for what is typed"),
     ("Tab", "complete a command, a file after @, an argument"),
     ("Shift-Tab", "the next mode: default, acceptEdits, plan; also while the agent works"),
-    ("Esc, Ctrl-C", "stop the turn; Ctrl-C twice leaves"),
+    ("Esc, Ctrl-C", "stop the turn, teammates too; Ctrl-C twice leaves"),
     ("Ctrl-O", "show the last tool call or recalled memories whole"),
     ("Ctrl-S", "what was learnt: look at it, change it, take it back"),
     ("Ctrl-G", "write the prompt in your editor ($VISUAL, $EDITOR)"),

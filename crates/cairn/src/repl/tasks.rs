@@ -39,6 +39,15 @@ impl Conversation {
         self.mailing.teammates.as_ref().map(|mates| mates.asking()).unwrap_or_default()
     }
 
+    /// Interrupts those who are at work. Says whether any were.
+    pub(super) fn interrupt_teammates(&mut self) -> bool {
+        let stopped = self.mailing.teammates.as_ref().map(|mates| mates.interrupt()).unwrap_or_default();
+        if !stopped.is_empty() {
+            self.hint = Some(format!("interrupting {}", stopped.join(", ")));
+        }
+        !stopped.is_empty()
+    }
+
     /// Shows all of them.
     pub(super) fn show_tasks(&mut self) {
         if !self.tasks.is_empty() {

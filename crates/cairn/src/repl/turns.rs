@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use engine::agent::{End, Turn};
 use engine::agents::Errand;
-use engine::event::News;
+use engine::event::{MateNews, News};
+use engine::mailbox::Rest;
 use engine::permission::{Answer, Question};
 use engine::{Agent, Event};
 use tokio::sync::oneshot;
@@ -32,6 +33,11 @@ pub(super) async fn ended(working: &mut Option<Working>) -> Option<(Agent, Turn)
         Some(working) => (&mut working.task).await.ok(),
         None => std::future::pending().await,
     }
+}
+
+/// Whether a message says the same.
+pub(super) fn is_said(news: MateNews) -> bool {
+    matches!(news, MateNews::Rests(Rest::Available | Rest::Failed))
 }
 
 impl Repl {
@@ -130,6 +136,12 @@ impl Repl {
             Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
             Event::TeammateAsks { name, .. } => {
                 self.remark(&format!("{name} asks something: /tasks {name}"), Look::DIM);
+            }
+            Event::Teammate { name, news, used, .. } => {
+                // That one is idle, its own message says.
+                if let Some(text) = told::mate_news(&name, news, &used).filter(|_| !is_said(news)) {
+                    self.remark(&text, Look::DIM);
+                }
             }
             Event::MessageArrived { from, text } => self.talk.show_message(&from, &text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),

@@ -46,7 +46,8 @@ const ASKING: &str = r#"
     say = "Well."
 "#;
 
-const FLAGS: [&str; 6] = ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--tools"];
+pub const FLAGS: [&str; 6] =
+    ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--tools"];
 
 pub struct Talk {
     child: Child,
@@ -65,7 +66,7 @@ impl Talk {
         Self::of(command.args(FLAGS).args(["default", &format!("--permission-mode={mode}")]))
     }
 
-    fn of(command: &mut Command) -> Self {
+    pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { input: child.stdin.take(), child, lines }

@@ -42,14 +42,14 @@ const TEAM: &str = r#"
     say = "I wait."
 "#;
 
-fn lead(stage: &Stage, args: &[&str]) -> std::process::Command {
+pub fn lead(stage: &Stage, args: &[&str]) -> std::process::Command {
     let mut command = stage.cairn();
     command.env("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1").args(args);
     command
 }
 
 /// The processes that belong to a stage, by what they were called with.
-fn processes(stage: &Stage) -> Vec<String> {
+pub fn processes(stage: &Stage) -> Vec<String> {
     let mark = format!("CLAUDE_CONFIG_DIR={}", stage.config().display());
     let mut found = Vec::new();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -63,7 +63,7 @@ fn processes(stage: &Stage) -> Vec<String> {
 }
 
 /// Looks until it is so, for twenty seconds at most.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if is_so() {
             return;
@@ -101,6 +101,13 @@ fn a_lead_and_its_teammate_write_to_one_another() {
     let theirs = run(stage.cairn().args(["stats", mates[0]["session"].as_str().unwrap(), "--json"]));
     let theirs: Value = serde_json::from_str(&theirs.stdout).unwrap();
     assert_eq!(mates[0]["costUsd"], theirs["sessions"][0]["costUsd"], "what its own session says");
+    let told: Vec<&Value> = lines.iter().filter(|line| line["task_id"] == "scout").collect();
+    let kinds: Vec<&str> = told.iter().filter_map(|line| line["subtype"].as_str()).collect();
+    assert_eq!(kinds.first(), Some(&"task_started"), "{told:?}");
+    let idle = told.iter().rfind(|line| line["status"] == "idle").unwrap();
+    assert_eq!(idle["teammate_session_id"], mates[0]["session"]);
+    assert!(idle["usage"]["total_tokens"].as_u64() > Some(1_000) && idle["usage"]["cost_usd"].as_f64() > Some(0.0));
+    assert!(idle["usage"]["cost_usd"].as_f64() < mates[0]["costUsd"].as_f64(), "it has ended its work after that");
     assert!(mates[0]["tokens"].as_u64() > Some(1_000), "{stats}");
     let all = run(stage.cairn().arg("stats"));
     assert!(all.stdout.contains("teammate     scout $"), "{}", all.stdout);
@@ -132,7 +139,7 @@ fn without_teammates_nothing_is_offered_for_them() {
     assert!(bytes / 3 <= 800, "{bytes} bytes");
 }
 
-const STUCK: &str = r#"
+pub const STUCK: &str = r#"
     [[rule]]
     when = { system = "You are scout" }
     call = [{ tool = "Bash", input = { command = "trap '' TERM HUP; (setsid sleep 3000 &); touch scouting; sleep 3000; true" } }]

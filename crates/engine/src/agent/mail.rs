@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::Subject;
 use tools::permission::Mode;
+use transcript::Block;
 
 use super::Agent;
 use crate::error::Error;
@@ -15,6 +16,7 @@ use crate::event::Event;
 use crate::mail::{Arrived, Mail, Origin, sender, shown};
 use crate::mailbox::{LEAD, Message, Word};
 use crate::permission::{Answer, Question};
+use crate::session::Beside;
 
 /// How messages are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl Agent {
         let waiting = match mail.waiting() {
             Ok(waiting) => waiting,
             Err(error) => {
-                self.driver.tell(Event::Warning(format!("messages could not be read: {error}")));
+                self.warn_once(format!("messages could not be read: {error}"));
                 return Ok(false);
             }
         };
@@ -83,9 +85,16 @@ impl Agent {
         }
         // The log has them: a mark that could not be set is set the next time.
         if let Err(error) = mail.mark() {
-            self.driver.tell(Event::Warning(format!("a mailbox could not be written: {error}")));
+            self.warn_once(format!("a mailbox could not be written: {error}"));
         }
         Ok(came)
+    }
+
+    /// Says what is wrong with a mailbox, once: it is looked at before every request.
+    fn warn_once(&mut self, text: String) {
+        if self.mail.is_new(&text) {
+            self.driver.tell(Event::Warning(text));
+        }
     }
 
     /// Writes down which sessions are those of its teammates: by them it is known what they used.
@@ -97,8 +106,19 @@ impl Agent {
         Ok(())
     }
 
-    /// The lead's word on a plan.
+    /// The model is told what became of its teammates meanwhile.
+    pub(super) fn tell_of_teammates(&mut self) -> Result<(), Error> {
+        let untold = self.driver.parts.teammates.as_ref().map(|teammates| teammates.take_untold());
+        for text in untold.into_iter().flatten() {
+            let text = format!("<system-reminder>\n{text}\n</system-reminder>");
+            self.driver.attach(vec![Block::text(text)], &Beside::default())?;
+        }
+        Ok(())
+    }
+
+    /// The lead's word on a plan; what a teammate has used.
     fn obey(&mut self, message: &Message) {
+        self.driver.parts.teammates.iter().for_each(|teammates| teammates.heard(message));
         if let Word::PlanResponse { approve: true, .. } = message.word()
             && message.from == LEAD
             && self.mode().get() == Mode::Plan

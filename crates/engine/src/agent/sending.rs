@@ -52,7 +52,7 @@ impl Agent {
 
     /// Keeps memories of its own there: nothing that holds a secret is written.
     #[must_use]
-    pub(crate) fn remembering(mut self, directory: PathBuf) -> Self {
+    pub fn remembering(mut self, directory: PathBuf) -> Self {
         self.driver.memories = Some(directory);
         self
     }

@@ -61,10 +61,10 @@ impl Agent {
             Ok(end) => end,
             Err(error) => End::NotWritten(error),
         };
-        if cancel.is_cancelled()
-            && let Some(children) = self.agents()
-        {
-            children.stop_all(); // who stops the parent stops them all
+        if cancel.is_cancelled() {
+            // Who stops the parent stops them all.
+            self.agents().into_iter().for_each(|children| children.stop_all());
+            self.driver.parts.teammates.iter().for_each(|teammates| drop(teammates.interrupt()));
         }
         if let Err(error) = self.take_reports_of_waited_for() {
             turn.end = End::NotWritten(error);

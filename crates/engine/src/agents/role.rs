@@ -2,7 +2,7 @@
 //!
 //! The definition takes away from what the session may, and adds nothing to it. What it needs to work in a team stays.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tools::Tool;
@@ -15,8 +15,22 @@ use crate::error::Error;
 use crate::mail::SendMessage;
 use crate::settings::Ground;
 
-/// Makes of a session, by its file, what a definition says. The model is chosen before.
-pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>, session: &Path) -> Result<(), Error> {
+/// Makes of a session, by its file, what a definition says. The model is chosen before. Says where it keeps memories of its own,
+/// if it does.
+pub fn take_role(
+    parts: &mut Parts,
+    definition: &Definition,
+    ground: &Ground<'_>,
+    session: &Path,
+) -> Result<Option<PathBuf>, Error> {
+    let mut definition = definition.clone();
+    let memory = parts.agents.as_ref().and_then(|children| super::memory::place(&definition, children));
+    if let Some(memory) = &memory {
+        super::memory::add_tools(&mut definition);
+        parts.sections.push(memory.prompt());
+        parts.policy.rules.allow.extend(memory.rules(ground)?);
+    }
+    let definition = &definition;
     let of_a_team = |tool: &Arc<dyn Tool>| {
         tool.name() == <SendMessage as tools::Typed>::NAME || crate::plan::NAMES.contains(&tool.name())
     };
@@ -26,12 +40,11 @@ pub fn take_role(parts: &mut Parts, definition: &Definition, ground: &Ground<'_>
     parts.agents = parts.agents.take().filter(|_| offers(definition, "Agent"));
     parts.policy.narrowed = parts.policy.narrowed.below(narrowed);
     if let Some(mode) = definition.mode {
-        let stricter = parts.policy.mode.below(mode).get();
-        parts.policy.mode.set(stricter);
+        parts.policy.mode.narrow(mode);
     }
     parts.limits.max_rounds = parts.limits.max_rounds.into_iter().chain(definition.max_turns).min();
     parts.limits.budget = parts.limits.budget.into_iter().chain(definition.budget).min();
     parts.effort = definition.effort.or(parts.effort);
     parts.system = Some(built_in::prompt(definition, &session.with_extension(""), session)?);
-    Ok(())
+    Ok(memory.map(|memory| memory.directory))
 }

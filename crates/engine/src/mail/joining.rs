@@ -8,7 +8,6 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, ready};
 use serde::Deserialize;
 use serde_json::Value;
-use tools::permission::Mode;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::ToolDefinition;
 
@@ -51,17 +50,14 @@ impl InTeam {
             return Err("A teammate needs a `prompt`: what it is to do.".to_owned());
         }
         let definition = order.subagent_type.map(|kind| self.children.named(&kind)).transpose()?;
-        let only_looks = definition.as_ref().is_some_and(|definition| definition.mode == Some(Mode::Plan));
-        let plans = only_looks || order.mode.as_deref() == Some("plan");
-        let model = order.model.or_else(|| definition.as_ref()?.model.clone()).filter(|model| model != "inherit");
-        let (kind, prompt) = match definition {
-            Some(definition) => {
-                let words = definition.initial_prompt.into_iter().chain([order.prompt]);
-                (Some(definition.name), words.collect::<Vec<_>>().join("\n\n"))
-            }
-            None => (None, order.prompt),
+        let plans = order.mode.as_deref() == Some("plan");
+        let model = order.model.filter(|model| model != "inherit");
+        let wanted = Wanted { name, prompt: order.prompt, kind: None, model, plans };
+        let wanted = match definition {
+            Some(definition) => wanted.of_type(definition),
+            None => wanted,
         };
-        self.teammates.start(&Wanted { name, prompt, kind, model, plans }, scope.jobs())
+        self.teammates.start(&wanted, scope.jobs())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Teammates: processes that work beside a session, each with a session of its own.
 //!
 //! One is started below the session's guard, among its jobs, so it ends with its lead however that ends. Its first task is
-//! a message in its mailbox like any later one. It may no more than the lead: it gets the lead's flags, and the mode the
-//! lead is in when it starts; what would have to be asked is asked on the lead's side, under its name.
+//! a message in its mailbox like any later one. It may no more than the lead: it gets the lead's flags and is held to the
+//! lead's mode; what would have to be asked is asked on the lead's side, under its name. Who stops the lead stops it too, and
+//! it stays.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,18 +18,27 @@ use tokio_util::task::AbortOnDropHandle;
 use tools::permission::Mode;
 use tools::{JobState, Jobs};
 
-use super::asking::{self, Questions};
-use super::{Invited, Origin, Post, Team, lock};
+use super::answering::{Asked, Questions, Side};
+use super::{Invited, Origin, Post, Team, lock, name_of};
 use crate::agent::Listener;
-use crate::mailbox::{LEAD, Mailbox, Message};
+use crate::agents::Definition;
+use crate::event::{Event, MateNews};
+use crate::mailbox::{LEAD, Mailbox, Message, Word};
 use crate::permission::{Answer, Approver, LiveMode, Question};
 use crate::plan::board::Board;
+use crate::stats::Used;
 use crate::world::World;
 
 /// How long one that has said that it ends is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What one is of whom nothing is said.
 const TEAMMATE: &str = "teammate";
+/// What the model is told of those who were stopped with it.
+const INTERRUPTED: &str =
+    "were interrupted by the user. They are idle and know what they knew: write to one, and it goes on.";
+/// What it is told of those who had to end.
+const GONE: &str = "ended when this session last ended. Tasks they had begun are pending again. Write to one, and it \
+                    goes on where it was.";
 /// What a teammate is told before anything else.
 const PROMPT: &str = include_str!("../prompts/teammate.md");
 
@@ -46,7 +56,7 @@ struct Inner {
     begun: AtomicBool,
     lead: Lead,
     /// Who is asked for the teammates, and who hears that one waits.
-    asked: Mutex<Option<(Arc<dyn Approver>, Listener)>>,
+    asked: Mutex<Option<Asked>>,
     /// What they wait with until somebody looks.
     questions: Questions,
     answering: Mutex<Option<AbortOnDropHandle<()>>>,
@@ -54,6 +64,12 @@ struct Inner {
     started: Mutex<Vec<(String, String)>>,
     /// What sees to the end of each that was started.
     ending: Mutex<BTreeMap<String, JoinHandle<()>>>,
+    /// What each has used, as it last said.
+    used: Mutex<BTreeMap<String, Used>>,
+    /// What the model is to be told of them with the next turn.
+    untold: Mutex<Vec<String>>,
+    /// That the lead is there.
+    held: Mutex<Option<files::Lock>>,
 }
 
 /// The lead, as far as its teammates need to know it.
@@ -90,6 +106,21 @@ pub struct Wanted {
     pub plans: bool,
 }
 
+impl Wanted {
+    /// One that is what a definition says. What was asked for by hand counts more, but for the right to look only.
+    #[must_use]
+    pub fn of_type(self, definition: Definition) -> Self {
+        let words = definition.initial_prompt.into_iter().chain([self.prompt]);
+        Self {
+            name: self.name,
+            prompt: words.collect::<Vec<_>>().join("\n\n"),
+            kind: Some(definition.name),
+            model: self.model.or(definition.model).filter(|model| model != "inherit"),
+            plans: self.plans || definition.mode == Some(Mode::Plan),
+        }
+    }
+}
+
 impl fmt::Debug for Teammates {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "teammates of {}", self.inner.lead.session)
@@ -112,6 +143,9 @@ impl Teammates {
                 answering: Mutex::default(),
                 started: Mutex::default(),
                 ending: Mutex::default(),
+                used: Mutex::default(),
+                untold: Mutex::default(),
+                held: Mutex::default(),
             }),
         }
     }
@@ -122,7 +156,7 @@ impl Teammates {
     }
 
     /// Says who is asked what the teammates have to ask.
-    pub(crate) fn answered_by(&self, approver: Arc<dyn Approver>, listener: Listener) {
+    pub fn answered_by(&self, approver: Arc<dyn Approver>, listener: Listener) {
         *lock(&self.inner.asked) = Some((approver, listener));
     }
 
@@ -142,7 +176,7 @@ impl Teammates {
         self.begin()?;
         let said = |error: crate::mailbox::MailError| error.to_string();
         let (name, now) = (wanted.name.as_str(), lead.world.now());
-        if name == LEAD {
+        if name.eq_ignore_ascii_case(LEAD) {
             return Err(format!("{LEAD} is the lead's own name"));
         }
         let (kind, session) = (wanted.kind.as_deref().unwrap_or(TEAMMATE), post.fresh());
@@ -161,6 +195,7 @@ impl Teammates {
         })?;
         post.mail().works(name, &first.id);
         lock(&self.inner.started).push((name.to_owned(), session));
+        self.inner.tell(name, MateNews::Started);
         Ok(format!("{name} works in a process of its own. It tells you when it is idle; write to it with SendMessage."))
     }
 
@@ -191,6 +226,7 @@ impl Teammates {
         self.run(name, words, jobs).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
+        self.inner.tell(name, MateNews::Started);
         Ok(true)
     }
 
@@ -199,9 +235,13 @@ impl Teammates {
         let Inner { team, post, lead, .. } = &*self.inner;
         let ended = jobs.start_teammate(name, words, &lead.directory, lead.guard.as_deref())?;
         let (team, post, name, world) = (team.clone(), post.clone(), name.to_owned(), lead.world.clone());
-        let key = name.clone();
+        let (key, inner) = (name.clone(), Arc::downgrade(&self.inner));
         let ending = tokio::spawn(async move {
             let state = ended.await;
+            if let Some(inner) = inner.upgrade() {
+                inner.questions.withdraw(&name);
+                inner.tell(&name, MateNews::Ended(state));
+            }
             let _ = team.dismiss(&name); // the next lead of this team begins without it in any case
             post.mail().rests(&name, None);
             let unheard = Mailbox::of(&team.inboxes(), &name).and_then(|mailbox| mailbox.waiting());
@@ -221,8 +261,49 @@ impl Teammates {
     }
 
     /// Goes on with the team of a session that is resumed: what was written to it meanwhile is heard.
-    pub fn go_on(&self) -> Result<(), String> {
-        if self.inner.team.members().is_empty() { Ok(()) } else { self.begin() }
+    ///
+    /// Those who were at work then are gone with the lead they had: says who.
+    pub fn go_on(&self) -> Result<Vec<String>, String> {
+        let members = self.inner.team.members();
+        if members.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.begin()?;
+        let there = members.into_iter().filter(|member| member.is_active && member.name != LEAD);
+        let gone: Vec<String> = there.map(|member| name_of(&member.name)).collect();
+        self.inner.remind(&gone, GONE);
+        Ok(gone)
+    }
+
+    /// What the model was not told yet.
+    pub(crate) fn take_untold(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.inner.untold))
+    }
+
+    /// Interrupts those who are at work: each stops what it does, and stays. Says who.
+    pub fn interrupt(&self) -> Vec<String> {
+        let Inner { team, post, lead, questions, .. } = &*self.inner;
+        let there = team.others();
+        let mut busy = post.mail().busy();
+        busy.retain(|name| there.contains(name));
+        for name in &busy {
+            let (now, id) = (lead.world.now(), post.fresh());
+            let message = Message::new(id, LEAD, Word::Interrupt.to_text(LEAD, now).unwrap_or_default(), now);
+            // One that cannot be written to ends with the lead.
+            let _ = Mailbox::of(&team.inboxes(), name).and_then(|mailbox| mailbox.send(&message));
+            questions.withdraw(name);
+            post.mail().rests(name, None);
+        }
+        self.inner.remind(&busy, INTERRUPTED);
+        busy
+    }
+
+    /// Takes in what one says that it has used.
+    pub fn heard(&self, message: &Message) {
+        if let Word::Idle { rest, used, .. } = message.word() {
+            lock(&self.inner.used).insert(message.from.clone(), used);
+            self.inner.tell(&message.from, MateNews::Rests(rest));
+        }
     }
 
     /// The team begins with the first who is started.
@@ -236,21 +317,20 @@ impl Teammates {
         post.mail().open(mailbox, Origin::Team);
         board.join(team.tasks(), LEAD, &lead.folder)?;
         post.join(team.clone());
+        *lock(&self.inner.held) = team.hold().ok(); // another has it who writes to this session as well: nothing is lost
         let inner = Arc::downgrade(&self.inner);
         let asked = move || inner.upgrade().and_then(|inner| lock(&inner.asked).clone());
-        let answering = asking::answer(team.clone(), lead.world.clone(), self.inner.questions.clone(), asked);
-        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(answering)));
+        let (mode, questions) = (self.inner.mode.clone(), self.inner.questions.clone());
+        team.set_mode(mode.get()).map_err(|error| error.to_string())?;
+        let side = Side { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), mode, questions };
+        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked))));
         Ok(())
     }
 
     fn words(&self, name: &str, mode: Mode) -> Vec<String> {
         let Inner { team, lead, .. } = &*self.inner;
-        let mode = match mode {
-            Mode::Plan => "plan",
-            Mode::Default => "default",
-            Mode::AcceptEdits => "acceptEdits",
-            Mode::BypassPermissions => "bypassPermissions",
-        };
+        let mode = serde_json::to_value(mode).ok();
+        let mode = mode.as_ref().and_then(|mode| mode.as_str()).unwrap_or("default");
         let own = ["--print", "--team-name", team.name(), "--agent-name", name, "--permission-mode", mode];
         let mut words = vec![lead.program.display().to_string()];
         words.extend(own.map(str::to_owned));
@@ -263,6 +343,24 @@ impl Teammates {
         if self.inner.begun.load(Ordering::SeqCst) {
             let _ = self.inner.team.end(); // what stays is found by the session that goes on here
         }
+    }
+}
+
+impl Inner {
+    /// The model is told something of some.
+    fn remind(&self, names: &[String], of: &str) {
+        if !names.is_empty() {
+            lock(&self.untold).push(format!("Your teammates {} {of}", names.join(", ")));
+        }
+    }
+
+    /// Tells what happened to one, with what it has used.
+    fn tell(&self, name: &str, news: MateNews) {
+        let Some((_, listener)) = lock(&self.asked).clone() else { return };
+        let member = self.team.members().into_iter().find(|member| member.name == name);
+        let session = member.and_then(|member| member.session_id).unwrap_or_default();
+        let used = lock(&self.used).get(name).copied().unwrap_or_default();
+        listener(Event::Teammate { name: name_of(name), session, news, used });
     }
 }
 

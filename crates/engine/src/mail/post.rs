@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Mail, Origin, Team, socket};
 use crate::agents::Children;
-use crate::mailbox::{LEAD, MOST_TEXT, MailError, Mailbox, Message};
+use crate::mailbox::{LEAD, MOST_TEXT, MailError, Mailbox, Message, Word};
 use crate::world::World;
 
 /// What an address of another session begins with.
@@ -138,6 +138,16 @@ impl Post {
     fn near(&self) -> Vec<(Arc<Children>, Origin)> {
         let near = lock(&self.inner.near);
         near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
+    }
+
+    /// What a message that is more than words looks like when it is sent from here.
+    pub fn written(&self, word: &Word) -> String {
+        word.to_text(&self.me(), self.inner.world.now()).unwrap_or_default()
+    }
+
+    /// Sends what is more than words.
+    pub async fn say(&self, to: &str, word: &Word, summary: Option<&str>) -> Result<Vec<String>, MailError> {
+        self.send(to, &self.written(word), summary).await
     }
 
     /// Sends a text. Says who has got it: it is in their queue, or in their mailbox on the disk.

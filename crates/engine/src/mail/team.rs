@@ -4,11 +4,13 @@
 //! mailbox. Teammates live below their lead, so a lead that begins anew begins alone.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use files::Root;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tools::permission::Mode;
 
 use crate::mailbox::{LEAD, MailError, Mailbox, PATIENCE, checked, folder};
 use crate::plan::board;
@@ -17,6 +19,8 @@ use crate::plan::board;
 const CONFIG: &str = "config.json";
 /// What is locked while that is changed.
 const LOCK: &str = "config.lock";
+/// What the lead holds while it is there.
+const HELD: &str = "lead.lock";
 /// The largest such file that is read.
 const LARGEST: u64 = 1_000_000;
 /// It is its owner's alone.
@@ -56,6 +60,9 @@ pub struct Member {
     /// Whether it is there.
     #[serde(default = "yes")]
     pub is_active: bool,
+    /// How much may happen without asking: the lead's own, which holds for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// What others wrote there.
     #[serde(flatten)]
     pub more: Map<String, Value>,
@@ -145,18 +152,51 @@ impl Team {
         self.mailbox()
     }
 
+    /// Says that the lead is there, for as long as this is kept, however it ends.
+    pub fn hold(&self) -> Result<files::Lock, MailError> {
+        Ok(Root::create(&self.folder)?.lock_within(HELD, PATIENCE)?)
+    }
+
+    /// Whether its lead is there: teammates end with it, whatever is written of them.
+    pub fn is_led(&self) -> bool {
+        let free = |root: Root| root.lock_within(HELD, Duration::ZERO).is_ok();
+        files::glance(self.folder.join(HELD)).is_some() && !Root::open(&self.folder).is_ok_and(free)
+    }
+
+    /// When the file was changed that says who belongs to it.
+    pub(super) fn glance(&self) -> Option<files::Glance> {
+        files::glance(self.folder.join(CONFIG))
+    }
+
+    /// The lead's mode. Where it cannot be read it is the one that asks.
+    pub fn mode(&self) -> Mode {
+        let lead = self.members().into_iter().find(|member| member.name == LEAD);
+        let mode = lead.and_then(|lead| lead.mode).map(Value::String);
+        mode.and_then(|mode| serde_json::from_value(mode).ok()).unwrap_or_default()
+    }
+
+    /// Says in which mode the lead is.
+    pub(super) fn set_mode(&self, mode: Mode) -> Result<(), MailError> {
+        let name = serde_json::to_value(mode).ok().and_then(|name| Some(name.as_str()?.to_owned()));
+        self.change(|config| {
+            config.members.iter_mut().filter(|member| member.name == LEAD).for_each(|lead| lead.mode.clone_from(&name));
+            Ok(())
+        })
+    }
+
     /// Takes somebody in, with a session and a mailbox that is empty.
     pub fn invite(&self, who: &Invited<'_>, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
         let name = checked(who.name)?;
         self.change(|config| {
             let active = config.members.iter().filter(|member| member.is_active);
-            if active.clone().any(|member| member.name == name) {
-                return Err(MailError::Taken(name.to_owned()));
+            // Some disks, and most people, do not tell upper case from lower.
+            if let Some(there) = active.clone().find(|member| member.name.eq_ignore_ascii_case(name)) {
+                return Err(MailError::Taken(there.name.clone()));
             }
             if active.count() >= MOST {
                 return Err(MailError::Crowded(MOST));
             }
-            config.members.retain(|member| member.name != name);
+            config.members.retain(|member| !member.name.eq_ignore_ascii_case(name));
             let session_id = Some(who.session.to_owned());
             config.members.push(Member { session_id, ..self.member(name, who.kind, directory, now) });
             Ok(())
@@ -207,7 +247,7 @@ impl Team {
     /// Takes it away whole, unless something waits for the lead to be heard.
     pub fn end(&self) -> Result<(), MailError> {
         let waits = Mailbox::of(&self.inboxes(), LEAD).and_then(|mailbox| mailbox.waiting());
-        if waits.is_ok_and(|waiting| waiting.is_empty()) && board::read(self.tasks()).is_empty() {
+        if waits.is_ok_and(|waiting| waiting.is_empty()) && board::is_empty(self.tasks()) {
             files::remove_tree(&self.folder)?;
         }
         Ok(())
@@ -226,6 +266,7 @@ impl Team {
             cwd: directory.to_owned(),
             session_id: None,
             is_active: true,
+            mode: None,
             more: Map::new(),
         }
     }

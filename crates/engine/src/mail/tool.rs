@@ -138,7 +138,7 @@ async fn send(post: &Post, input: &SendMessageInput) -> Result<String, String> {
 /// A message as it is sent, and what it does to the sender's own life.
 fn formed(post: &Post, word: Word, text: String) -> Result<(String, Option<Life>), String> {
     let is_lead = post.me() == LEAD;
-    let whole = |word: &Word| word.to_text().unwrap_or_default();
+    let whole = |word: &Word| post.written(word);
     Ok(match word {
         Word::Text => (text, None),
         Word::ShutdownRequest { reason, .. } if is_lead => {
@@ -152,6 +152,8 @@ fn formed(post: &Post, word: Word, text: String) -> Result<(String, Option<Life>
         Word::ShutdownResponse { .. } => return Err("Nobody asks the lead to shut down.".to_owned()),
         Word::PlanRequest { .. }
         | Word::Idle { .. }
+        | Word::Interrupt
+        | Word::Assigned { .. }
         | Word::PermissionRequest { .. }
         | Word::PermissionResponse { .. } => return Err("This is not for you to send.".to_owned()),
     })

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use memory::neutral::quoted;
 
 use super::{Arrived, Origin};
-use crate::mailbox::{LEAD, Message, Word};
+use crate::mailbox::{LEAD, Message, Rest, Word};
 
 /// How much of a message stands in the conversation, in characters. The rest is in a file.
 const SHOWN: usize = 20_000;
@@ -38,7 +38,12 @@ pub fn in_words(message: &Message) -> String {
         Word::PlanResponse { approve: false, feedback, .. } => with("does not approve of the plan", &feedback),
         Word::PermissionRequest { tool, why, .. } => with(&format!("asks whether it may use {tool}"), &why),
         Word::PermissionResponse { .. } => "has answered a question".to_owned(),
+        Word::Interrupt => "interrupts it".to_owned(),
+        Word::Idle { rest: Rest::Interrupted, .. } => "was interrupted, and is idle".to_owned(),
         Word::Idle { said, .. } => with("is idle, and said last", &said),
+        Word::Assigned { task, subject, description } => {
+            with(&format!("gives you the task #{task}, {subject}"), &description)
+        }
     }
 }
 
@@ -152,7 +157,7 @@ mod tests {
     #[test]
     fn a_request_says_how_it_is_answered() {
         let ends = Word::ShutdownRequest { request: "r1".to_owned(), reason: "all is done".to_owned() };
-        let shown = framed(&message("team-lead", &ends.to_text().unwrap()), |_| None);
+        let shown = framed(&message("team-lead", &ends.to_text(LEAD, Timestamp::UNIX_EPOCH).unwrap()), |_| None);
         assert!(shown.contains("asks you to shut down: all is done"), "{shown}");
         assert!(shown.contains(r#"{"type": "shutdown_response", "request_id": "r1", "approve": true}"#), "{shown}");
     }

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::word::Word;
+
 /// The name of a team's lead.
 pub const LEAD: &str = "team-lead";
 
@@ -33,70 +35,6 @@ pub enum Order {
     Lead,
     /// From others.
     Other,
-}
-
-/// What a message is, beside its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
-    /// Words.
-    Text,
-    /// The recipient is asked to end.
-    ShutdownRequest {
-        /// By what the answer names it.
-        request: String,
-        /// Why.
-        reason: String,
-    },
-    /// Whether one ends who was asked to.
-    ShutdownResponse {
-        /// Which request it answers.
-        request: String,
-        /// Whether it ends.
-        approve: bool,
-        /// Why not.
-        reason: String,
-    },
-    /// A plan that waits for a word.
-    PlanRequest {
-        /// By what the answer names it.
-        request: String,
-        /// The plan.
-        plan: String,
-    },
-    /// Whether a plan is approved of.
-    PlanResponse {
-        /// Which request it answers.
-        request: String,
-        /// Whether it may be carried out.
-        approve: bool,
-        /// What to change.
-        feedback: String,
-    },
-    /// A teammate wants to make a call that has to be asked about.
-    PermissionRequest {
-        /// By what the answer names it.
-        request: String,
-        /// The tool.
-        tool: String,
-        /// What it is called with.
-        input: Value,
-        /// Why it is asked.
-        why: String,
-    },
-    /// What the lead's side says to that.
-    PermissionResponse {
-        /// Which request it answers.
-        request: String,
-        /// Whether it may run: with another input, where there is one; or why not.
-        answer: Result<Option<Value>, String>,
-    },
-    /// The sender has nothing to do any more.
-    Idle {
-        /// What it said last.
-        said: String,
-        /// The newest message of the lead's that it has heard.
-        after: String,
-    },
 }
 
 impl Message {
@@ -156,85 +94,4 @@ impl Message {
 fn is_plain(id: &str) -> bool {
     let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(fine)
-}
-
-impl Word {
-    /// Whether it is for the programs alone: no model hears of it.
-    pub(super) fn is_between_programs(&self) -> bool {
-        matches!(self, Self::PermissionRequest { .. } | Self::PermissionResponse { .. })
-    }
-
-    /// What an object says. The names of its fields are Claude Code's, which has two ways to write some.
-    fn of(object: &Value) -> Option<Self> {
-        let text = |keys: &[&str]| {
-            let found = keys.iter().find_map(|key| object.get(*key)?.as_str());
-            found.unwrap_or_default().to_owned()
-        };
-        let request = || text(&["requestId", "request_id"]);
-        let approve = || ["approve", "approved"].iter().any(|key| object.get(*key) == Some(&Value::Bool(true)));
-        Some(match object.get("type")?.as_str()? {
-            "shutdown_request" => Self::ShutdownRequest { request: request(), reason: text(&["reason"]) },
-            "shutdown_response" => {
-                Self::ShutdownResponse { request: request(), approve: approve(), reason: text(&["reason"]) }
-            }
-            "shutdown_approved" => Self::ShutdownResponse { request: request(), approve: true, reason: String::new() },
-            "shutdown_rejected" => {
-                Self::ShutdownResponse { request: request(), approve: false, reason: text(&["reason"]) }
-            }
-            "plan_approval_request" => Self::PlanRequest { request: request(), plan: text(&["plan", "planContent"]) },
-            "plan_approval_response" => {
-                Self::PlanResponse { request: request(), approve: approve(), feedback: text(&["feedback"]) }
-            }
-            "permission_request" => Self::PermissionRequest {
-                request: request(),
-                tool: text(&["tool_name"]),
-                input: object.get("input")?.clone(),
-                why: text(&["description"]),
-            },
-            "permission_response" => {
-                let input = || object.get("response")?.get("updated_input").filter(|input| input.is_object()).cloned();
-                let allowed = object.get("subtype")? == "success";
-                Self::PermissionResponse {
-                    request: request(),
-                    answer: if allowed { Ok(input()) } else { Err(text(&["error"])) },
-                }
-            }
-            "idle_notification" => Self::Idle { said: text(&["said", "summary"]), after: text(&["after"]) },
-            _ => return None,
-        })
-    }
-
-    /// As it is sent.
-    pub fn to_text(&self) -> Option<String> {
-        Some(
-            match self {
-                Self::Text => return None,
-                Self::ShutdownRequest { request, reason } => {
-                    json!({"type": "shutdown_request", "requestId": request, "reason": reason})
-                }
-                Self::ShutdownResponse { request, approve, reason } => {
-                    json!({"type": "shutdown_response", "requestId": request, "approve": approve, "reason": reason})
-                }
-                Self::PlanRequest { request, plan } => {
-                    json!({"type": "plan_approval_request", "requestId": request, "plan": plan})
-                }
-                Self::PlanResponse { request, approve, feedback } => {
-                    json!({"type": "plan_approval_response", "requestId": request, "approve": approve, "feedback": feedback})
-                }
-                Self::PermissionRequest { request, tool, input, why } => {
-                    json!({"type": "permission_request", "request_id": request, "tool_name": tool, "input": input, "description": why})
-                }
-                Self::PermissionResponse { request, answer: Ok(input) } => {
-                    json!({"type": "permission_response", "request_id": request, "subtype": "success", "response": {"updated_input": input}})
-                }
-                Self::PermissionResponse { request, answer: Err(why) } => {
-                    json!({"type": "permission_response", "request_id": request, "subtype": "error", "error": why})
-                }
-                Self::Idle { said, after } => {
-                    json!({"type": "idle_notification", "idleReason": "available", "said": said, "after": after})
-                }
-            }
-            .to_string(),
-        )
-    }
 }

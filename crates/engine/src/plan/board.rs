@@ -77,6 +77,14 @@ pub fn read(folder: &Path) -> Vec<Task> {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
+/// Whether nothing stands there. What cannot be read is something.
+pub fn is_empty(folder: &Path) -> bool {
+    match files::read(folder.join(FILE), LARGEST) {
+        Ok(file) => serde_json::from_slice::<Vec<Task>>(&file.bytes).is_ok_and(|tasks| tasks.is_empty()),
+        Err(error) => matches!(error, files::Error::NotFound { .. }),
+    }
+}
+
 /// Changes the list in a folder. One that cannot be read is left as it is.
 pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, String>) -> Result<T, String> {
     let failed = |error: files::Error| format!("the list could not be written: {error}");
@@ -90,6 +98,9 @@ pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, Str
     };
     let done = by(&mut tasks)?;
     let text = serde_json::to_vec_pretty(&tasks).map_err(|error| error.to_string())?;
+    if text.len() as u64 > LARGEST {
+        return Err("the list is full: take away what is done, or put long descriptions into files".to_owned());
+    }
     root.replace(FILE, &text, PRIVATE_FILE).map_err(failed)?;
     Ok(done)
 }

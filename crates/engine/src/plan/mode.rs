@@ -95,9 +95,11 @@ impl Typed for HandInPlan {
     fn run(&self, input: ExitPlanModeInput, scope: Scope) -> BoxFuture<'static, Output> {
         let post = self.0.clone();
         Box::pin(async move {
-            let kept = files::replace(file(scope.temporary()), input.plan.as_bytes());
-            let word = Word::PlanRequest { request: post.fresh(), plan: input.plan };
-            let sent = post.send(LEAD, &word.to_text().unwrap_or_default(), Some("a plan to approve")).await;
+            let path = file(scope.temporary());
+            let kept = files::replace(&path, input.plan.as_bytes());
+            let file = path.display().to_string();
+            let word = Word::PlanRequest { request: post.fresh(), plan: input.plan, file };
+            let sent = post.say(LEAD, &word, Some("a plan to approve")).await;
             match (kept, sent) {
                 (_, Err(error)) => Output::failed(format!("The plan could not be sent: {error}")),
                 (Err(error), _) => Output::failed(format!("The plan could not be kept: {error}")),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tools::{Access, Output, Scope, Subject, Typed};
 
 use super::board::{Board, claim, may_change};
+use crate::mailbox::LEAD;
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -228,8 +229,11 @@ impl Typed for TaskUpdate {
 fn change(tasks: &mut Vec<Task>, me: Option<&str>, input: TaskUpdateInput) -> Result<String, String> {
     let at = tasks.iter().position(|task| task.id == input.task_id).ok_or_else(|| none(&input.task_id))?;
     if let Some(me) = me {
+        if me != LEAD && input.owner.as_deref().is_some_and(|owner| !owner.is_empty() && owner != me) {
+            return Err("Only the lead gives tasks to others. Write to them instead.".to_owned());
+        }
         if input.status == Some(Becomes::InProgress) {
-            claim(tasks, at, input.owner.as_deref().unwrap_or(me))?;
+            claim(tasks, at, input.owner.as_deref().filter(|owner| !owner.is_empty()).unwrap_or(me))?;
         } else {
             may_change(&tasks[at], me)?;
         }

@@ -1,14 +1,20 @@
 //! `cairn agents start`: a teammate whose lead is whoever runs this command.
 //!
-//! What it writes to its lead is printed. It runs below a guard, and ends with this command however that ends.
+//! What it writes to its lead is printed. What it has to ask about is asked in this terminal; where there is none it is
+//! denied. It runs below a guard, and ends with this command however that ends.
 
+use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use engine::World;
+use engine::agents::Registry;
 use engine::mail::{Lead, Mail, Post, Team, Teammates, Wanted, in_words, name_of};
 use engine::mailbox::Word;
+use engine::permission::{Answer, Approver, Nobody, Question, Who};
 use engine::plan::board::Board;
+use engine::{Event, World};
+use futures_util::future::BoxFuture;
 use tools::Jobs;
 use tools::permission::Mode;
 
@@ -16,9 +22,11 @@ use crate::args::PermissionMode;
 use crate::closing::Closing;
 use crate::env;
 use crate::exit::Code;
-use crate::out::{data, talk, warn};
+use crate::out::{self, data, talk, warn};
+use crate::repl::question::{NO, NO_BECAUSE};
 use crate::setup::Place;
-use crate::span::bold;
+use crate::span::{bold, dim};
+use crate::told;
 
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(250);
@@ -32,11 +40,15 @@ pub(super) struct StartArgs {
     /// What it is to do.
     prompt: String,
 
+    /// What it is: an agent that `cairn agents list` shows.
+    #[arg(long = "type", value_name = "AGENT")]
+    kind: Option<String>,
+
     /// The model.
     #[arg(long)]
     model: Option<String>,
 
-    /// How much may happen without asking; what would have to be asked is denied.
+    /// How much may happen without asking. The rest is asked in this terminal; without one it is denied.
     #[arg(long, value_enum, value_name = "MODE", default_value = "default")]
     permission_mode: PermissionMode,
 
@@ -50,7 +62,7 @@ pub(super) struct StartArgs {
 }
 
 /// Starts it, and stays with it to its end.
-pub(super) async fn run(place: &Place, args: &StartArgs) -> anyhow::Result<Code> {
+pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) -> anyhow::Result<Code> {
     let (world, mail) = (World::real(), Mail::default());
     let session = world.fresh_id().to_string();
     let team = Team::led_by(place.home.path(), &session)?;
@@ -67,15 +79,27 @@ pub(super) async fn run(place: &Place, args: &StartArgs) -> anyhow::Result<Code>
     };
     let mode = Mode::from(args.permission_mode);
     let (name, jobs) = (args.name.as_str(), Jobs::default());
-    let wanted = Wanted {
-        name: name.to_owned(),
-        prompt: args.prompt.clone(),
-        kind: None,
-        model: args.model.clone(),
-        plans: mode == Mode::Plan,
+    let plans = mode == Mode::Plan;
+    let wanted =
+        Wanted { name: name.to_owned(), prompt: args.prompt.clone(), kind: None, model: args.model.clone(), plans };
+    let wanted = match &args.kind {
+        Some(kind) => wanted.of_type(super::named(registry, kind)?.clone()),
+        None => wanted,
     };
     let mut closing = Closing::watch_all()?;
     let teammates = Teammates::new(team.clone(), post.clone(), Board::default(), mode.into(), lead);
+    let approver: Arc<dyn Approver> = match std::io::stdin().is_terminal() && out::stderr().is_terminal() {
+        true => Arc::new(AtTerminal::default()),
+        false => Arc::new(Nobody),
+    };
+    let listener = Arc::new(|event: Event| {
+        if let Event::Teammate { name, news, used, .. } = &event
+            && let Some(text) = told::mate_news(name, *news, used)
+        {
+            talk!([dim(&text)]);
+        }
+    });
+    teammates.answered_by(approver, listener);
     teammates.start(&wanted, &jobs).map_err(anyhow::Error::msg)?;
     talk!("{name} is at work in the team {}; Ctrl-C ends it.", team.name());
     let (mut code, mut asked) = (Code::Success, false);
@@ -83,6 +107,7 @@ pub(super) async fn run(place: &Place, args: &StartArgs) -> anyhow::Result<Code>
         let is_over = team.others().is_empty();
         for arrived in mail.waiting()? {
             mail.obey(&arrived.message);
+            teammates.heard(&arrived.message);
             data!([bold(&name_of(&arrived.message.from)), " ", in_words(&arrived.message)])?;
             mail.forget(&arrived.message.id);
         }
@@ -93,7 +118,7 @@ pub(super) async fn run(place: &Place, args: &StartArgs) -> anyhow::Result<Code>
         if !args.stay && !asked && mail.busy().is_empty() {
             asked = true;
             let word = Word::ShutdownRequest { request: post.fresh(), reason: "the work is done".to_owned() };
-            post.send(name, &word.to_text().unwrap_or_default(), None).await?;
+            post.say(name, &word, None).await?;
         }
         tokio::select! {
             () = mail.rings() => {}
@@ -112,4 +137,39 @@ pub(super) async fn run(place: &Place, args: &StartArgs) -> anyhow::Result<Code>
     jobs.stop_all().await;
     teammates.end();
     Ok(code)
+}
+
+/// Asks whoever sits at this terminal, one thing at a time.
+#[derive(Debug, Default)]
+struct AtTerminal(tokio::sync::Mutex<()>);
+
+impl Approver for AtTerminal {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let _turn = self.0.lock().await;
+            talk!([question.why.as_str()]);
+            talk!([bold(&question.tool), " wants to run, in ", question.directory.display().to_string(), ":"]);
+            // Each on rows of its own, indented: no name or value can look like the question below.
+            for (key, value) in question.input.as_object().into_iter().flatten() {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let mut lines = text.split('\n');
+                talk!(["  ", key.as_str(), ": ", lines.next().unwrap_or_default()]);
+                lines.for_each(|line| talk!(["    ", line]));
+            }
+            talk!("Allow it once? y or n, or say why not:");
+            // A thread that nobody has to wait for in the end.
+            let (sender, line) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || sender.send(std::io::stdin().lines().next().and_then(Result::ok)));
+            match line.await.ok().flatten().as_deref().map(str::trim) {
+                Some("y" | "yes") => Answer::Allow,
+                Some("" | "n" | "no") => Answer::Deny { why: NO.to_owned() },
+                Some(why) => Answer::Deny { why: format!("{NO_BECAUSE}{why}") },
+                None => Answer::Unanswered { why: NO.to_owned() },
+            }
+        })
+    }
+
+    fn who(&self) -> Who {
+        Who::Program // asked at once, as long as this command runs
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::agents::{Children, Definition};
 use engine::hooks::{self, Hook};
+use engine::mail::Teammates;
 use engine::permission::LiveMode;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,7 @@ pub(super) struct Hears<'a> {
     pub(super) output: &'a Output,
     pub(super) driving: &'a Driving,
     pub(super) agents: Option<&'a Arc<Children>>,
+    pub(super) teammates: Option<&'a Teammates>,
     pub(super) jobs: Arc<Jobs>,
 }
 
@@ -66,8 +68,9 @@ impl Hears<'_> {
                 self.begin(&agents)
             }
             Request::Interrupt => {
-                if let Some(turn) = turn {
-                    turn.cancel();
+                match turn {
+                    Some(turn) => turn.cancel(),
+                    None => self.teammates.iter().for_each(|teammates| drop(teammates.interrupt())),
                 }
                 Ok(json!({"still_queued": []}))
             }

@@ -1,14 +1,16 @@
 //! A teammate: a session without a terminal that works for a lead, message after message, until it is asked to end.
 //!
-//! It says to the lead when it has nothing more to do. It has no way to outlive its lead: it runs below the lead's guard.
+//! It says to the lead when it has nothing more to do, and what it has used. Interrupted by the lead, it stops and stays. It has no way to outlive its lead: it runs below the lead's guard.
 
 use std::sync::Arc;
 
+use engine::Agent;
 use engine::agent::{End, Turn};
-use engine::mail::Life;
-use engine::mailbox::{LEAD, Word};
+use engine::mail::{Life, interrupted};
+use engine::mailbox::{LEAD, Mailbox, Rest, Unless, Word};
 use engine::permission::Nobody;
 use engine::run::Ending;
+use engine::stats::Used;
 use tokio_util::sync::CancellationToken;
 
 use super::{Headless, learn, part};
@@ -33,6 +35,8 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     };
     let (mut agent, post) = (ready.agent, ready.mailing.post.clone());
     let mail = agent.mail().clone();
+    let own = ready.mailing.member_of.as_ref().map(|team| team.mailbox()).transpose()?;
+    let own = own.ok_or_else(|| anyhow::anyhow!("--agent-name needs --team-name"))?;
     let (mut code, mut gone) = (Code::Success, None);
     loop {
         tokio::select! {
@@ -43,7 +47,10 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             }
         }
         let (cancel, started) = (CancellationToken::new(), tokio::time::Instant::now());
-        let (turn, closed) = match closing.or_done(&cancel, agent.turn(Vec::new(), &cancel)).await {
+        if own.take_interrupt(Unless::Sent).unwrap_or_default() {
+            cancel.cancel(); // what the lead gave it to do, it has taken back before this began
+        }
+        let (turn, closed) = match closing.or_done(&cancel, work(&mut agent, &own, &cancel)).await {
             Ok(done) => done,
             Err(closed) => return Ok(closed.code()),
         };
@@ -59,9 +66,16 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             Life::Ends => break,
             // It was asked to end and has ended its turn without a word on it: it has nothing left to do.
             Life::Asked { request, .. } => Word::ShutdownResponse { request, approve: true, reason: String::new() },
-            Life::GoesOn => mail.idle(&last_words(&turn)),
+            Life::GoesOn => {
+                let rest = match turn.end {
+                    End::Cancelled => Rest::Interrupted,
+                    End::Ended(Ending::Answered) => Rest::Available,
+                    _ => Rest::Failed,
+                };
+                mail.idle(rest, &last_words(&turn), Used::of(agent.session().log(), &ready.prices))
+            }
         };
-        if let Err(error) = post.send(LEAD, &word.to_text().unwrap_or_default(), None).await {
+        if let Err(error) = post.say(LEAD, &word, None).await {
             out::warn(&format!("the lead could not be told: {error}"));
         }
         if matches!(word, Word::ShutdownResponse { .. }) {
@@ -71,6 +85,17 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     learn(agent, &mut closing, gone).await;
     part(sharing, &mut closing).await;
     Ok(code)
+}
+
+/// One turn, which the lead may interrupt.
+async fn work(agent: &mut Agent, own: &Mailbox, cancel: &CancellationToken) -> Turn {
+    let turn = agent.turn(Vec::new(), cancel);
+    tokio::pin!(turn);
+    tokio::select! {
+        turn = &mut turn => return turn,
+        () = interrupted(own) => cancel.cancel(),
+    }
+    turn.await
 }
 
 fn last_words(turn: &Turn) -> String {

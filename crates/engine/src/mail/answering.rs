@@ -1,0 +1,269 @@
+//! The lead's side of what is between it and its teammates: answers to what they ask, and the mode they are held to.
+//!
+//! A person is asked when they look; a program at once; what the lead's own mode would not ask about is not asked. An answer
+//! is a yes or a no for one call.
+//!
+//! What it refuses to do: believe a question of somebody who is not in the team; take what a teammate's program says of a call
+//! for what the call does.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
+use tools::{Scope, Subject};
+
+use super::asking::{LOOK, NOBODY, PATIENCE};
+use super::words::name_of;
+use super::{Mail, Team, lock};
+use crate::agent::Listener;
+use crate::event::{Event, MateNews};
+use crate::mailbox::{LEAD, Mailbox, Message, Rest, Word};
+use crate::permission::{Answer, Approver, LiveMode, Question, Who, stricter};
+use crate::world::World;
+
+/// The lead, as its teammates' programs know it.
+pub(super) struct Side {
+    pub(super) team: Team,
+    pub(super) world: World,
+    pub(super) mail: Mail,
+    pub(super) mode: LiveMode,
+    pub(super) questions: Questions,
+}
+
+/// Who is asked for the teammates, and who hears what becomes of them.
+pub(super) type Asked = (Arc<dyn Approver>, Listener);
+
+type Kept = (Question, oneshot::Sender<Answer>);
+
+/// Questions that wait until somebody looks, by who asks. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Questions {
+    kept: Arc<Mutex<BTreeMap<String, Kept>>>,
+    /// What takes them back, also from a program that is being asked.
+    open: Arc<Mutex<BTreeMap<String, CancellationToken>>>,
+}
+
+impl Questions {
+    pub(super) fn names(&self) -> Vec<String> {
+        lock(&self.kept).iter().filter(|(_, (_, reply))| !reply.is_closed()).map(|(name, _)| name.clone()).collect()
+    }
+
+    pub(super) fn take(&self, name: &str) -> Option<Kept> {
+        lock(&self.kept).remove(name).filter(|(_, reply)| !reply.is_closed())
+    }
+
+    /// Nobody waits for an answer any more.
+    pub(super) fn withdraw(&self, name: &str) {
+        lock(&self.kept).remove(name);
+        if let Some(open) = lock(&self.open).remove(name) {
+            open.cancel();
+        }
+    }
+
+    fn opens(&self, name: &str) -> CancellationToken {
+        self.withdraw(name); // one asks one thing at a time
+        lock(&self.open).entry(name.to_owned()).or_default().clone()
+    }
+
+    fn keep(&self, name: &str, question: Question) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
+        lock(&self.kept).insert(name.to_owned(), (question, reply));
+        answer
+    }
+}
+
+impl Side {
+    /// Sees to it that teammates get answers and know the mode, as long as there is a team. `asked` says who is asked.
+    pub(super) async fn serve(self, asked: impl Fn() -> Option<Asked>) {
+        let Ok(own) = self.team.mailbox() else { return };
+        // Whoever asked these is gone, with the lead they had.
+        let mut left: HashSet<String> =
+            own.between_programs().into_iter().flatten().map(|message| message.id).collect();
+        let (mut seen, mut told) = (None, None);
+        let mut open = tokio::task::JoinSet::new();
+        loop {
+            let mode = self.mode.get();
+            if told != Some(mode) && self.team.set_mode(mode).is_ok() {
+                told = Some(mode);
+            }
+            let now = files::glance(own.path());
+            if now != seen {
+                seen = now;
+                let waiting = own.take_between_programs(|_| true).unwrap_or_default();
+                for message in waiting.into_iter().filter(|message| left.insert(message.id.clone())) {
+                    let members = self.team.members();
+                    let Some(member) = members.iter().find(|one| one.is_active && one.name == message.from) else {
+                        continue;
+                    };
+                    match message.word() {
+                        Word::Idle { rest: Rest::Interrupted, after, used, .. } => {
+                            self.mail.rests(&message.from, Some(&after));
+                            if let Some((_, listener)) = asked() {
+                                let session = member.session_id.clone().unwrap_or_default();
+                                let news = MateNews::Rests(Rest::Interrupted);
+                                listener(Event::Teammate { name: name_of(&message.from), session, news, used });
+                            }
+                        }
+                        Word::PermissionRequest { request, tool, input, why, suggestions } => {
+                            let question = Question {
+                                id: request,
+                                subject: subject(&tool, &input, &member.cwd),
+                                tool,
+                                input,
+                                directory: member.cwd.clone(),
+                                why: format!("the teammate {} asks: {why}", name_of(&message.from)),
+                                agent: None,
+                                spared_by: None,
+                                always: Vec::new(),
+                            };
+                            open.spawn(self.answer(message.from, question, &suggestions, asked()));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            while open.try_join_next().is_some() {}
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn answer(
+        &self,
+        name: String,
+        question: Question,
+        suggestions: &[Value],
+        asked: Option<Asked>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (questions, withdrawn) = (self.questions.clone(), self.questions.opens(&name));
+        let (team, world) = (self.team.clone(), self.world.clone());
+        let spared = is_spared(suggestions, self.mode.get());
+        async move {
+            let request = question.id.clone();
+            let answer = if spared {
+                Answer::Allow
+            } else {
+                tokio::select! {
+                    biased;
+                    () = withdrawn.cancelled() => return,
+                    answer = tokio::time::timeout(PATIENCE, ask(&name, question, &questions, asked)) => {
+                        answer.unwrap_or_else(|_| Answer::Unanswered { why: NOBODY.to_owned() })
+                    }
+                }
+            };
+            let word = Word::PermissionResponse { request, answer: said(answer) };
+            let (id, now) = (world.fresh_id().to_string(), world.now());
+            let message = Message::new(id, LEAD, word.to_text(LEAD, now).unwrap_or_default(), now);
+            // One that is gone needs no answer.
+            let _ = Mailbox::of(&team.inboxes(), &name).and_then(|mailbox| mailbox.send(&message));
+        }
+    }
+}
+
+/// Whether the lead's mode lets it happen unasked: edits, where it accepts them.
+fn is_spared(suggestions: &[Value], mode: Mode) -> bool {
+    let spares = |suggestion: &Value| match (suggestion["type"].as_str(), suggestion["mode"].as_str()) {
+        (Some("setMode"), Some("acceptEdits")) => stricter(Mode::AcceptEdits, mode) == Mode::AcceptEdits,
+        _ => false,
+    };
+    suggestions.iter().any(spares)
+}
+
+async fn ask(
+    name: &str,
+    question: Question,
+    questions: &Questions,
+    asked: Option<(Arc<dyn Approver>, Listener)>,
+) -> Answer {
+    let nobody = || Answer::Unanswered { why: NOBODY.to_owned() };
+    let Some((approver, listener)) = asked else { return nobody() };
+    if approver.who() != Who::Person {
+        return approver.ask(question).await;
+    }
+    let tool = question.tool.clone();
+    let answer = questions.keep(name, question);
+    listener(Event::TeammateAsks { name: name_of(name), tool });
+    answer.await.unwrap_or_else(|_| nobody())
+}
+
+/// What a teammate is told. Rules and modes of the lead's session stay with it.
+fn said(answer: Answer) -> Result<Option<serde_json::Value>, String> {
+    match answer {
+        Answer::Allow | Answer::Always(_) => Ok(None),
+        Answer::With { input, .. } => Ok(input),
+        Answer::Deny { why } | Answer::Unanswered { why } => Err(why),
+    }
+}
+
+/// What the call is about, by its input alone: what the teammate's program says of it is not taken for it.
+fn subject(tool: &str, input: &serde_json::Value, directory: &Path) -> Subject {
+    let known = tools::standard().into_iter().find(|one| one.name() == tool);
+    known.map_or(Subject::Whole, |known| known.subject(input, &Scope::new(directory, directory)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use futures_util::future::{BoxFuture, join, ready};
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::mail::{AskLead, Invited, Post};
+
+    /// A program that denies everything, and says what.
+    struct Denier;
+
+    impl Approver for Denier {
+        fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+            Box::pin(ready(Answer::Deny { why: question.tool }))
+        }
+
+        fn who(&self) -> Who {
+            Who::Program
+        }
+    }
+
+    fn about(tool: &str) -> Question {
+        Question {
+            id: String::new(),
+            tool: tool.to_owned(),
+            input: json!({}),
+            subject: Subject::Whole,
+            directory: PathBuf::new(),
+            why: String::new(),
+            agent: None,
+            spared_by: None,
+            always: Vec::new(),
+        }
+    }
+
+    /// MSG-1: a teammate and its agents may ask at the same time, and each hears the answer to its own question.
+    #[tokio::test]
+    async fn questions_asked_at_once_each_get_their_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let lead = Team::led_by(folder.path(), "s1").unwrap();
+        lead.begin("s1", folder.path(), Timestamp::UNIX_EPOCH).unwrap();
+        let scout = Invited { name: "scout", kind: "scout", session: "s2" };
+        lead.invite(&scout, folder.path(), Timestamp::UNIX_EPOCH).unwrap();
+        let team = Team::of(folder.path(), lead.name(), "scout").unwrap();
+        let post = Post::new(World::real(), Mail::default(), None);
+        post.join(team.clone());
+        let asking = AskLead::new(post, team);
+        let asked = || Some((Arc::new(Denier) as Arc<dyn Approver>, Arc::new(|_| {}) as Listener));
+        let (mail, mode, questions) = (Mail::default(), LiveMode::default(), Questions::default());
+        let side = Side { team: lead, world: World::real(), mail, mode, questions };
+        let both = join(asking.ask(about("Write")), asking.ask(about("Edit")));
+        let (one, other) = tokio::select! {
+            biased; // what was asked before it begins, somebody asked who is gone
+            () = side.serve(asked) => unreachable!("it goes on as long as the team"),
+            answers = tokio::time::timeout(Duration::from_secs(30), both) => answers.expect("both are answered"),
+        };
+        assert_eq!((said(one), said(other)), (Err("Write".to_owned()), Err("Edit".to_owned())));
+    }
+}

@@ -1,0 +1,294 @@
+//! What a message asks for beside being read: what drives the life of teammates, and what their programs say to one another.
+//!
+//! The objects are Claude Code's, field for field where it has them.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::stats::Used;
+
+/// What a message is, beside its text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Word {
+    /// Words.
+    Text,
+    /// The recipient is asked to end.
+    ShutdownRequest {
+        /// By what the answer names it.
+        request: String,
+        /// Why.
+        reason: String,
+    },
+    /// Whether one ends who was asked to.
+    ShutdownResponse {
+        /// Which request it answers.
+        request: String,
+        /// Whether it ends.
+        approve: bool,
+        /// Why not.
+        reason: String,
+    },
+    /// A plan that waits for a word.
+    PlanRequest {
+        /// By what the answer names it.
+        request: String,
+        /// The plan.
+        plan: String,
+        /// The file it is kept in.
+        file: String,
+    },
+    /// Whether a plan is approved of.
+    PlanResponse {
+        /// Which request it answers.
+        request: String,
+        /// Whether it may be carried out.
+        approve: bool,
+        /// What to change.
+        feedback: String,
+    },
+    /// A teammate wants to make a call that has to be asked about.
+    PermissionRequest {
+        /// By what the answer names it.
+        request: String,
+        /// The tool.
+        tool: String,
+        /// What it is called with.
+        input: Value,
+        /// Why it is asked.
+        why: String,
+        /// What could be answered for always, as Claude Code writes it.
+        suggestions: Vec<Value>,
+    },
+    /// What the lead's side says to that.
+    PermissionResponse {
+        /// Which request it answers.
+        request: String,
+        /// Whether it may run: with another input, where there is one; or why not.
+        answer: Result<Option<Value>, String>,
+    },
+    /// The recipient is to stop what it does, and to stay.
+    Interrupt,
+    /// The sender has nothing to do any more.
+    Idle {
+        /// Why.
+        rest: Rest,
+        /// What it said last.
+        said: String,
+        /// The newest message of the lead's that it has heard.
+        after: String,
+        /// What its session has used so far.
+        used: Used,
+    },
+    /// A task is the recipient's from now on.
+    Assigned {
+        /// Its number.
+        task: String,
+        /// What it is.
+        subject: String,
+        /// What is to be done.
+        description: String,
+    },
+}
+
+/// Why somebody has nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// All is done.
+    Available,
+    /// It was interrupted.
+    Interrupted,
+    /// Something went wrong.
+    Failed,
+}
+
+impl Word {
+    /// Whether it is for the programs alone: no model hears of it.
+    pub(super) fn is_between_programs(&self) -> bool {
+        match self {
+            Self::PermissionRequest { .. } | Self::PermissionResponse { .. } | Self::Interrupt => true,
+            Self::Idle { rest, .. } => *rest == Rest::Interrupted,
+            _ => false,
+        }
+    }
+
+    /// What an object says. The names of its fields are Claude Code's, which has two ways to write some.
+    pub(super) fn of(object: &Value) -> Option<Self> {
+        let text = |keys: &[&str]| {
+            let found = keys.iter().find_map(|key| object.get(*key)?.as_str());
+            found.unwrap_or_default().to_owned()
+        };
+        let request = || text(&["requestId", "request_id"]);
+        let approve = || ["approve", "approved"].iter().any(|key| object.get(*key) == Some(&Value::Bool(true)));
+        Some(match object.get("type")?.as_str()? {
+            "shutdown_request" => Self::ShutdownRequest { request: request(), reason: text(&["reason"]) },
+            "shutdown_response" => {
+                Self::ShutdownResponse { request: request(), approve: approve(), reason: text(&["reason"]) }
+            }
+            "shutdown_approved" => Self::ShutdownResponse { request: request(), approve: true, reason: String::new() },
+            "shutdown_rejected" => {
+                Self::ShutdownResponse { request: request(), approve: false, reason: text(&["reason"]) }
+            }
+            "plan_approval_request" => Self::PlanRequest {
+                request: request(),
+                plan: text(&["planContent", "plan"]),
+                file: text(&["planFilePath"]),
+            },
+            "plan_approval_response" => {
+                Self::PlanResponse { request: request(), approve: approve(), feedback: text(&["feedback"]) }
+            }
+            "permission_request" => Self::PermissionRequest {
+                request: request(),
+                tool: text(&["tool_name"]),
+                input: object.get("input")?.clone(),
+                why: text(&["description"]),
+                suggestions: object
+                    .get("permission_suggestions")
+                    .and_then(Value::as_array)
+                    .cloned()
+                    .unwrap_or_default(),
+            },
+            "permission_response" => {
+                let input = || object.get("response")?.get("updated_input").filter(|input| input.is_object()).cloned();
+                let allowed = object.get("subtype")? == "success";
+                Self::PermissionResponse {
+                    request: request(),
+                    answer: if allowed { Ok(input()) } else { Err(text(&["error"])) },
+                }
+            }
+            "interrupt" => Self::Interrupt,
+            "idle_notification" => Self::Idle {
+                rest: match object.get("idleReason").and_then(Value::as_str) {
+                    Some("interrupted") => Rest::Interrupted,
+                    Some("failed") => Rest::Failed,
+                    _ => Rest::Available,
+                },
+                said: text(&["result", "failureReason", "summary"]),
+                after: text(&["after"]),
+                used: object.get("used").and_then(|used| Used::deserialize(used).ok()).unwrap_or_default(),
+            },
+            "task_assignment" => Self::Assigned {
+                task: text(&["taskId"]),
+                subject: text(&["subject"]),
+                description: text(&["description"]),
+            },
+            _ => return None,
+        })
+    }
+
+    /// As it is sent, by whom and when: as Claude Code writes it, with what it does not know beside.
+    pub fn to_text(&self, from: &str, now: Timestamp) -> Option<String> {
+        let mut object = match self {
+            Self::Text => return None,
+            Self::ShutdownRequest { request, reason } => {
+                json!({"type": "shutdown_request", "requestId": request, "reason": reason})
+            }
+            Self::ShutdownResponse { request, approve: true, .. } => {
+                json!({"type": "shutdown_approved", "requestId": request})
+            }
+            Self::ShutdownResponse { request, approve: false, reason } => {
+                json!({"type": "shutdown_rejected", "requestId": request, "reason": reason})
+            }
+            Self::PlanRequest { request, plan, file } => {
+                json!({"type": "plan_approval_request", "requestId": request, "planContent": plan, "planFilePath": file})
+            }
+            Self::PlanResponse { request, approve, feedback } => {
+                json!({"type": "plan_approval_response", "requestId": request, "approved": approve, "feedback": feedback})
+            }
+            Self::PermissionRequest { request, tool, input, why, suggestions } => json!({
+                "type": "permission_request", "request_id": request, "agent_id": from, "tool_name": tool,
+                "tool_use_id": request, "description": why, "input": input, "permission_suggestions": suggestions,
+            }),
+            Self::PermissionResponse { request, answer: Ok(input) } => {
+                let response = input.as_ref().map_or_else(|| json!({}), |input| json!({"updated_input": input}));
+                json!({"type": "permission_response", "request_id": request, "subtype": "success", "response": response})
+            }
+            Self::PermissionResponse { request, answer: Err(why) } => {
+                json!({"type": "permission_response", "request_id": request, "subtype": "error", "error": why})
+            }
+            Self::Interrupt => json!({"type": "interrupt"}),
+            Self::Idle { rest, said, after, used } => {
+                let reason = match rest {
+                    Rest::Available => "available",
+                    Rest::Interrupted => "interrupted",
+                    Rest::Failed => "failed",
+                };
+                json!({"type": "idle_notification", "idleReason": reason, "result": said, "after": after, "used": used})
+            }
+            Self::Assigned { task, subject, description } => json!({
+                "type": "task_assignment", "taskId": task, "subject": subject, "description": description,
+                "assignedBy": from,
+            }),
+        };
+        let names_its_sender = !matches!(self, Self::PermissionRequest { .. } | Self::PermissionResponse { .. });
+        if names_its_sender {
+            object["timestamp"] = json!(format!("{now:.3}"));
+        }
+        if names_its_sender && !matches!(self, Self::PlanResponse { .. } | Self::Assigned { .. }) {
+            object["from"] = json!(from);
+        }
+        Some(object.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MSG-3: what is sent is understood, field for field.
+    #[test]
+    fn a_word_is_understood_as_it_was_sent() {
+        let (request, reason) = (|| "r-1".to_owned(), || "why".to_owned());
+        let used = Used { replies: 2, tokens: 30, cost_usd: Some(0.5) };
+        let words = [
+            Word::ShutdownRequest { request: request(), reason: reason() },
+            Word::ShutdownResponse { request: request(), approve: true, reason: String::new() },
+            Word::ShutdownResponse { request: request(), approve: false, reason: reason() },
+            Word::PlanRequest { request: request(), plan: "1. go".to_owned(), file: "/p.md".to_owned() },
+            Word::PlanResponse { request: request(), approve: true, feedback: reason() },
+            Word::PermissionRequest {
+                request: request(),
+                tool: "Bash".to_owned(),
+                input: json!({"command": "ls"}),
+                why: reason(),
+                suggestions: vec![json!({"type": "setMode"})],
+            },
+            Word::PermissionResponse { request: request(), answer: Ok(None) },
+            Word::PermissionResponse { request: request(), answer: Ok(Some(json!({"command": "ls -l"}))) },
+            Word::PermissionResponse { request: request(), answer: Err(reason()) },
+            Word::Interrupt,
+            Word::Idle { rest: Rest::Interrupted, said: reason(), after: request(), used },
+            Word::Assigned { task: "3".to_owned(), subject: "it".to_owned(), description: reason() },
+        ];
+        for word in words {
+            let text = word.to_text("scout", Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(Word::of(&serde_json::from_str(&text).unwrap()), Some(word), "{text}");
+        }
+    }
+
+    /// MSG-3: what Claude Code 2.1 writes is understood.
+    #[test]
+    fn what_claude_code_writes_is_understood() {
+        let of = |object: Value| Word::of(&object).unwrap();
+        let idle = json!({
+            "type": "idle_notification", "from": "a", "timestamp": "t", "idleReason": "available", "summary": "done",
+        });
+        assert!(matches!(of(idle), Word::Idle { rest: Rest::Available, said, .. } if said == "done"));
+        let plan = json!({
+            "type": "plan_approval_request", "from": "a", "timestamp": "t", "planFilePath": "/p", "planContent": "x",
+            "requestId": "r",
+        });
+        assert!(matches!(of(plan), Word::PlanRequest { plan, .. } if plan == "x"));
+        let assigned = json!({
+            "type": "task_assignment", "taskId": "4", "subject": "s", "description": "d", "assignedBy": "team-lead",
+            "timestamp": "t",
+        });
+        assert!(matches!(of(assigned), Word::Assigned { task, .. } if task == "4"));
+        let answer = json!({
+            "type": "permission_response", "request_id": "r", "subtype": "success", "tool_use_id": "t",
+            "response": {"updated_input": {"command": "ls"}, "permission_updates": []},
+        });
+        assert!(matches!(of(answer), Word::PermissionResponse { answer: Ok(Some(_)), .. }));
+        assert_eq!(Word::of(&json!({"type": "mode_set_request", "mode": "bypassPermissions"})), None);
+    }
+}
