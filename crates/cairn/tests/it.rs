@@ -20,6 +20,10 @@ mod office;
 
 #[path = "it/agents.rs"]
 mod agents;
+#[path = "it/agents_hostile.rs"]
+mod agents_hostile;
+#[path = "it/agents_killed.rs"]
+mod agents_killed;
 #[path = "it/agents_screen.rs"]
 mod agents_screen;
 #[path = "it/bare.rs"]

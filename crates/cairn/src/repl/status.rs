@@ -98,10 +98,28 @@ impl Status {
 
     /// The line. Where the window is too narrow for all of it, what matters least is left out.
     pub(crate) fn row(&self, work: &Work, columns: usize) -> Vec<Span> {
+        let whole = fitted(self.parts(work), columns);
+        // That something runs matters more than what it does.
+        let lost = work.label.is_some() && !whole.iter().any(|(_, span)| span.text().contains(BACKGROUND));
+        let shown = match lost {
+            true => fitted(self.parts(&Work { label: None, ..work.clone() }), columns),
+            false => whole,
+        };
+        let mut row = Vec::new();
+        for (at, (_, span)) in shown.into_iter().enumerate() {
+            if at > 0 {
+                row.push(Span::new(BETWEEN, Look::DIM));
+            }
+            row.push(span);
+        }
+        row
+    }
+
+    /// All that could stand in it, each with its weight.
+    fn parts(&self, work: &Work) -> Vec<(u8, Span)> {
         let fill = self.window.fill(self.used, AutoCompact::On);
         let warned = |on: bool| if on { Look::of(Colour::Red) } else { Look::DIM };
         let yellow = Look::of(Colour::Yellow);
-        // Each with its weight: the lightest goes first.
         let mut parts = vec![
             (1, Span::new(&self.model, Look::DIM)),
             (5, Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning))),
@@ -126,7 +144,7 @@ impl Status {
         }
         if work.background > 0 {
             let label = work.label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
-            parts.push((3, Span::new(&format!("{} in the background{label}", work.background), yellow)));
+            parts.push((3, Span::new(&format!("{} {BACKGROUND}{label}", work.background), yellow)));
         }
         if work.waiting > 0 {
             let who =
@@ -140,25 +158,25 @@ impl Status {
         if work.questions > 1 {
             parts.push((3, Span::new(&format!("{} more questions", work.questions - 1), yellow)));
         }
-        const BETWEEN: &str = " · ";
-        let wide = |parts: &[(u8, Span)]| {
-            parts.iter().map(|(_, span)| width(span.text())).sum::<usize>() + width(BETWEEN) * (parts.len() - 1)
-        };
-        while parts.len() > 1 && wide(&parts) > columns {
-            let weights = parts.iter().enumerate().map(|(at, (weight, _))| (*weight, at));
-            if let Some((_, lightest)) = weights.min() {
-                parts.remove(lightest);
-            }
-        }
-        let mut row = Vec::new();
-        for (at, (_, span)) in parts.into_iter().enumerate() {
-            if at > 0 {
-                row.push(Span::new(BETWEEN, Look::DIM));
-            }
-            row.push(span);
-        }
-        row
+        parts
     }
+}
+
+const BETWEEN: &str = " · ";
+const BACKGROUND: &str = "in the background";
+
+/// As many as fit: the lightest goes first.
+fn fitted(mut parts: Vec<(u8, Span)>, columns: usize) -> Vec<(u8, Span)> {
+    let wide = |parts: &[(u8, Span)]| {
+        parts.iter().map(|(_, span)| width(span.text())).sum::<usize>() + width(BETWEEN) * (parts.len() - 1)
+    };
+    while parts.len() > 1 && wide(&parts) > columns {
+        let weights = parts.iter().enumerate().map(|(at, (weight, _))| (*weight, at));
+        if let Some((_, lightest)) = weights.min() {
+            parts.remove(lightest);
+        }
+    }
+    parts
 }
 
 /// What goes on beside the conversation.

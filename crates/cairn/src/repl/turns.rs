@@ -240,7 +240,7 @@ impl Repl {
                 self.remark(&format!("{} goes on in the background as {}", errand.kind, errand.id), Look::DIM);
             }
             News::Asks => self.remark(&format!("{} asks something: /tasks {}", errand.kind, errand.id), Look::DIM),
-            News::Ended if self.talk.agents.as_ref().is_some_and(|agents| agents.has_news()) => {
+            News::Ended if errand.ended_behind() => {
                 self.remark(&format!("{} has ended: {}", errand.kind, first_line(&errand.description, 100)), Look::DIM);
                 if in_front {
                     self.talk.front = None;

@@ -156,7 +156,7 @@ fn a_session_shows_whom_it_sent_out() {
     assert!(copy.with_extension("").join("subagents").is_dir());
 }
 
-fn git(directory: &Path, arguments: &[&str]) -> String {
+pub fn git(directory: &Path, arguments: &[&str]) -> String {
     let ran = Command::new("git")
         .args(["-c", "user.name=a", "-c", "user.email=a@b"])
         .args(arguments)

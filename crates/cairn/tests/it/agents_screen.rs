@@ -1,7 +1,7 @@
 //! Agents on the screen: who runs in the background, looking, stopping, bringing to the front, and hearing of an end.
 
 use crate::stage::Stage;
-use crate::terminal::{Terminal, ctrl};
+use crate::terminal::{ESC, Terminal, ctrl};
 
 /// An agent in the background that waits for a file, and a command that counts.
 const BACKGROUND: &str = r#"
@@ -132,4 +132,134 @@ fn a_session_without_agents_says_why() {
         terminal.shows(why);
         terminal.leave();
     }
+}
+
+/// Agents that write, wait in front, or are twenty.
+const SEVERAL: &str = r#"
+    [[rule]]
+    when = { user = "^Write it", tool = "Write" }
+    say = "It is written."
+    [[rule]]
+    when = { user = "^Write it" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/note.txt", content = "green\n" } }]
+    [[rule]]
+    when = { user = "^Watch it", tool = "Bash" }
+    say = "The file is there."
+    [[rule]]
+    when = { user = "^Watch it" }
+    call = [{ tool = "Bash", input = { command = "until [ -e {{ project }}/there ]; do sleep 0.05; done; echo it is there" } }]
+    [[rule]]
+    when = { user = "task-notification" }
+    say = "I heard of it."
+    [[rule]]
+    when = { tool = "Agent" }
+    say = "They are out."
+    [[rule]]
+    when = { user = "^write" }
+    call = [{ tool = "Agent", input = { description = "write it down", prompt = "Write it.", subagent_type = "general-purpose", run_in_background = true } }]
+    [[rule]]
+    when = { user = "^both" }
+    call = [
+        { tool = "Agent", input = { description = "watch from behind", prompt = "Watch it.", subagent_type = "general-purpose", run_in_background = true } },
+        { tool = "Agent", input = { description = "watch in front", prompt = "Watch it.", subagent_type = "general-purpose" } },
+    ]
+    [[rule]]
+    when = { user = "^many" }
+    call = [MANY]
+"#;
+
+fn several() -> Stage {
+    let one = |number: usize| {
+        format!(
+            r#"{{ tool = "Agent", input = {{ description = "watch the file number {number}", prompt = "Watch it.",
+            subagent_type = "general-purpose", run_in_background = true }} }}"#
+        )
+    };
+    Stage::new(&SEVERAL.replace("MANY", &(1..=20).map(one).collect::<Vec<_>>().join(", ")))
+}
+
+/// In a window of sixty columns.
+fn narrow(stage: &Stage) -> Terminal {
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 60, 24);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal
+}
+
+/// AGENT-2: a question of an agent in the background waits, shown in the status line and in `/tasks`, until it is looked at
+/// and answered; the conversation goes on meanwhile. What the agent cost stands in `/cost`.
+#[test]
+fn a_question_in_the_background_waits_until_it_is_answered() {
+    let stage = several();
+    let mut terminal = narrow(&stage);
+    terminal.say("write");
+    terminal.until("that it asks", |screen| {
+        let asks =
+            screen.contains("general-purpose asks something: /tasks") && screen.contains("an agent asks: /tasks");
+        asks && screen.contains("They are out.") && !screen.is_working()
+    });
+    terminal.keys("/tasks\r");
+    let screen = terminal.until("the list", |screen| screen.rows.iter().any(|row| row.contains("asks you")));
+    let row = screen.rows.iter().find(|row| row.contains("asks you")).unwrap();
+    let id = row.split_whitespace().next().unwrap().to_owned();
+    assert!(row.contains("general-purpose: write it down"), "{row}");
+    terminal.keys(&format!("/tasks {id}\r"));
+    terminal.until("the question, under its name", |screen| {
+        screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose")
+    });
+    assert!(!stage.project().join("note.txt").exists());
+    terminal.keys("y");
+    terminal.rests("I heard of it.");
+    assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
+    assert!(!terminal.screen().contains("an agent asks"), "it is answered");
+    terminal.keys("/cost\r");
+    terminal.until("what it cost", |screen| screen.contains("general-purpose 1× $"));
+    terminal.leave();
+}
+
+/// AGENT-2: twenty agents at once have their place on a narrow screen, and a twenty-first is refused; the end of each is told.
+#[test]
+fn twenty_agents_fit_a_narrow_screen() {
+    let stage = several();
+    let mut terminal = narrow(&stage);
+    terminal.say("many");
+    terminal.until("that all are out", |screen| {
+        screen.contains("They are out.") && screen.contains("20 in the background") && !screen.is_working()
+    });
+    terminal.say("both");
+    terminal.until("that no more can be", |screen| screen.contains("20 agents are out") && !screen.is_working());
+    terminal.keys("/tasks\r");
+    terminal
+        .until("the end of the list", |screen| screen.rows.iter().filter(|row| row.contains("running")).count() > 5);
+    let listed = terminal.everything();
+    let rows = listed.lines().filter(|row| row.contains("running") && row.contains("general-purpose: watch")).count();
+    assert_eq!(rows, 20, "{listed}");
+    stage.write("there", "");
+    terminal.until("nobody is out", |screen| {
+        screen.contains("I heard of it.") && !screen.contains("in the background") && !screen.is_working()
+    });
+    let told = terminal.everything();
+    let ends = told.lines().filter(|row| row.contains("general-purpose has ended: watch the file")).count();
+    assert_eq!(ends, 20, "{told}");
+    terminal.leave();
+}
+
+/// AGENT-2: Esc stops the turn and all agents, in front and in the background.
+#[test]
+fn esc_stops_a_turn_with_its_agents() {
+    let stage = several();
+    let mut terminal = open(&stage);
+    terminal.say("both");
+    terminal.until("both at work", |screen| {
+        screen.contains("1 in the background") && screen.contains("general-purpose: Bash")
+    });
+    terminal.keys(ESC);
+    terminal.until("the end of both", |screen| {
+        screen.contains("stopped") && screen.contains("has ended: watch from behind") && !screen.is_working()
+    });
+    terminal.keys("/tasks\r");
+    terminal.until("both in the list", |screen| {
+        let is = |what: &str| screen.rows.iter().any(|row| row.contains("stopped") && row.contains(what));
+        is("watch from behind") && is("watch in front")
+    });
+    terminal.leave();
 }

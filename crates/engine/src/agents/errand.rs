@@ -109,6 +109,8 @@ struct Now {
     progress: Progress,
     question: Option<(Question, oneshot::Sender<Answer>)>,
     asks: Asks,
+    /// Whether it had gone on without its parent when it ended.
+    ended_behind: bool,
 }
 
 /// Where a question of an agent in the background goes.
@@ -157,6 +159,11 @@ impl Errand {
     /// Whether its parent goes on while it works.
     pub fn is_background(&self) -> bool {
         matches!(*self.phase.borrow(), Phase::Background)
+    }
+
+    /// Whether it has ended in the background.
+    pub fn ended_behind(&self) -> bool {
+        self.now().ended_behind
     }
 
     /// What it has done so far.
@@ -224,8 +231,10 @@ impl Errand {
 
     /// It has ended. Says where it worked until then.
     pub(super) fn end(&self, ended: Ended) -> Phase {
-        self.now().question = None;
-        self.phase.send_replace(Phase::Ended(ended))
+        let before = self.phase.send_replace(Phase::Ended(ended));
+        let mut now = self.now();
+        (now.question, now.ended_behind) = (None, matches!(before, Phase::Background));
+        before
     }
 
     /// Whether a question has to wait until somebody looks.
