@@ -149,6 +149,12 @@ fn new(place: &Place, name: &str, user: bool) -> anyhow::Result<Code> {
     let file = folder.join(format!("{name}.md"));
     files::create_new(&file, text.as_bytes())?;
     talk!("Made {}. Edit it, then run `cairn agents check`.", file.display());
+    talk!("In a session the model sends it out where its description fits, or you ask for it: @agent-{name}.");
+    if !user {
+        talk!(
+            "A session in this directory asks once whether you trust it; until then it goes without a model, memory and hooks of its own."
+        );
+    }
     Ok(Code::Success)
 }
 

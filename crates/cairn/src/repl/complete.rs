@@ -1,11 +1,17 @@
-//! What a word can become: slash commands, `@` files, and their arguments.
+//! What a word can become: slash commands and their arguments, `@` files, and `@agent-` agents.
 
 use std::path::Path;
+
+use engine::agents::Registry;
 
 use super::slash;
 
 /// How many candidates are offered.
 const OFFERED: usize = 16;
+/// How an agent is named in a message.
+const AGENT: &str = "agent-";
+/// How much is said of an agent, in letters.
+const ABOUT: usize = 50;
 /// How many directory entries are looked at.
 const LOOKED_AT: usize = 5_000;
 
@@ -19,7 +25,7 @@ pub(crate) struct Candidate {
 }
 
 /// The word before the cursor that can be completed, and what it can become.
-pub(crate) fn complete(before: &str, directory: &Path) -> (usize, Vec<Candidate>) {
+pub(crate) fn complete(before: &str, directory: &Path, agents: Option<&Registry>) -> (usize, Vec<Candidate>) {
     if before.starts_with('/') && !before.contains([' ', '\n']) {
         let fits = slash::COMMANDS.iter().filter(|command| command.name.starts_with(&before[1..]));
         let candidate =
@@ -36,9 +42,25 @@ pub(crate) fn complete(before: &str, directory: &Path) -> (usize, Vec<Candidate>
     let start = before.rfind([' ', '\n']).map_or(0, |at| at + 1);
     let word = &before[start..];
     match word.strip_prefix('@') {
-        Some(path) => (word.len(), files_like(path, directory)),
+        Some(name) => {
+            let mut found = agents.map(|agents| agents_like(name, agents)).unwrap_or_default();
+            found.extend(files_like(name, directory));
+            found.truncate(OFFERED);
+            (word.len(), found)
+        }
         None => (0, Vec::new()),
     }
+}
+
+/// The agents that can be meant, once it is clear that one is.
+fn agents_like(name: &str, agents: &Registry) -> Vec<Candidate> {
+    if name.is_empty() || !(AGENT.starts_with(name) || name.starts_with(AGENT)) {
+        return Vec::new();
+    }
+    let wanted = name.strip_prefix(AGENT).unwrap_or_default().to_lowercase();
+    let fits = agents.agents().filter(|agent| agent.name.to_lowercase().starts_with(&wanted));
+    let about = |text: &str| crate::span::one_line(text, ABOUT);
+    fits.map(|agent| Candidate { text: format!("@{AGENT}{}", agent.name), about: about(&agent.description) }).collect()
 }
 
 fn files_like(path: &str, directory: &Path) -> Vec<Candidate> {
@@ -68,17 +90,21 @@ mod tests {
     use super::*;
 
     fn texts(before: &str, directory: &Path) -> Vec<String> {
-        complete(before, directory).1.into_iter().map(|candidate| candidate.text).collect()
+        let agents = Registry::load(&engine::agents::Sources::default());
+        complete(before, directory, Some(&agents)).1.into_iter().map(|candidate| candidate.text).collect()
     }
 
     #[test]
-    fn commands_files_and_arguments_are_completed() {
+    fn commands_files_agents_and_arguments_are_completed() {
         let root = tempfile::tempdir().unwrap();
         files::replace(root.path().join("src/main.rs"), b"").unwrap();
         files::replace(root.path().join("setup.md"), b"").unwrap();
         assert_eq!(texts("/re", root.path()), ["/resume", "/rewind"]);
         assert_eq!(texts("look at @s", root.path()), ["@setup.md", "@src/"]);
         assert_eq!(texts("@src/", root.path()), ["@src/main.rs"]);
+        assert_eq!(texts("let @agent-E", root.path()), ["@agent-Explore"]);
+        assert!(texts("@ag", root.path()).contains(&"@agent-general-purpose".to_owned()));
+        assert_eq!(texts("@", root.path()), ["@setup.md", "@src/"], "files first");
         assert_eq!(texts("plain words", root.path()), Vec::<String>::new());
     }
 }

@@ -136,7 +136,8 @@ impl Repl {
     }
 
     fn look_for_menu(&mut self) {
-        self.menu = complete(self.editor.before(), &self.talk.place.directory);
+        let agents = self.talk.agents.as_ref().map(|agents| agents.registry());
+        self.menu = complete(self.editor.before(), &self.talk.place.directory, agents.as_deref());
         self.menu_at = 0;
     }
 

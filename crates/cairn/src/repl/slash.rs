@@ -89,7 +89,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Up, Down", "history; an empty prompt takes a queued message back first"),
     ("Ctrl-R", "search the history for what is typed"),
-    ("Tab", "complete a command, a file after @, an argument"),
+    ("Tab", "complete a command, a file or an agent after @, an argument"),
     ("Shift-Tab", "the next mode: default, acceptEdits, plan; also while the agent works"),
     ("Esc, Ctrl-C", "stop the turn, teammates too; Ctrl-C twice leaves"),
     ("Ctrl-O", "show the last tool call or recalled memories whole"),
@@ -98,4 +98,5 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-Z", "stop the program until the shell's fg"),
     ("! command", "run a command yourself; the model sees its output"),
     ("@path", "name a file; pictures are sent along"),
+    ("@agent-NAME", "ask for an agent; /agents names them"),
 ];
