@@ -102,6 +102,7 @@ impl Driver {
                 directory: self.scope.directory(),
                 prompt: self.gate.prompt.clone(),
                 mode: self.parts.policy.mode.get(),
+                effort: self.parts.effort.and_then(|effort| effort.of(&self.parts.name)),
             },
             project: self.scope.project().to_owned(),
             environment: self.parts.environment.clone(),

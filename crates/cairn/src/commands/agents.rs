@@ -3,7 +3,7 @@
 mod start;
 
 use clap::{Args, Subcommand};
-use engine::agents::{Definition, Listed, Offered, Registry, Standing};
+use engine::agents::{Definition, Isolation, Listed, Offered, Registry, Runs, Standing};
 use engine::settings::Weight;
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ fn object(listed: &Listed) -> Value {
     let Listed { agent, replaced_by } = listed;
     json!({
         "name": agent.name, "description": agent.description, "source": agent.source.name(), "file": agent.file,
-        "model": agent.model, "tools": tools(agent), "disallowedTools": agent.without,
+        "model": agent.model, "effort": agent.effort, "maxTurns": agent.max_turns, "budget": agent.budget, "tools": tools(agent), "disallowedTools": agent.without,
         "replacedBy": replaced_by.map(|source| source.name()), "trusted": agent.standing == Standing::Whole,
     })
 }
@@ -117,6 +117,23 @@ fn named<'a>(registry: &'a Registry, name: &str) -> anyhow::Result<&'a Definitio
     registry.find(name).ok_or_else(|| anyhow::anyhow!("there is no agent named {name}; there are {}", names()))
 }
 
+/// What else a definition says, by its keys.
+fn rest(agent: &Definition) -> Vec<(&'static str, String)> {
+    let worktree = (agent.isolation == Isolation::Worktree).then(|| "worktree".to_owned());
+    let background = (agent.runs == Runs::Background).then(|| "true".to_owned());
+    let memory = agent.memory.map(|memory| memory.name().to_owned());
+    let all = [
+        ("effort", agent.effort.map(|effort| effort.name().to_owned())),
+        ("maxTurns", agent.max_turns.map(|most| most.to_string())),
+        ("budget", agent.budget.map(|budget| format!("{budget} tokens"))),
+        ("permissionMode", agent.mode.and_then(|mode| json!(mode).as_str().map(str::to_owned))),
+        ("memory", memory),
+        ("isolation", worktree),
+        ("background", background),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
 fn show(registry: &Registry, name: &str) -> anyhow::Result<Code> {
     let agent = named(registry, name)?;
     let from = agent.file.as_ref().map_or_else(|| agent.source.name().to_owned(), |file| file.display().to_string());
@@ -128,6 +145,9 @@ fn show(registry: &Registry, name: &str) -> anyhow::Result<Code> {
         data!([cyan("without: "), agent.without.join(", ")])?;
     }
     data!([cyan("model: "), agent.model.as_deref().unwrap_or("the session's")])?;
+    for (name, value) in rest(agent) {
+        data!([cyan(&format!("{name}: ")), value.as_str()])?;
+    }
     data!("\n{}", agent.prompt)?;
     Ok(Code::Success)
 }

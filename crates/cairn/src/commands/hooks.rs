@@ -126,6 +126,7 @@ async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyh
             directory: place.directory.clone(),
             prompt: None,
             agent: None,
+            effort: None,
             mode: settings.mode.unwrap_or_default(),
         },
         project: place.directory.clone(),

@@ -59,6 +59,7 @@ impl Conversation {
             "hooks" => self.hooks(),
             "tasks" => self.background(argument),
             "agents" => self.show_agents(argument),
+            "statusline" => self.set_up_line(argument),
             "sandbox" => self.sandbox(argument).await?,
             "compact" => self.compact(argument),
             "snip" => self.snip(),
@@ -114,6 +115,15 @@ impl Conversation {
         self.page.begin(Part::Note);
         self.page.table(&rows, Look::BOLD);
         self.page.note("`@agent-NAME` in a message sends one out; `cairn agents new` makes one", Look::DIM);
+    }
+
+    /// Lets an agent set up a status line of the user's own.
+    fn set_up_line(&mut self, wish: &str) {
+        if self.agents.is_none() {
+            return self.page.note(&alone(self.alone), Look::PLAIN);
+        }
+        let wish = if wish.is_empty() { "Take it from my shell's prompt." } else { wish };
+        self.saying = Some(format!("Let @agent-statusline-setup set up my status line. {wish}"));
     }
 
     async fn clear(&mut self) -> anyhow::Result<()> {

@@ -27,10 +27,12 @@ pub(crate) struct Candidate {
 /// The word before the cursor that can be completed, and what it can become.
 pub(crate) fn complete(before: &str, directory: &Path, agents: Option<&Registry>) -> (usize, Vec<Candidate>) {
     if before.starts_with('/') && !before.contains([' ', '\n']) {
-        let fits = slash::COMMANDS.iter().filter(|command| command.name.starts_with(&before[1..]));
+        let typed = &before[1..];
+        let mut fits: Vec<_> = slash::COMMANDS.iter().filter(|command| command.name.starts_with(typed)).collect();
+        fits.sort_by_key(|command| command.name != typed); // what is spelled out is meant
         let candidate =
             |command: &slash::Command| Candidate { text: format!("/{}", command.name), about: command.about.into() };
-        return (before.len(), fits.map(candidate).take(OFFERED).collect());
+        return (before.len(), fits.into_iter().map(candidate).take(OFFERED).collect());
     }
     if let Some((command, argument)) = before.strip_prefix('/').and_then(|rest| rest.split_once(' '))
         && !argument.contains(' ')
@@ -100,6 +102,7 @@ mod tests {
         files::replace(root.path().join("src/main.rs"), b"").unwrap();
         files::replace(root.path().join("setup.md"), b"").unwrap();
         assert_eq!(texts("/re", root.path()), ["/resume", "/rewind"]);
+        assert_eq!(texts("/mode", root.path()), ["/mode", "/model"]);
         assert_eq!(texts("look at @s", root.path()), ["@setup.md", "@src/"]);
         assert_eq!(texts("@src/", root.path()), ["@src/main.rs"]);
         assert_eq!(texts("let @agent-E", root.path()), ["@agent-Explore"]);

@@ -143,6 +143,8 @@ pub(super) struct Conversation {
     pub(super) leaving: bool,
     /// A compaction that was asked for: what is wished of it, and what it covers.
     pub(super) compacting: Option<(Option<String>, Covered)>,
+    /// What a command says to the model in the user's place.
+    pub(super) saying: Option<String>,
 }
 
 impl Conversation {
@@ -186,6 +188,7 @@ impl Conversation {
             prompt: None,
             leaving: false,
             compacting: None,
+            saying: None,
         }
     }
 

@@ -204,6 +204,9 @@ impl Repl {
             self.editor.set(&text);
         }
         self.start_compaction();
+        if let Some(words) = self.talk.saying.take() {
+            self.start(said(&words, &self.talk.place.directory));
+        }
         if self.talk.leaving {
             self.leave();
         }

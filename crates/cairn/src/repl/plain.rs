@@ -194,6 +194,10 @@ impl Plain {
                 let turn = self.turn(Work::Compact(wish, part)).await;
                 self.tell(turn);
             }
+            if let Some(words) = self.talk.saying.take() {
+                let turn = self.turn(Work::Say(&words)).await;
+                self.tell(turn);
+            }
             return Ok(());
         }
         let work = match text.strip_prefix('!') {

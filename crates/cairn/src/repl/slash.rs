@@ -52,6 +52,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         about: "what runs in the background (`stop`, `front`), and the list of tasks",
     },
     Command { name: "agents", argument: "[NAME]", about: "the agents that can be sent out" },
+    Command {
+        name: "statusline",
+        argument: "[WISH]",
+        about: "let an agent set up a status line of your own, from your shell's prompt or as you wish",
+    },
     Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
     Command { name: "cost", argument: "", about: "what this session used and cost" },
     Command { name: "status", argument: "", about: "session, model, window, directory" },

@@ -30,6 +30,31 @@ pub const SENDER: &str = r#"
 
 const PAINTER: &str = "---\nname: painter\ndescription: Paints walls.\nmodel: opus\n---\nYou paint.";
 
+/// AGENT-1: `agents show` prints what a definition says, also of the program's own agents.
+#[test]
+fn an_agent_is_shown_with_all_it_says() {
+    let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
+    let mine = "---\nname: painter\ndescription: Paints walls.\nmodel: opus\neffort: xhigh\nbudget: 50000\nmaxTurns: 9\n\
+                memory: local\nisolation: worktree\nbackground: true\npermissionMode: plan\n---\nYou paint.";
+    std::fs::create_dir_all(stage.config().join("agents")).unwrap();
+    std::fs::write(stage.config().join("agents/painter.md"), mine).unwrap();
+    let shown = run(stage.cairn().args(["agents", "show", "painter"])).stdout;
+    for line in [
+        "model: opus",
+        "effort: xhigh",
+        "maxTurns: 9",
+        "budget: 50000 tokens",
+        "permissionMode: plan",
+        "memory: local",
+        "isolation: worktree",
+        "background: true",
+    ] {
+        assert!(shown.lines().any(|one| one == line), "{line}: {shown}");
+    }
+    let guide = run(stage.cairn().args(["agents", "show", "cairn-guide"])).stdout;
+    assert!(guide.contains("tools: Read, Grep, Glob") && !guide.contains("effort:"), "{guide}");
+}
+
 /// TRUST-2, AGENT-1: a project's definition is asked about with what it adds, the yes is kept, and until then it goes without.
 #[test]
 fn a_projects_agents_are_asked_about_and_only_narrow_until_then() {

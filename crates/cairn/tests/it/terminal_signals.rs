@@ -85,17 +85,17 @@ fn an_agent_sets_up_the_status_line() {
         when = { user = "^Show my", system = "user's settings, `(?P<settings>[^`]+)`" }
         call = [{ tool = "Write", input = { file_path = "{{ settings }}", content = "{\"statusLine\": {\"type\": \"command\", \"command\": \"echo my own line\"}}" } }]
         [[rule]]
-        when = { user = "^set it up", tool = "Agent" }
+        when = { user = "set up my status line", tool = "Agent" }
         say = "It is set up."
         [[rule]]
-        when = { user = "^set it up" }
+        when = { user = "set up my status line" }
         call = [{ tool = "Agent", input = { description = "line", prompt = "Show my line.", subagent_type = "statusline-setup" } }]
         [[rule]]
         say = "Well."
     "#,
     );
     let mut terminal = open(&stage, &["--permission-mode", "bypassPermissions"]);
-    terminal.say("set it up");
+    terminal.keys("/statusline\r");
     terminal.until("the line", |screen| screen.contains("It is set up.") && screen.contains("my own line"));
     terminal.leave();
 }

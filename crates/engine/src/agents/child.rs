@@ -188,10 +188,9 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
 
 fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &Left) -> Ended {
     let how = match turn.end {
-        End::Ended(Ending::Answered) if turn.text.trim().is_empty() => How::Failed("it ended without a word".into()),
-        End::Ended(Ending::Answered) => How::Done,
+        End::Ended(Ending::Answered) if !turn.text.trim().is_empty() => How::Done,
         End::Ended(Ending::BudgetSpent) => How::Failed(spent),
-        End::Ended(ending) => How::Failed(format!("it was stopped: {ending:?}")),
+        End::Ended(ending) => How::Failed(in_words(ending).to_owned()),
         End::Cancelled => How::Stopped,
         End::Failed(error) => How::Failed(error.to_string()),
         End::NoRoom(why) => How::Failed(why),
@@ -200,6 +199,19 @@ fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &Left)
     };
     let report = report::framed(errand, &turn.text, left);
     Ended { how, report, usage: turn.usage, below: turn.below, model }
+}
+
+/// Why it did not answer.
+fn in_words(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Answered => "it ended without a word",
+        Ending::OutputLimit => "its answer was cut at the output limit",
+        Ending::Refused => "its model declined to answer",
+        Ending::WindowFull => "its window is full",
+        Ending::MaxRounds => "it has made as many requests as it may",
+        Ending::BudgetSpent => "its budget is spent",
+        Ending::Looping => "it made the same call again and again",
+    }
 }
 
 /// What it is told first. One that goes on is told nothing: it goes on for what was written to it.

@@ -112,6 +112,17 @@ pub enum Memory {
     Local,
 }
 
+impl Memory {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+}
+
 /// Whether the parent waits for an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Runs {
@@ -157,6 +168,12 @@ impl Definition {
         if name.is_empty() || name.len() > MOST_NAME || !name.chars().all(fine) {
             let why = format!("{name:?} is no name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
             return Err((Some("name"), if name.is_empty() { "it has no name".to_owned() } else { why }));
+        }
+        if name == super::FORK {
+            return Err((
+                Some("name"),
+                format!("{name} is what a branch of the conversation is called: choose another name"),
+            ));
         }
         let of = Fields(fields);
         let description = of.text("description")?.ok_or((None, "it has no description".to_owned()))?;

@@ -26,6 +26,8 @@ pub struct Errand {
     pub name: Option<String>,
     /// What it does, in a few words.
     pub description: String,
+    /// The model that was asked for, where another than its own was.
+    pub(super) model: Option<String>,
     /// The call that sent it out.
     pub call: Option<String>,
     /// Where what it says is written.
@@ -129,6 +131,7 @@ pub(super) struct Badge {
     pub(super) kind: String,
     pub(super) name: Option<String>,
     pub(super) description: String,
+    pub(super) model: Option<String>,
     pub(super) call: Option<String>,
     pub(super) file: PathBuf,
     pub(super) mail: Mail,
@@ -136,9 +139,9 @@ pub(super) struct Badge {
 
 impl Errand {
     pub(super) fn new(badge: Badge, phase: Phase, stop: CancellationToken, since: Timestamp) -> Self {
-        let Badge { id, kind, name, description, call, file, mail } = badge;
+        let Badge { id, kind, name, description, model, call, file, mail } = badge;
         let phase = watch::channel(phase).0;
-        Self { id, kind, name, description, call, file, since, mail, stop, phase, now: Mutex::default() }
+        Self { id, kind, name, description, model, call, file, since, mail, stop, phase, now: Mutex::default() }
     }
 
     /// What others call it: its name, or its id where it has none.

@@ -81,18 +81,19 @@ impl Children {
             true => Isolation::Worktree,
             false => Isolation::None,
         };
-        let (prompt, begins) = (String::new(), Begins::Again);
-        start(self, seat, badge, Order { who, prompt, model: None, isolation, begins }, Runs::Background)
+        let (prompt, model, begins) = (String::new(), badge.model.clone(), Begins::Again);
+        start(self, seat, badge, Order { who, prompt, model, isolation, begins }, Runs::Background)
     }
 }
 
 fn badge_of(errand: &Errand, mail: Mail) -> Badge {
-    let Errand { id, kind, name, description, call, file, .. } = errand;
+    let Errand { id, kind, name, description, model, call, file, .. } = errand;
     Badge {
         id: id.clone(),
         kind: kind.clone(),
         name: name.clone(),
         description: description.clone(),
+        model: model.clone(),
         call: call.clone(),
         file: file.clone(),
         mail,
@@ -115,6 +116,7 @@ fn left(seat: &Seat, to: &str) -> Option<Badge> {
             kind: words("agentType").unwrap_or_default(),
             name,
             description: words("description").unwrap_or_default(),
+            model: None,
             call: words("toolUseId"),
             file,
             mail: Mail::default(),

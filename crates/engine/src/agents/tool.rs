@@ -91,6 +91,11 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     if let Some(name) = name.as_ref().filter(|name| *name == LEAD || teammates.contains(name)) {
         return Err(format!("There is a {name} already: choose another name."));
     }
+    if let Some(name) =
+        name.as_ref().filter(|name| name.contains(['*', ':', '/']) || name.chars().any(char::is_control))
+    {
+        return Err(format!("{name:?} cannot be written to: choose a name without `*`, `:` and `/`."));
+    }
     let first = match (&order.who, &seat.branch) {
         (Who::Fork, Ok(branch)) => branch.turn().await,
         _ => None,
@@ -100,6 +105,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         kind: order.who.kind().to_owned(),
         name,
         description: input.description,
+        model: order.model.clone(),
         call: scope.call().map(str::to_owned),
         file: Default::default(),
         mail: Mail::default(),

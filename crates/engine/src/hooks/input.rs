@@ -1,6 +1,6 @@
 //! What hooks are told, key by key as Claude Code has it.
 //!
-//! Keys we have no value for are left out and never made up: `effort` where the model has none, `agent_id` outside of
+//! Keys we have no value for are left out and never made up: `effort` where nobody has said it, `agent_id` outside of
 //! agents.
 
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use memory::instructions::{Loaded, Owner, Reason};
 use serde_json::{Map, Value, json};
 use tools::Subject;
 use tools::permission::Mode;
+use transcript::Effort;
 
 use super::moment::Moment;
 
@@ -38,6 +39,8 @@ pub struct Common {
     pub prompt: Option<String>,
     /// How much may happen without asking.
     pub mode: Mode,
+    /// How hard the model is asked to try, where it is.
+    pub effort: Option<Effort>,
     /// The id and the type of the agent it happens in, where it was sent out.
     pub agent: Option<(String, String)>,
 }
@@ -385,6 +388,9 @@ impl Happening {
         }
         if self.moment.tells_mode() {
             all.insert("permission_mode".into(), json!(common.mode));
+        }
+        if let Some(effort) = common.effort {
+            all.insert("effort".into(), json!({"level": effort}));
         }
         if let Some((id, kind)) = &common.agent {
             all.insert("agent_id".into(), json!(id));

@@ -71,6 +71,7 @@ fn bad_values_are_named_with_their_line() {
     write("b.md", "effort: low").unwrap();
     write("c.md", "model: opus\npermissionMode: dontAsk").unwrap();
     write("d.md", "budget: none").unwrap();
+    std::fs::write(folder.path().join("f.md"), "---\ndescription: b\nname: fork\n---\nx").unwrap();
     let folders = vec![(Source::User, folder.path().to_owned())];
     let programs = json!({"e": {"description": "d", "prompt": "p", "effort": 40}});
     let flag = programs.as_object().cloned();
@@ -82,11 +83,28 @@ fn bad_values_are_named_with_their_line() {
             "4: effort is to be one of low, medium, high, xhigh, max, not \"huge\"",
             "5: there is no mode dontAsk here; it works in the mode default",
             "4: budget is to be a number from 1, not \"none\"",
+            "3: fork is what a branch of the conversation is called: choose another name",
             "1: effort 40 does not count: it is to be a word, such as high",
         ]
     );
     let there = ["a", "b", "c", "d", "e"].map(|name| registry.find(name).is_some());
     assert_eq!(there, [false, true, true, false, true]);
+}
+
+/// HOOK-1, AGENT-1: hooks are told how hard the model of that agent tries, where its definition says so.
+#[tokio::test]
+async fn hooks_are_told_of_effort() {
+    let mut stage = Stage::new(ONE).await;
+    stage.agents = agents(json!({"looker": {"description": "d", "prompt": "You look.", "effort": "max"}}));
+    let hook = json!([{"hooks": [{"type": "command", "command": "cat >> told.jsonl; echo >> told.jsonl"}]}]);
+    stage.settings = json!({"hooks": {"PreToolUse": hook}});
+    say(&mut stage.agent(None), "go, looker").await;
+    let told = std::fs::read_to_string(stage.project().join("told.jsonl")).unwrap();
+    let told: Vec<Value> =
+        told.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let effort: Vec<(&Value, &Value)> = told.iter().map(|one| (&one["tool_name"], &one["effort"])).collect();
+    let level = json!({"level": "max"});
+    assert_eq!(effort, [(&json!("Agent"), &Value::Null), (&json!("Glob"), &level)]);
 }
 
 /// AGENT-2: an agent stops after the round in which its budget is spent, and its parent reads so: by its definition, by the
