@@ -2,10 +2,11 @@
 
 use engine::Event;
 use engine::agent::End;
+use engine::agents::Errand;
 use engine::context::framing::Made;
 use engine::context::layer;
 use engine::dream::progress::{Phase, Progress, improved};
-use engine::event::MateNews;
+use engine::event::{MateNews, News};
 use engine::extract::Outcome;
 use engine::ledger::{Budget, Day};
 use engine::mailbox::Rest;
@@ -176,4 +177,15 @@ pub(crate) fn mate_news(name: &str, news: MateNews, used: &engine::stats::Used) 
         MateNews::Ended(_) => "has ended",
     };
     Some(format!("{name} {what}: {}", self::used(used)))
+}
+
+/// What is told of an agent that goes on beside the conversation, if anything.
+pub(crate) fn errand_news(errand: &Errand, news: &News) -> Option<String> {
+    let Errand { id, kind, description, .. } = errand;
+    match news {
+        News::Asks => Some(format!("{kind} asks something: /tasks {id}")),
+        News::Backgrounded => Some(format!("{kind} goes on in the background as {id}")),
+        News::Ended if errand.ended_behind() => Some(format!("{kind} has ended: {}", first_line(description, 100))),
+        News::Started | News::Does(_) | News::Labelled | News::Ended => None,
+    }
 }

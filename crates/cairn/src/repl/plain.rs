@@ -115,22 +115,36 @@ struct Plain {
 }
 
 impl Plain {
-    /// The next line, or that others have written; none at the end of the input, and when Ctrl-C is pressed.
+    /// The next line, or that others have written or agents reported; none at the end of the input, and when Ctrl-C is
+    /// pressed.
     async fn typed(&mut self, prompt: &str) -> Option<Typed> {
         // One that came too late for what it was to stop does not leave.
         while self.interrupt.recv().now_or_never().is_some() {}
         show_part!("{prompt}");
-        tokio::select! {
-            biased;
-            line = self.input.recv() => line.map(Typed::Line),
-            () = self.talk.mail_waits() => Some(Typed::Mail),
-            _ = self.interrupt.recv() => {
-                show!();
-                None
+        loop {
+            let reported = self.talk.agents.as_ref().is_some_and(|agents| agents.has_news());
+            let event = tokio::select! {
+                biased;
+                line = self.input.recv() => return line.map(Typed::Line),
+                () = self.talk.mail_waits() => return Some(Typed::Mail),
+                event = self.events.recv() => event?,
+                () = std::future::ready(()), if reported => return Some(Typed::Mail),
+                _ = self.interrupt.recv() => {
+                    show!();
+                    return None;
+                }
+                why = self.closing.wanted() => {
+                    self.close(why);
+                    return None;
+                }
+            };
+            let told = matches!(&event, Event::Agent { errand, news } if told::errand_news(errand, news).is_some());
+            if told {
+                show!(); // the prompt stands there
             }
-            why = self.closing.wanted() => {
-                self.close(why);
-                None
+            self.hear(&event);
+            if told {
+                show_part!("{prompt}");
             }
         }
     }
@@ -264,6 +278,9 @@ impl Plain {
         }
         // Each on rows of its own, indented: no name or value can look like the question below.
         show!([question.tool.as_str(), " wants to run, in ", question.directory.display().to_string(), ":"]);
+        if question.agent.is_some() {
+            show!(["  ", question.why.as_str()]);
+        }
         for (key, value) in question.input.as_object().into_iter().flatten() {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let mut lines = text.split('\n');
@@ -408,6 +425,11 @@ impl Plain {
             Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
             Event::Teammate { name, news, used, .. } => {
                 if let Some(text) = told::mate_news(name, *news, used).filter(|_| !super::turns::is_said(*news)) {
+                    show!([text.as_str()]);
+                }
+            }
+            Event::Agent { errand, news } => {
+                if let Some(text) = told::errand_news(errand, news) {
                     show!([text.as_str()]);
                 }
             }

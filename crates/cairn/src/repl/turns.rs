@@ -224,6 +224,9 @@ impl Repl {
     /// Something happened to an agent that was sent out.
     fn heard_of(&mut self, errand: &Arc<Errand>, news: News) {
         let in_front = self.talk.front.as_ref().is_some_and(|front| front.is_agent(&errand.id));
+        if let Some(text) = told::errand_news(errand, &news) {
+            self.remark(&text, Look::DIM);
+        }
         match news {
             News::Does(event) => match *event {
                 Event::ToolStarted { tool, input, .. } if !errand.is_background() => {
@@ -236,18 +239,13 @@ impl Repl {
                 Event::Warning(text) => self.talk.page.warning(&format!("{}: {text}", errand.kind)),
                 _ => {}
             },
-            News::Backgrounded => {
-                self.remark(&format!("{} goes on in the background as {}", errand.kind, errand.id), Look::DIM);
-            }
-            News::Asks => self.remark(&format!("{} asks something: /tasks {}", errand.kind, errand.id), Look::DIM),
             News::Ended if errand.ended_behind() => {
-                self.remark(&format!("{} has ended: {}", errand.kind, first_line(&errand.description, 100)), Look::DIM);
                 if in_front {
                     self.talk.front = None;
                 }
                 self.start_with_reports();
             }
-            News::Started | News::Labelled | News::Ended => {}
+            News::Started | News::Backgrounded | News::Asks | News::Labelled | News::Ended => {}
         }
     }
 

@@ -263,3 +263,27 @@ fn esc_stops_a_turn_with_its_agents() {
     });
     terminal.leave();
 }
+
+/// AGENT-2: in plain lines too, a question in the background is told of and answered when it is looked at, and the end of an
+/// agent begins a turn by itself.
+#[test]
+fn plain_lines_tell_of_agents_in_the_background() {
+    let stage = several();
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "dumb"), 80, 24);
+    terminal.shows(">");
+    terminal.keys("write\r");
+    let screen = terminal.shows("general-purpose asks something: /tasks ");
+    let row = screen.rows.iter().find(|row| row.contains("asks something")).unwrap();
+    let id = row.split_whitespace().last().unwrap().to_owned();
+    terminal.until("a prompt", |screen| {
+        screen.contains("They are out.") && screen.rows.iter().any(|row| row.trim() == ">")
+    });
+    terminal.keys(&format!("/tasks {id}\r"));
+    terminal.shows("the agent general-purpose asks");
+    terminal.keys("y\r");
+    terminal.shows("general-purpose has ended: write it down");
+    terminal.shows("I heard of it.");
+    assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
+    terminal.keys("/exit\r");
+    assert_eq!(terminal.ended(), 0);
+}
