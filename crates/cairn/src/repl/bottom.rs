@@ -4,6 +4,7 @@ use transcript::Block;
 
 use super::Repl;
 use super::editor::window;
+use super::question::Escape;
 use super::screen::Area;
 use super::status::Work;
 use super::width::wrap;
@@ -37,11 +38,12 @@ impl Repl {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
             rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);
         }
+        let escape = if self.working.is_some() { Escape::StopsTheTurn } else { Escape::SaysNo };
         if let Some(asking) = self.asking.front().filter(|asking| asking.is_left()) {
-            rows.extend(asking.rows(columns).0);
+            rows.extend(asking.rows(columns, escape).0);
         }
         let (lines, cursor) = if let Some(asking) = self.asking.front().filter(|asking| !asking.is_left()) {
-            asking.rows(columns)
+            asking.rows(columns, escape)
         } else if let Some(picker) = &self.picker {
             picker.rows(columns)
         } else {

@@ -204,7 +204,8 @@ fn a_question_in_the_background_waits_until_it_is_answered() {
     assert!(row.contains("general-purpose: write it down"), "{row}");
     terminal.keys(&format!("/tasks {id}\r"));
     terminal.until("the question, under its name", |screen| {
-        screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose")
+        let named = screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose");
+        named && screen.contains("Esc says no")
     });
     assert!(!stage.project().join("note.txt").exists());
     terminal.keys("y");
