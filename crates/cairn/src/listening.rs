@@ -4,16 +4,16 @@
 //! somebody else is turned away. What comes is put into the session's mailbox before it is acknowledged. A socket that
 //! nobody listens at any more is taken away by the next session that starts.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use engine::mail::{Mail, Origin, socket};
-use engine::mailbox::{MailError, Mailbox, Message};
+use engine::mail::socket::{self, Patience};
+use engine::mail::{Mail, Origin};
+use engine::mailbox::{MailError, Mailbox, Message, Word};
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::env;
@@ -28,8 +28,8 @@ const PRIVATE_FOLDER: u32 = 0o700;
 const PRIVATE_SOCKET: u32 = 0o600;
 /// How long is waited where no connection can be taken.
 const PAUSE: Duration = Duration::from_millis(100);
-/// So many connections are served at a time.
-const MOST: usize = 16;
+/// So many connections are served at a time. One more, and the oldest is hung up on: who has something to say is long done.
+const MOST: usize = 64;
 
 /// Where the sockets of sessions lie.
 pub(crate) fn folder(place: &Place) -> PathBuf {
@@ -109,8 +109,8 @@ fn sweep(folder: &Path) {
 }
 
 async fn listen(listener: UnixListener, owner: u32, own: PathBuf, mail: Mail) {
-    let served = Arc::new(Semaphore::new(MOST));
-    while let Ok(slot) = served.clone().acquire_owned().await {
+    let mut served: VecDeque<AbortOnDropHandle<()>> = VecDeque::new();
+    loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, most likely: others have to give some back first.
             tokio::time::sleep(PAUSE).await;
@@ -119,17 +119,23 @@ async fn listen(listener: UnixListener, owner: u32, own: PathBuf, mail: Mail) {
         if stream.peer_cred().map(|peer| peer.uid()).ok() != Some(owner) {
             continue;
         }
+        served.retain(|one| !one.is_finished());
+        if served.len() >= MOST {
+            served.pop_front();
+        }
         let (own, mail) = (own.clone(), mail.clone());
-        tokio::spawn(async move {
-            let _slot = slot;
+        served.push_back(AbortOnDropHandle::new(tokio::spawn(async move {
             // One that breaks off has had what was acknowledged.
-            let _ = socket::receive(stream, |message| take(&own, &mail, message)).await;
-        });
+            let _ = socket::receive(stream, Patience::default(), |message| take(&own, &mail, message)).await;
+        })));
     }
 }
 
 /// Puts a message into the session's mailbox, which is made for the first that comes.
 fn take(own: &Path, mail: &Mail, message: &Message) -> Result<(), MailError> {
+    if message.word() != Word::Text {
+        return Err(MailError::NotWords); // what drives teammates is for a team alone
+    }
     let is_new = !own.join(format!("{INBOX}.json")).is_file();
     let mailbox = Mailbox::create(own, INBOX)?;
     mailbox.send(message)?;

@@ -32,8 +32,8 @@ pub(crate) struct Mailing {
     pub(crate) teammates: Option<Teammates>,
     /// The team it is a teammate in.
     pub(crate) member_of: Option<Team>,
-    /// Teammates who ended when the session was last left.
-    pub(crate) gone: Vec<String>,
+    /// What the user is to know.
+    pub(crate) warnings: Vec<String>,
 
     /// Others reach it for as long as this is there.
     listening: Option<Listening>,
@@ -51,8 +51,8 @@ impl Mailing {
         let (mail, board, sockets) = (Mail::default(), Board::default(), listening::folder(place));
         let post = Post::new(World::real(), mail.clone(), Some(sockets.clone()));
         let folder = session.path().with_extension("");
-        let (teammates, member_of, gone) = (None, None, Vec::new());
-        let mut mailing = Self { board, post, teammates, member_of, gone, listening: None };
+        let (teammates, member_of, warnings) = (None, None, Vec::new());
+        let mut mailing = Self { board, post, teammates, member_of, warnings, listening: None };
         if args.is_bare() {
             return Ok(mailing);
         }
@@ -69,11 +69,21 @@ impl Mailing {
             let lead = lead(args, place, session, &folder);
             let team = Team::led_by(place.home.path(), session.id())?;
             let teammates = Teammates::new(team, mailing_post.clone(), mailing.board.clone(), mode.clone(), lead);
-            mailing.gone = teammates.go_on().map_err(anyhow::Error::msg)?;
+            match teammates.go_on() {
+                Ok(gone) if gone.is_empty() => {}
+                Ok(gone) => mailing.warnings.push(format!(
+                    "teammates ended when this session was last left: {}. One that is written to goes on",
+                    gone.join(", ")
+                )),
+                Err(why) => mailing.warnings.push(format!("the team of this session cannot go on: {why}")),
+            }
             mailing.teammates = Some(teammates);
         }
         if folder.join(format!("{INBOX}.json")).is_file() {
-            mail.open(Mailbox::create(&folder, INBOX)?, Origin::Elsewhere);
+            match Mailbox::create(&folder, INBOX) {
+                Ok(mailbox) => mail.open(mailbox, Origin::Elsewhere),
+                Err(error) => mailing.warnings.push(format!("messages from other sessions are not heard: {error}")),
+            }
         }
         // A session that cannot be reached works as well as any other.
         mailing.listening = Listening::start(&sockets, session.id(), &folder, &mail).ok();

@@ -242,11 +242,7 @@ pub(crate) async fn agent(
     if let Some(team) = &mailing.member_of {
         parts.policy.mode = mode_below(team.clone(), mode);
     }
-    if !mailing.gone.is_empty() {
-        let names = mailing.gone.join(", ");
-        warnings
-            .push(format!("teammates ended when this session was last left: {names}. One that is written to goes on"));
-    }
+    warnings.extend(mailing.warnings.iter().cloned());
     let approver = match &mailing.member_of {
         Some(team) => Arc::new(AskLead::new(mailing.post.clone(), team.clone())),
         None => approver,

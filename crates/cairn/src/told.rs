@@ -165,7 +165,7 @@ pub(crate) fn teammate(mate: &engine::stats::Teammate) -> String {
 /// What a session used.
 pub(crate) fn used(used: &engine::stats::Used) -> String {
     let cost = used.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
-    format!("{cost}, {} replies, {} tokens", used.replies, used.tokens)
+    format!("{cost}, {}, {} tokens", count(used.replies, "reply", "replies"), used.tokens)
 }
 
 /// What happened to a teammate.

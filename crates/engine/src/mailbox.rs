@@ -11,26 +11,33 @@ mod message;
 mod word;
 
 use std::collections::HashSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use files::Root;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 pub use message::{LEAD, Message, Order};
 pub use word::{Rest, Word};
 
 /// The largest mailbox that is read.
-const MOST_BYTES: u64 = 16_000_000;
+const MOST_BYTES: u64 = 8_000_000;
 /// The largest that is written by whoever sends: what waits is read at every look, and what is larger than can be read
 /// would be lost.
 const MOST_SENT: usize = 4_000_000;
+/// So many letters are read of one file, whoever wrote them: each takes room in memory beyond its bytes.
+const MOST_LETTERS: usize = 20_000;
 /// So many may wait; a recipient that reads none of them is not there.
 const MOST_WAITING: usize = 1_000;
 /// The longest text of one message, in bytes. What is longer belongs into a file that the message names.
 pub(crate) const MOST_TEXT: usize = 100_000;
 /// So many that were delivered are kept, for people who look.
 const KEPT: usize = 50;
+/// How long its sender, summary and time may be together, in bytes.
+const MOST_BESIDE: usize = 2_000;
 /// The longest name.
 const MOST_NAME: usize = 64;
 /// How long somebody else may hold a lock of a team: what is done under it takes milliseconds.
@@ -71,9 +78,15 @@ pub enum MailError {
     /// The text is too long.
     #[error("the message is {0} bytes long, and {MOST_TEXT} is the most: put it into a file and name that")]
     Long(usize),
+    /// What stands beside the text is.
+    #[error("sender, summary and time of the message are {0} bytes long, and {MOST_BESIDE} is the most")]
+    LongBeside(usize),
     /// The recipient reads nothing.
     #[error("{0} messages wait for {1} already, and it reads none")]
     Full(usize, String),
+    /// Another session may only say something.
+    #[error("only words are taken from other sessions")]
+    NotWords,
     /// There is one of that name already.
     #[error("there is a {0:?} in the team already: choose another name")]
     Taken(String),
@@ -157,12 +170,14 @@ impl Mailbox {
         if !others.contains(&name) {
             return Err(MailError::Unknown { name, others });
         }
-        Ok(Self { folder: Root::open(folder)?, name })
+        Ok(Self { folder: Root::open_own(folder)?, name })
     }
 
     /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
     pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
-        let mailbox = Self { name: checked(name)?.to_owned(), folder: Root::create(folder)? };
+        let name = checked(name)?.to_owned();
+        files::create_directory(folder)?;
+        let mailbox = Self { name, folder: Root::open_own(folder)? };
         let _held = mailbox.lock()?;
         match mailbox.folder.create_new(mailbox.file(), b"[]\n", PRIVATE_FILE) {
             Ok(()) | Err(files::Error::Exists { .. }) => {}
@@ -175,8 +190,13 @@ impl Mailbox {
     /// Puts a message at the end. One whose id is there already was sent before, by somebody who was killed and tries
     /// again.
     pub fn send(&self, message: &Message) -> Result<(), MailError> {
+        let Message { from, timestamp, summary, .. } = message;
+        let beside = from.len() + timestamp.len() + summary.as_ref().map_or(0, String::len);
         if message.text.len() > MOST_TEXT {
             return Err(MailError::Long(message.text.len()));
+        }
+        if beside > MOST_BESIDE {
+            return Err(MailError::LongBeside(beside));
         }
         self.change(|letters| {
             if letters.iter().any(|letter| Message::of(letter).id == message.id) {
@@ -299,7 +319,8 @@ impl Mailbox {
 
     fn letters(&self) -> Result<Vec<Map<String, Value>>, MailError> {
         let file = self.folder.read(self.file(), MOST_BYTES)?;
-        serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))
+        let Letters(letters) = serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))?;
+        Ok(letters)
     }
 
     fn lock(&self) -> Result<files::Lock, MailError> {
@@ -312,6 +333,34 @@ impl Mailbox {
 
     fn broken(&self, error: &serde_json::Error) -> MailError {
         MailError::Broken { path: self.path(), what: "mailbox", why: error.to_string() }
+    }
+}
+
+/// What stands in a mailbox, as long as it is not too much.
+struct Letters(Vec<Map<String, Value>>);
+
+impl<'de> Deserialize<'de> for Letters {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Letters;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(to, "an array of messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Letters, A::Error> {
+                let mut letters = Vec::new();
+                while let Some(letter) = seq.next_element()? {
+                    if letters.len() == MOST_LETTERS {
+                        return Err(A::Error::custom(format_args!("there are more than {MOST_LETTERS}")));
+                    }
+                    letters.push(letter);
+                }
+                Ok(Letters(letters))
+            }
+        }
+        from.deserialize_seq(Each)
     }
 }
 

@@ -46,6 +46,8 @@ mod gate;
 mod hearing;
 #[path = "it/hostile_mail.rs"]
 mod hostile_mail;
+#[path = "it/hostile_team.rs"]
+mod hostile_team;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/learning.rs"]

@@ -72,6 +72,12 @@ pub enum Error {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// A directory that others may write to, or that is not one of ours.
+    #[error("{} has to be a directory of yours that nobody else may write to", path.display())]
+    NotOwn {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A symbolic link is where none was when the path was judged.
     #[error("{} leads elsewhere now: a link was put in the way", path.display())]
     Linked {
@@ -103,6 +109,7 @@ impl Error {
             | Self::Full { path }
             | Self::Escapes { path }
             | Self::Linked { path }
+            | Self::NotOwn { path }
             | Self::Io { path, .. } => path,
         }
     }

@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
@@ -15,6 +16,9 @@ use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, FileType};
 use crate::error::Error;
 use crate::put::{self, Mode};
 use crate::stamp::{Snapshot, Stamp};
+
+/// The bits of a mode by which the group or anybody may write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The mode of directories that are made on the way.
 pub(crate) const PRIVATE_DIRECTORY: u32 = 0o700;
@@ -74,6 +78,18 @@ impl Root {
     /// Opens a directory, making it and its parents (0700) where they are missing.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
         crate::named::create_directory(path.as_ref())?;
+        Self::open(path)
+    }
+
+    /// Opens a directory that is ours alone: no link, owned by us or by whoever owns the one above, and nobody else may write
+    /// there.
+    pub fn open_own(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let found = std::fs::symlink_metadata(path).map_err(|error| Error::of(path, error))?;
+        let alone = found.is_dir() && found.mode() & WRITABLE_BY_OTHERS == 0;
+        if !alone || !crate::named::is_own(path, path.parent().unwrap_or(path)) {
+            return Err(Error::NotOwn { path: path.to_owned() });
+        }
         Self::open(path)
     }
 

@@ -198,11 +198,12 @@ impl Jobs {
         Ok(self.keep(&mut known, Called { id, command: command.to_owned(), kind: JobKind::Command }, limit, process))
     }
 
-    /// Starts a program of ours that works beside the session, under a name of its own, and says how it can be waited for.
+    /// Starts a program of ours that works beside the session, under a name of its own and with a word on what it does, and
+    /// says how it can be waited for.
     /// It is no command: no sandbox holds it, and it has the keys to the model.
     pub fn start_teammate(
         &self,
-        name: &str,
+        (name, about): (&str, &str),
         words: Vec<String>,
         directory: &Path,
         guard: Option<&Path>,
@@ -217,7 +218,7 @@ impl Jobs {
         let environment = Environment::default();
         let ground = Ground { directory, environment: &environment, guard, confinement: None };
         let process = process::start_own(words, ground).map_err(|trouble| trouble.why())?;
-        let called = Called { id: name.to_owned(), command: format!("teammate {name}"), kind: JobKind::Teammate };
+        let called = Called { id: name.to_owned(), command: about.to_owned(), kind: JobKind::Teammate };
         let id = self.keep(&mut known, called, None, process);
         drop(known);
         let handle = self.find(&id).map_err(|error| error.to_string())?;

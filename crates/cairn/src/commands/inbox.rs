@@ -1,7 +1,7 @@
 //! `cairn inbox`: what waits for agents, and what they have lately heard.
 
 use clap::Args;
-use engine::mail::in_words;
+use engine::mail::{in_words, name_of};
 use engine::mailbox::{Mailbox, Message, names};
 use serde_json::{Value, json};
 
@@ -62,7 +62,8 @@ pub(crate) fn run(args: &InboxArgs) -> anyhow::Result<Code> {
     for Row { to, team, message, delivered } in &rows {
         let state = if *delivered { dim("heard") } else { cyan("waits") };
         let team = team.as_ref().map(|team| format!("@{team}")).unwrap_or_default();
-        data!([bold(&message.from), dim(" → "), bold(to), dim(&team), "  ", dim(&message.timestamp), "  ", state])?;
+        let (from, time) = (name_of(&message.from), one_line(&message.timestamp, 40));
+        data!([bold(&from), dim(" → "), bold(to), dim(&team), "  ", dim(&time), "  ", state])?;
         data!(["  ", one_line(&in_words(message), 200)])?;
     }
     Ok(Code::Success)

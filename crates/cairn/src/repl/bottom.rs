@@ -64,6 +64,7 @@ impl Repl {
             questions: self.asking.len(),
             waiting: out.iter().filter(|errand| errand.waits_for().is_some()).count()
                 + self.talk.teammates_asking().len(),
+            asks: self.talk.teammates_asking().pop(),
             label: out.iter().rev().find_map(|errand| errand.progress().label),
         };
         rows.push(match &self.talk.hint {

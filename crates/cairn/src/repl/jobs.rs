@@ -43,7 +43,7 @@ impl Conversation {
                 Some(errand) => self.look_at(&errand),
                 None => {
                     self.taken = self.mailing.teammates.as_ref().and_then(|mates| mates.take_question(id));
-                    if self.taken.is_none() {
+                    if self.taken.is_none() && !self.look_at_teammate(id) {
                         self.show_printed(id);
                     }
                 }
@@ -70,7 +70,8 @@ impl Conversation {
                 (JobKind::Teammate, JobState::Running) => "idle".to_owned(),
                 (_, now) => state(now),
             };
-            (job.id.clone(), format!("{state:<12} {}", first_line(&job.command, 200)))
+            let what = if job.kind == JobKind::Teammate { "teammate: " } else { "" };
+            (job.id.clone(), format!("{state:<12} {what}{}", first_line(&job.command, 200)))
         };
         let agent = |errand: &Arc<Errand>| {
             let about = format!("{}: {}", errand.kind, first_line(&errand.description, 100));

@@ -147,9 +147,12 @@ impl Status {
             parts.push((3, Span::new(&format!("{} {BACKGROUND}{label}", work.background), yellow)));
         }
         if work.waiting > 0 {
-            let who =
-                if work.waiting == 1 { "an agent asks".to_owned() } else { format!("{} agents ask", work.waiting) };
-            parts.push((6, Span::new(&format!("{who}: /tasks"), yellow)));
+            let text = match (work.waiting, &work.asks) {
+                (1, Some(name)) => format!("{name} asks: /tasks {name}"),
+                (1, None) => "an agent asks: /tasks".to_owned(),
+                (many, _) => format!("{many} agents ask: /tasks"),
+            };
+            parts.push((6, Span::new(&text, yellow)));
         }
         if work.teammates > 0 {
             let text = format!("{}, {} at work", count(work.teammates, "teammate", "teammates"), work.busy);
@@ -192,6 +195,8 @@ pub(crate) struct Work {
     pub(crate) questions: usize,
     /// Agents in the background that wait for an answer.
     pub(crate) waiting: usize,
+    /// A teammate among these.
+    pub(crate) asks: Option<String>,
     /// What the newest of them is doing.
     pub(crate) label: Option<String>,
 }

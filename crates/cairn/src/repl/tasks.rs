@@ -1,11 +1,15 @@
 //! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
 
 use engine::plan::tasks::{Status, Task};
+use engine::stats::Used;
 use tools::{JobKind, JobState};
+use transcript::block::Kind;
+use transcript::line::Body;
 
 use super::conversation::Conversation;
 use super::page::Part;
 use crate::span::{Colour, Look, Span, first_line};
+use crate::told;
 
 /// How many tasks stand above the prompt.
 const SHOWN: usize = 5;
@@ -37,6 +41,40 @@ impl Conversation {
     /// Those of them who wait with a question.
     pub(super) fn teammates_asking(&self) -> Vec<String> {
         self.mailing.teammates.as_ref().map(|mates| mates.asking()).unwrap_or_default()
+    }
+
+    /// What a teammate does and did, by its own session. Says whether there is one of that name.
+    pub(super) fn look_at_teammate(&mut self, name: &str) -> bool {
+        let members = self.mailing.teammates.as_ref().map(|mates| mates.team().members()).unwrap_or_default();
+        let member = members.into_iter().find(|member| member.name == name && member.session_id.is_some());
+        let Some(session) = member.and_then(|member| member.session_id) else { return false };
+        let file = self.folder.with_file_name(format!("{session}.jsonl"));
+        let Ok(record) = engine::record::read(&file) else { return false };
+        let blocks = record.log.lines().iter().rev().filter_map(|line| match &line.body {
+            Body::Assistant { blocks, .. } => Some(blocks.iter().rev()),
+            _ => None,
+        });
+        let (mut called, mut said) = (None, None);
+        for block in blocks.flatten() {
+            match block.kind() {
+                Kind::ToolUse { name, .. } if called.is_none() => {
+                    called = Some(format!("{name} {}", self.about(&block.input().unwrap_or_default())));
+                }
+                Kind::Text if said.is_none() => said = block.as_text().map(|text| first_line(&text, 200)),
+                _ => {}
+            }
+            if called.is_some() && said.is_some() {
+                break;
+            }
+        }
+        let mut rows = vec![(name.to_owned(), "teammate".to_owned())];
+        rows.extend(called.map(|called| ("last call".to_owned(), called)));
+        rows.extend(said.map(|said| ("said last".to_owned(), said)));
+        rows.push(("used".to_owned(), told::used(&Used::of(&record.log, &self.status.prices))));
+        rows.push(("session".to_owned(), self.short(&file)));
+        self.page.begin(Part::Note);
+        self.page.table(&rows, Look::BOLD);
+        true
     }
 
     /// Interrupts those who are at work. Says whether any were.

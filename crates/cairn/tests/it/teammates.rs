@@ -340,7 +340,11 @@ fn the_screen_shows_teammates() {
     terminal.say("go");
     terminal.until("one at work", |screen| screen.contains("1 teammate, 1 at work") && !screen.is_working());
     terminal.keys("/tasks\r");
-    terminal.until("by name", |screen| screen.contains("scout  at work"));
+    terminal.until("by name", |screen| screen.contains("scout  at work      teammate: Look."));
+    terminal.keys("/tasks scout\r");
+    terminal.until("what it does", |screen| {
+        screen.contains("last call  Bash cat pipe; echo looked") && screen.contains(", 1 reply, ")
+    });
     // Opening waits for the scout's command to do so too.
     std::fs::write(&pipe, "").unwrap();
     terminal.until("what it said", |screen| screen.contains("The scout is done."));
@@ -400,7 +404,9 @@ fn a_teammates_question_reaches_the_person_at_the_lead() {
             screen.contains("scout asks something: /tasks scout") && !screen.is_working()
         });
         terminal.keys("/tasks\r");
-        terminal.until("by name", |screen| screen.contains("scout  asks you"));
+        terminal.until("by name", |screen| {
+            screen.contains("scout  asks you") && screen.contains("scout asks: /tasks scout")
+        });
         assert!(!stage.project().join("made.txt").exists());
         terminal.keys("/tasks scout\r");
         terminal.until("the question", |screen| {

@@ -116,7 +116,7 @@ impl Side {
                                 input,
                                 directory: member.cwd.clone(),
                                 why: format!("the teammate {} asks: {why}", name_of(&message.from)),
-                                agent: None,
+                                agent: Some(name_of(&message.from)),
                                 spared_by: None,
                                 always: Vec::new(),
                             };

@@ -33,6 +33,8 @@ use crate::world::World;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What one is of whom nothing is said.
 const TEAMMATE: &str = "teammate";
+/// What one does that was there before.
+const GOES_ON: &str = "goes on with what it knew";
 /// What the model is told of those who were stopped with it.
 const INTERRUPTED: &str =
     "were interrupted by the user. They are idle and know what they knew: write to one, and it goes on.";
@@ -190,7 +192,8 @@ impl Teammates {
             words.push(format!("--model={model}"));
         }
         let sent = mailbox.send(&first).map_err(said);
-        sent.and_then(|()| self.run(name, words, jobs)).inspect_err(|_| {
+        let about = wanted.prompt.lines().next().unwrap_or_default();
+        sent.and_then(|()| self.run((name, about), words, jobs)).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
         post.mail().works(name, &first.id);
@@ -223,7 +226,7 @@ impl Teammates {
         let mut words = self.words(name, self.inner.mode.get());
         words.push(format!("--resume={session}"));
         words.extend((kind != TEAMMATE).then(|| format!("--agent-type={kind}")));
-        self.run(name, words, jobs).inspect_err(|_| {
+        self.run((name, GOES_ON), words, jobs).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
         self.inner.tell(name, MateNews::Started);
@@ -231,9 +234,9 @@ impl Teammates {
     }
 
     /// Runs a teammate's process, and sees to what is left when it has ended.
-    fn run(&self, name: &str, words: Vec<String>, jobs: &Jobs) -> Result<(), String> {
+    fn run(&self, (name, about): (&str, &str), words: Vec<String>, jobs: &Jobs) -> Result<(), String> {
         let Inner { team, post, lead, .. } = &*self.inner;
-        let ended = jobs.start_teammate(name, words, &lead.directory, lead.guard.as_deref())?;
+        let ended = jobs.start_teammate((name, about), words, &lead.directory, lead.guard.as_deref())?;
         let (team, post, name, world) = (team.clone(), post.clone(), name.to_owned(), lead.world.clone());
         let (key, inner) = (name.clone(), Arc::downgrade(&self.inner));
         let ending = tokio::spawn(async move {
@@ -308,10 +311,14 @@ impl Teammates {
 
     /// The team begins with the first who is started.
     fn begin(&self) -> Result<(), String> {
-        let Inner { team, post, board, lead, begun, .. } = &*self.inner;
-        if begun.swap(true, Ordering::SeqCst) {
+        if self.inner.begun.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
+        self.open().inspect_err(|_| self.inner.begun.store(false, Ordering::SeqCst))
+    }
+
+    fn open(&self) -> Result<(), String> {
+        let Inner { team, post, board, lead, .. } = &*self.inner;
         let mailbox =
             team.begin(&lead.session, &lead.directory, lead.world.now()).map_err(|error| error.to_string())?;
         post.mail().open(mailbox, Origin::Team);

@@ -14,6 +14,8 @@ use crate::mailbox::{MailError, Message};
 
 /// How long the other side may take to put one message on its disk.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a peer may take to send one message, which is a line on this machine: whoever is slower means no message.
+const PROMPTLY: Duration = Duration::from_secs(2);
 /// The longest line: a message may be a tenth of this, and quoting makes it longer.
 const LONGEST: u64 = 1_000_000;
 
@@ -57,16 +59,32 @@ pub async fn send(path: &Path, message: &Message) -> Result<(), MailError> {
     }
 }
 
+/// How long a peer is waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Until a message of it has come whole.
+    pub comes: Duration,
+    /// Until it has taken an answer.
+    pub taken: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { comes: PROMPTLY, taken: PATIENCE }
+    }
+}
+
 /// Takes the messages that come through a connection: each is acknowledged when `take` has it on the disk.
 pub async fn receive(
     stream: UnixStream,
+    patience: Patience,
     mut take: impl FnMut(&Message) -> Result<(), MailError>,
 ) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = Vec::new();
         let mut limited = (&mut stream).take(LONGEST);
-        if tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await?? == 0 {
+        if tokio::time::timeout(patience.comes, limited.read_until(b'\n', &mut line)).await?? == 0 {
             return Ok(());
         }
         let mut is_message = true;
@@ -82,7 +100,7 @@ pub async fn receive(
         };
         let mut answer = serde_json::to_vec(&Receipt { error })?;
         answer.push(b'\n');
-        tokio::time::timeout(PATIENCE, stream.write_all(&answer)).await??;
+        tokio::time::timeout(patience.taken, stream.write_all(&answer)).await??;
         if !is_message {
             return Ok(()); // whoever it is, it is no session
         }

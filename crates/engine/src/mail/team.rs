@@ -130,6 +130,7 @@ impl Team {
 
     /// Our own mailbox.
     pub fn mailbox(&self) -> Result<Mailbox, MailError> {
+        self.root()?;
         Mailbox::create(&self.inboxes(), &self.me)
     }
 
@@ -154,7 +155,7 @@ impl Team {
 
     /// Says that the lead is there, for as long as this is kept, however it ends.
     pub fn hold(&self) -> Result<files::Lock, MailError> {
-        Ok(Root::create(&self.folder)?.lock_within(HELD, PATIENCE)?)
+        Ok(self.root()?.lock_within(HELD, PATIENCE)?)
     }
 
     /// Whether its lead is there: teammates end with it, whatever is written of them.
@@ -232,7 +233,7 @@ impl Team {
     /// Who belongs to it, also those who have left; nobody where it has not begun.
     pub fn members(&self) -> Vec<Member> {
         let read = || {
-            let file = files::read(self.folder.join(CONFIG), LARGEST).ok()?;
+            let file = Root::open_own(&self.folder).ok()?.read(CONFIG, LARGEST).ok()?;
             serde_json::from_slice::<Config>(&file.bytes).ok()
         };
         read().map(|config| config.members).unwrap_or_default()
@@ -271,8 +272,17 @@ impl Team {
         }
     }
 
+    /// Its folder, and nobody else's.
+    fn root(&self) -> Result<Root, MailError> {
+        files::create_directory(&self.folder)?;
+        if let Some(teams) = self.folder.parent() {
+            Root::open_own(teams)?;
+        }
+        Ok(Root::open_own(&self.folder)?)
+    }
+
     fn change(&self, by: impl FnOnce(&mut Config) -> Result<(), MailError>) -> Result<(), MailError> {
-        let root = Root::create(&self.folder)?;
+        let root = self.root()?;
         let _held = root.lock_within(LOCK, PATIENCE)?;
         let broken = |error: serde_json::Error| MailError::Broken {
             path: self.folder.join(CONFIG),

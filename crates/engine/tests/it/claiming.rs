@@ -171,3 +171,39 @@ fn a_team_that_has_ended_stays_gone() {
     board::give_back(team.tasks(), "scout").unwrap();
     assert!(!team.tasks().exists());
 }
+
+/// TOOL-1: a task that somebody has is theirs: nobody changes it in their name, or gives it to somebody else, but the lead; and
+/// a list never grows beyond what can be read.
+#[tokio::test]
+async fn nobody_takes_a_task_in_anothers_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lead, one, two) =
+        (tools_of(LEAD, folder.path()), tools_of("one", folder.path()), tools_of("two", folder.path()));
+    call(&lead, folder.path(), "TaskCreate", json!({"subject": "it", "description": ""})).await;
+    let update = |input: Value| {
+        let mut whole = json!({"taskId": "1"});
+        whole.as_object_mut().unwrap().extend(input.as_object().unwrap().clone());
+        whole
+    };
+    let begun = call(&one, folder.path(), "TaskUpdate", update(json!({"status": "in_progress"}))).await;
+    assert!(begun.contains("(one)"), "{begun}");
+    for forged in [
+        json!({"status": "in_progress", "owner": "one", "subject": "mine"}),
+        json!({"status": "in_progress", "owner": LEAD}),
+        json!({"owner": "two"}),
+        json!({"status": "completed"}),
+        json!({"status": "deleted"}),
+        json!({"status": "pending"}),
+    ] {
+        call(&two, folder.path(), "TaskUpdate", update(forged.clone())).await;
+        let task = board::read(&folder.path().join("team")).remove(0);
+        let now = (task.owner.as_deref(), task.status, task.subject.as_str());
+        assert_eq!(now, (Some("one"), Status::InProgress, "it"), "{forged}");
+    }
+    board::give_back(&folder.path().join("team"), "one").unwrap();
+    let given = call(&lead, folder.path(), "TaskUpdate", update(json!({"owner": "two"}))).await;
+    assert!(given.contains("(two)"), "{given}");
+    let full = call(&two, folder.path(), "TaskUpdate", update(json!({"description": "x".repeat(1_000_000)}))).await;
+    assert!(full.contains("the list is full"), "{full}");
+    assert_eq!(board::read(&folder.path().join("team")).len(), 1);
+}

@@ -115,7 +115,7 @@ async fn a_letter_that_was_written_by_hand_is_bounded() {
 
 async fn received(mut peer: UnixStream, ours: UnixStream, bytes: Vec<u8>) -> (usize, String) {
     let taken = AtomicUsize::new(0);
-    let receive = socket::receive(ours, |_| {
+    let receive = socket::receive(ours, socket::Patience::default(), |_| {
         taken.fetch_add(1, Ordering::Relaxed);
         Ok::<(), MailError>(())
     });
