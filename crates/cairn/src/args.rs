@@ -91,6 +91,10 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true, requires = "team_name")]
     pub(crate) agent_name: Option<String>,
 
+    /// By what it knows its lead's letters.
+    #[arg(long, hide = true, requires = "agent_name")]
+    pub(crate) lead_key: Option<String>,
+
     /// What it is there, by the name of a definition.
     #[arg(long, hide = true, requires = "agent_name")]
     pub(crate) agent_type: Option<String>,

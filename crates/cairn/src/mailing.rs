@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
 use engine::mail::{Lead, Mail, Origin, Post, SendMessage, SendPlainly, Team, Teammates, briefing};
-use engine::mailbox::Mailbox;
+use engine::mailbox::{LeadKey, Mailbox};
 use engine::permission::LiveMode;
 use engine::plan::{self, board::Board, mode::HandInPlan};
 use engine::settings::Settings;
@@ -58,7 +59,8 @@ impl Mailing {
         }
         let mailing_post = mailing.post.clone();
         if let (Some(team), Some(name)) = (&args.team_name, &args.agent_name) {
-            let team = Team::of(place.home.path(), team, name)?;
+            let key = args.lead_key.as_deref().map(|key| LeadKey::parse(key).context("--lead-key is no key"));
+            let team = Team::of(place.home.path(), team, name)?.knowing(key.transpose()?);
             mail.open(team.mailbox()?, Origin::Team);
             mailing.board.join(team.tasks(), name, &folder).map_err(anyhow::Error::msg)?;
             mailing_post.join(team.clone());

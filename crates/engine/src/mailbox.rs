@@ -8,6 +8,7 @@
 //! What it refuses to do: touch a file that it cannot read back, follow a name out of its folder, grow without bound.
 
 mod message;
+mod seal;
 mod word;
 
 use std::collections::HashSet;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 pub use message::{LEAD, Message, Order};
+pub use seal::{LeadKey, Seal};
 pub use word::{Rest, Word};
 
 /// The largest mailbox that is read.
@@ -42,6 +44,8 @@ const MOST_BESIDE: usize = 2_000;
 const MOST_NAME: usize = 64;
 /// How long somebody else may hold a lock of a team: what is done under it takes milliseconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// What somebody is called who calls themselves the lead, and cannot prove it.
+const UNSEALED: &str = "somebody who is not team-lead";
 /// A mailbox is its owner's alone.
 const PRIVATE_FILE: u32 = 0o600;
 
@@ -50,6 +54,8 @@ const PRIVATE_FILE: u32 = 0o600;
 pub struct Mailbox {
     folder: Root,
     name: String,
+    /// By what the lead's letters are known, where they are sealed.
+    lead: Option<LeadKey>,
 }
 
 /// What of the lead's makes an interrupt that came before it void.
@@ -170,14 +176,14 @@ impl Mailbox {
         if !others.contains(&name) {
             return Err(MailError::Unknown { name, others });
         }
-        Ok(Self { folder: Root::open_own(folder)?, name })
+        Ok(Self { folder: Root::open_own(folder)?, name, lead: None })
     }
 
     /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
     pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
         let name = checked(name)?.to_owned();
         files::create_directory(folder)?;
-        let mailbox = Self { name, folder: Root::open_own(folder)? };
+        let mailbox = Self { name, folder: Root::open_own(folder)?, lead: None };
         let _held = mailbox.lock()?;
         match mailbox.folder.create_new(mailbox.file(), b"[]\n", PRIVATE_FILE) {
             Ok(()) | Err(files::Error::Exists { .. }) => {}
@@ -187,9 +193,25 @@ impl Mailbox {
         Ok(mailbox)
     }
 
+    /// From now on only that is the lead's which is sealed with its key.
+    #[must_use]
+    pub fn sealed_with(mut self, lead: Option<LeadKey>) -> Self {
+        self.lead = lead;
+        self
+    }
+
+    /// Puts a message at the end, sealed as the lead's.
+    pub fn send_sealed(&self, message: &Message, seal: &Seal) -> Result<(), MailError> {
+        self.put(message, Some(seal.of(message, &self.name)))
+    }
+
     /// Puts a message at the end. One whose id is there already was sent before, by somebody who was killed and tries
     /// again.
     pub fn send(&self, message: &Message) -> Result<(), MailError> {
+        self.put(message, None)
+    }
+
+    fn put(&self, message: &Message, seal: Option<String>) -> Result<(), MailError> {
         let Message { from, timestamp, summary, .. } = message;
         let beside = from.len() + timestamp.len() + summary.as_ref().map_or(0, String::len);
         if message.text.len() > MOST_TEXT {
@@ -206,7 +228,9 @@ impl Mailbox {
             if waiting >= MOST_WAITING {
                 return Err(MailError::Full(waiting, self.name.clone()));
             }
-            letters.push(message.to_letter());
+            let mut letter = message.to_letter();
+            letter.extend(seal.map(|seal| ("seal".to_owned(), Value::String(seal))));
+            letters.push(letter);
             Ok(true)
         })
     }
@@ -237,7 +261,7 @@ impl Mailbox {
     /// Takes the lead's interrupts. Says whether one counts: not where the lead has said something since.
     pub fn take_interrupt(&self, unless: Unless) -> Result<bool, MailError> {
         let letters = self.letters()?;
-        let of_lead = |letter: &Map<String, Value>| Some(Message::of(letter)).filter(|message| message.from == LEAD);
+        let of_lead = |letter: &Map<String, Value>| Some(self.read(letter)).filter(|message| message.from == LEAD);
         let is_one = |letter: &Map<String, Value>| {
             !is_read(letter) && of_lead(letter).is_some_and(|message| message.word() == Word::Interrupt)
         };
@@ -251,7 +275,7 @@ impl Mailbox {
     }
 
     fn unread(&self) -> Result<Vec<Message>, MailError> {
-        Ok(self.letters()?.iter().filter(|letter| !is_read(letter)).map(Message::of).collect())
+        Ok(self.letters()?.iter().filter(|letter| !is_read(letter)).map(|letter| self.read(letter)).collect())
     }
 
     /// Marks messages whose ids stand in the recipient's log.
@@ -283,7 +307,19 @@ impl Mailbox {
 
     /// All that is in it, each with whether it was delivered, oldest first.
     pub fn all(&self) -> Result<Vec<(Message, bool)>, MailError> {
-        Ok(self.letters()?.iter().map(|letter| (Message::of(letter), is_read(letter))).collect())
+        Ok(self.letters()?.iter().map(|letter| (self.read(letter), is_read(letter))).collect())
+    }
+
+    /// A message as it counts. Who calls themselves the lead and is not is called something else.
+    fn read(&self, letter: &Map<String, Value>) -> Message {
+        let mut message = Message::of(letter);
+        if let Some(lead) = self.lead.as_ref().filter(|_| message.from == LEAD) {
+            let seal = letter.get("seal").and_then(Value::as_str).unwrap_or_default();
+            if !lead.knows(&message, &self.name, seal) {
+                UNSEALED.clone_into(&mut message.from);
+            }
+        }
+        message
     }
 
     /// Changes what is there, under the lock. What `by` leaves as it is, is not written.

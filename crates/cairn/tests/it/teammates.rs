@@ -318,7 +318,7 @@ fn the_screen_shows_teammates() {
         r#"
         [[rule]]
         when = { system = "You are scout", missing = "looked" }
-        call = [{ tool = "Bash", input = { command = "cat pipe; echo looked" } }]
+        call = [{ tool = "Bash", input = { command = "touch reading; cat pipe; echo looked" } }]
         [[rule]]
         when = { system = "You are scout" }
         say = "It is red."
@@ -341,9 +341,10 @@ fn the_screen_shows_teammates() {
     terminal.until("one at work", |screen| screen.contains("1 teammate, 1 at work") && !screen.is_working());
     terminal.keys("/tasks\r");
     terminal.until("by name", |screen| screen.contains("scout  at work      teammate: Look."));
+    until("it does something", || stage.project().join("reading").exists());
     terminal.keys("/tasks scout\r");
     terminal.until("what it does", |screen| {
-        screen.contains("last call  Bash cat pipe; echo looked") && screen.contains(", 1 reply, ")
+        screen.contains("last call  Bash touch reading; cat pipe; echo looked") && screen.contains(", 1 reply, ")
     });
     // Opening waits for the scout's command to do so too.
     std::fs::write(&pipe, "").unwrap();
@@ -373,7 +374,7 @@ fn a_stale_socket_is_taken_away() {
 }
 
 /// A scout that wants to run a command, and a lead that waits for it.
-const ASKS: &str = r#"
+pub const ASKS: &str = r#"
     [[rule]]
     when = { system = "You are scout", result = "(?s)(?P<what>.+)", tool = "Bash" }
     say = "I heard: {{ what }}"

@@ -21,7 +21,7 @@ use super::words::name_of;
 use super::{Mail, Team, lock};
 use crate::agent::Listener;
 use crate::event::{Event, MateNews};
-use crate::mailbox::{LEAD, Mailbox, Message, Rest, Word};
+use crate::mailbox::{LEAD, Message, Rest, Word};
 use crate::permission::{Answer, Approver, LiveMode, Question, Who, stricter};
 use crate::world::World;
 
@@ -158,7 +158,7 @@ impl Side {
             let (id, now) = (world.fresh_id().to_string(), world.now());
             let message = Message::new(id, LEAD, word.to_text(LEAD, now).unwrap_or_default(), now);
             // One that is gone needs no answer.
-            let _ = Mailbox::of(&team.inboxes(), &name).and_then(|mailbox| mailbox.send(&message));
+            let _ = team.write_to(&name, &message);
         }
     }
 }

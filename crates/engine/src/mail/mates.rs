@@ -182,7 +182,7 @@ impl Teammates {
             return Err(format!("{LEAD} is the lead's own name"));
         }
         let (kind, session) = (wanted.kind.as_deref().unwrap_or(TEAMMATE), post.fresh());
-        let mailbox = team.invite(&Invited { name, kind, session: &session }, &lead.directory, now).map_err(said)?;
+        team.invite(&Invited { name, kind, session: &session }, &lead.directory, now).map_err(said)?;
         let first = Message::new(post.fresh(), LEAD, &wanted.prompt, now);
         let mut words = self.words(name, if wanted.plans { Mode::Plan } else { self.inner.mode.get() });
         words.push(format!("--session-id={session}"));
@@ -191,7 +191,7 @@ impl Teammates {
             words.retain(|word| !word.starts_with("--model="));
             words.push(format!("--model={model}"));
         }
-        let sent = mailbox.send(&first).map_err(said);
+        let sent = team.write_to(name, &first).map_err(said);
         let about = wanted.prompt.lines().next().unwrap_or_default();
         sent.and_then(|()| self.run((name, about), words, jobs)).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
@@ -293,7 +293,7 @@ impl Teammates {
             let (now, id) = (lead.world.now(), post.fresh());
             let message = Message::new(id, LEAD, Word::Interrupt.to_text(LEAD, now).unwrap_or_default(), now);
             // One that cannot be written to ends with the lead.
-            let _ = Mailbox::of(&team.inboxes(), name).and_then(|mailbox| mailbox.send(&message));
+            let _ = team.write_to(name, &message);
             questions.withdraw(name);
             post.mail().rests(name, None);
         }
@@ -341,6 +341,7 @@ impl Teammates {
         let own = ["--print", "--team-name", team.name(), "--agent-name", name, "--permission-mode", mode];
         let mut words = vec![lead.program.display().to_string()];
         words.extend(own.map(str::to_owned));
+        words.extend(team.key().map(|key| format!("--lead-key={key}")));
         words.extend(lead.flags.iter().cloned());
         words
     }

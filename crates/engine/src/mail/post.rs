@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Mail, Origin, Team, socket};
 use crate::agents::Children;
-use crate::mailbox::{LEAD, MOST_TEXT, MailError, Mailbox, Message, Word};
+use crate::mailbox::{LEAD, MOST_TEXT, MailError, Message, Word};
 use crate::world::World;
 
 /// What an address of another session begins with.
@@ -200,7 +200,7 @@ impl Post {
             return Ok(());
         }
         if let Some(team) = self.team().filter(|team| team.others().iter().any(|other| other == name)) {
-            Mailbox::of(&team.inboxes(), name)?.send(message)?;
+            team.write_to(name, message)?;
             self.inner.mail.works(name, &message.id);
             return Ok(());
         }

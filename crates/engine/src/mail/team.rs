@@ -4,6 +4,7 @@
 //! mailbox. Teammates live below their lead, so a lead that begins anew begins alone.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use files::Root;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tools::permission::Mode;
 
-use crate::mailbox::{LEAD, MailError, Mailbox, PATIENCE, checked, folder};
+use crate::mailbox::{LEAD, LeadKey, MailError, Mailbox, Message, PATIENCE, Seal, checked, folder};
 use crate::plan::board;
 
 /// Who belongs to the team.
@@ -35,6 +36,10 @@ pub struct Team {
     folder: PathBuf,
     name: String,
     me: String,
+    /// The lead's half of the key, where we are the lead.
+    seal: Option<Arc<Seal>>,
+    /// By what we know its letters, where we are not.
+    lead: Option<LeadKey>,
 }
 
 /// One who belongs to a team.
@@ -98,14 +103,35 @@ fn yes() -> bool {
 impl Team {
     /// The team of a session that leads it.
     pub fn led_by(config: &Path, session: &str) -> Result<Self, MailError> {
-        Self::of(config, &format!("session-{session}"), LEAD)
+        let team = Self::of(config, &format!("session-{session}"), LEAD)?;
+        Ok(Self { seal: Seal::new().map(Arc::new), ..team })
     }
 
     /// A team that somebody belongs to.
     pub fn of(config: &Path, team: &str, me: &str) -> Result<Self, MailError> {
         let inboxes = folder(config, team)?;
         let own = inboxes.parent().unwrap_or(&inboxes).to_owned();
-        Ok(Self { folder: own, name: team.to_owned(), me: checked(me)?.to_owned() })
+        Ok(Self { folder: own, name: team.to_owned(), me: checked(me)?.to_owned(), seal: None, lead: None })
+    }
+
+    /// As one sees it who was told by what to know the lead's letters.
+    #[must_use]
+    pub fn knowing(self, lead: Option<LeadKey>) -> Self {
+        Self { lead, ..self }
+    }
+
+    /// By what others are to know the lead's letters.
+    pub fn key(&self) -> Option<LeadKey> {
+        self.seal.as_ref().map(|seal| seal.key())
+    }
+
+    /// Puts a message into somebody's mailbox; the lead's is sealed.
+    pub fn write_to(&self, name: &str, message: &Message) -> Result<(), MailError> {
+        let mailbox = Mailbox::of(&self.inboxes(), name)?;
+        match &self.seal {
+            Some(seal) if message.from == LEAD => mailbox.send_sealed(message, seal),
+            _ => mailbox.send(message),
+        }
     }
 
     /// Its name.
@@ -131,7 +157,7 @@ impl Team {
     /// Our own mailbox.
     pub fn mailbox(&self) -> Result<Mailbox, MailError> {
         self.root()?;
-        Mailbox::create(&self.inboxes(), &self.me)
+        Ok(Mailbox::create(&self.inboxes(), &self.me)?.sealed_with(self.lead.clone()))
     }
 
     /// Begins the team, or goes on with it: whoever was in it is gone with the lead that had started them.
