@@ -348,6 +348,8 @@ impl Teammates {
 
     /// The session ends, and its team with it.
     pub fn end(&self) {
+        // Whoever opens the session anew is the lead then, also while somebody still holds this.
+        drop((lock(&self.inner.held).take(), lock(&self.inner.answering).take()));
         if self.inner.begun.load(Ordering::SeqCst) {
             let _ = self.inner.team.end(); // what stays is found by the session that goes on here
         }
