@@ -197,7 +197,9 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     let jobs = agent.scope().jobs().clone();
     let teammates = ready.mailing.teammates.as_ref();
     let agents = children.as_ref();
-    let hears = Hears { mode: &mode, may_skip, output: &output, driving: &driving, agents, teammates, jobs };
+    let lets_hooks = agent.hooks().let_a_programs_run();
+    let hears =
+        Hears { mode: &mode, may_skip, output: &output, driving: &driving, agents, teammates, jobs, lets_hooks };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone, mut open) = (0, Code::Success, None, true);
     loop {

@@ -118,4 +118,27 @@ mod tests {
             assert_eq!(OnFailure::Block.said(moment, back).verdict, Some(Verdict::Deny));
         }
     }
+
+    struct Program;
+
+    impl CallsBack for Program {
+        fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, Back> {
+            Box::pin(async { Back::Gone })
+        }
+    }
+
+    /// HOOK-1: settings that change leave a program's hooks in place, unless an organisation lets run none but its own.
+    #[test]
+    fn a_programs_hooks_outlive_a_change_of_settings() {
+        use super::super::Hooks;
+        use crate::settings::HooksOf;
+        let asked = json!({"Stop": [{"hookCallbackIds": ["a"]}]});
+        let hooks = || asked_for(asked.as_object().unwrap()).0;
+        let before = Hooks::default().driven(hooks(), std::sync::Arc::new(Program));
+        assert!(before.any(Moment::Stop) && before.let_a_programs_run());
+        assert!(!Hooks::default().of(HooksOf::Nobody).let_a_programs_run());
+        assert!(Hooks::default().instead_of(&before).any(Moment::Stop));
+        assert!(!Hooks::default().of(HooksOf::Managed).instead_of(&before).any(Moment::Stop));
+        assert!(!Hooks::default().of(HooksOf::Managed).driven(hooks(), std::sync::Arc::new(Program)).any(Moment::Stop));
+    }
 }

@@ -109,6 +109,11 @@ impl Hooks {
         self
     }
 
+    /// Whether those of the program that drives the session may run.
+    pub fn let_a_programs_run(&self) -> bool {
+        self.whose.lets_run(crate::settings::Source::Flag)
+    }
+
     /// With those of the program that drives the session after them.
     #[must_use]
     pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn CallsBack>) -> Self {

@@ -29,6 +29,8 @@ pub(super) struct Hears<'a> {
     pub(super) agents: Option<&'a Arc<Children>>,
     pub(super) teammates: Option<&'a Teammates>,
     pub(super) jobs: Arc<Jobs>,
+    /// Whether the settings let hooks of the program run.
+    pub(super) lets_hooks: bool,
 }
 
 impl Hears<'_> {
@@ -127,7 +129,7 @@ impl Hears<'_> {
         let agents: Vec<Value> = registry.iter().flat_map(|registry| registry.agents()).map(agent).collect();
         json!({
             "commands": [], "agents": agents, "models": [], "account": {}, "output_style": "default",
-            "available_output_styles": ["default"], "hooks_applied": true, "hook_on_failure_supported": true,
+            "available_output_styles": ["default"], "hooks_applied": self.lets_hooks, "hook_on_failure_supported": true,
         })
     }
 
