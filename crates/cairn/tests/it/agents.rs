@@ -30,6 +30,18 @@ pub const SENDER: &str = r#"
 
 const PAINTER: &str = "---\nname: painter\ndescription: Paints walls.\nmodel: opus\n---\nYou paint.";
 
+/// AGENT-2, MSG-1: what agents and writing to them add to every request is at most 800 tokens, as the simulator counts.
+#[test]
+fn what_agents_add_to_every_request_is_small() {
+    let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
+    let tokens = |flags: &[&str]| {
+        assert_eq!(run(stage.cairn().args(["-p", "hi"]).args(flags)).code, Some(0));
+        stage.simulator.report().requests.pop().unwrap().input.total()
+    };
+    let (with, without) = (tokens(&[]), tokens(&["--disallowedTools", "Agent"]));
+    assert!(with > without && with - without <= 800, "{with} and {without}");
+}
+
 /// AGENT-1: `agents show` prints what a definition says, also of the program's own agents.
 #[test]
 fn an_agent_is_shown_with_all_it_says() {

@@ -28,8 +28,7 @@ pub struct SendMessageInput {
     pub summary: Option<String>,
 }
 
-/// Writes to an agent by its name or id. One that works hears it at its next round; one that has ended goes on from where it
-/// was and reports again.
+/// Writes to an agent. One that works hears it at its next round; one that has ended goes on and reports again.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct PlainMessageInput {
     /// A name or id, `*` for all that are out, or `uds:PATH` of another session.

@@ -1,5 +1,7 @@
 //! The agents that are part of the program and know it: a guide to it, and a set-up of the status line.
 
+use engine::agents::{Registry, Sources, take_role};
+use engine::settings::Ground;
 use serde_json::{Value, json};
 use tools::permission::Mode;
 
@@ -58,6 +60,21 @@ async fn the_guide_answers_from_the_documentation() {
         let others = stage.simulator.requests().into_iter().filter(|request| !asked.contains(request));
         assert!(others.map(|request| request["system"].to_string()).all(|system| !system.contains("/docs")));
     }
+}
+
+/// AGENT-1: a teammate that is the guide has the documentation as well, beside its own session.
+#[tokio::test]
+async fn a_teammate_can_be_the_guide() {
+    let stage = Stage::new(ASKS).await;
+    let guide = Registry::load(&Sources::default()).find("cairn-guide").cloned().unwrap();
+    let (project, session) = (stage.project(), stage.home().path().join("projects/x/session.jsonl"));
+    stage.agent_with(None, |parts| {
+        take_role(parts, &guide, &Ground { directory: &project, home: None }, &session).unwrap();
+        let told = parts.system.clone().unwrap();
+        let docs = session.with_extension("").join("docs");
+        assert!(told.contains(&format!("`{}`", docs.display())) && !told.contains("{{"), "{told}");
+        assert!(std::fs::read_to_string(docs.join("settings.md")).unwrap().contains("statusLine"));
+    });
 }
 
 /// AGENT-1: the set-up of the status line is told where the user's settings are, and writes there what was agreed to.

@@ -2,6 +2,8 @@
 
 use engine::agents::{How, Phase, Registry, Source, Sources};
 use engine::ledger::Budget;
+use engine::mail::Origin;
+use engine::mailbox::Message;
 use serde_json::{Value, json};
 
 use crate::children::agents;
@@ -89,6 +91,32 @@ fn bad_values_are_named_with_their_line() {
     );
     let there = ["a", "b", "c", "d", "e"].map(|name| registry.find(name).is_some());
     assert_eq!(there, [false, true, true, false, true]);
+}
+
+/// MSG-2: an agent that goes on talks to the model it was sent out with.
+#[tokio::test]
+async fn an_agent_that_goes_on_has_the_model_it_had() {
+    let script = r#"
+        [[rule]]
+        when = { system = "You look." }
+        say = "Green."
+        [[rule]]
+        when = { tool = "Agent" }
+        say = "Sent."
+        [[rule]]
+        when = { user = "^go" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "Find it.", subagent_type = "looker", name = "one", model = "opus" } }]
+    "#;
+    let mut stage = Stage::new(script).await;
+    stage.agents = agents(json!({"looker": {"description": "d", "prompt": "You look.", "model": "haiku"}}));
+    let mut agent = stage.agent(None);
+    say(&mut agent, "go").await;
+    let children = agent.agents().unwrap().clone();
+    let message = Message::new("m-1", "team-lead", "And now?", jiff::Timestamp::UNIX_EPOCH);
+    children.write_to("one", &message, Origin::Parent).unwrap();
+    children.find("one").unwrap().ended().await;
+    let models: Vec<Value> = of_agent(&stage).iter().map(|request| request["model"].clone()).collect();
+    assert_eq!(models, ["claude-opus-5", "claude-opus-5"]);
 }
 
 /// HOOK-1, AGENT-1: hooks are told how hard the model of that agent tries, where its definition says so.
