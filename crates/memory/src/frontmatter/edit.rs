@@ -204,9 +204,12 @@ fn in_quotes(value: &str) -> String {
 }
 
 /// The text with what is no YAML (models write `description: a: b`) put into quotes, if that makes it the YAML that was meant.
+/// What begins like a list or another structure was meant as one, and is broken.
 pub fn mended(text: &str) -> String {
     let front = super::read(text);
-    if front.diagnostics.is_empty() {
+    let is_broken =
+        |value: &serde_json::Value| value.as_str().is_some_and(|text| text.starts_with(['[', '{', ']', '}']));
+    if front.diagnostics.is_empty() || front.fields.values().any(is_broken) {
         return text.to_owned();
     }
     let mut mended = text.to_owned();
