@@ -16,7 +16,7 @@ const TODAY: i64 = 1_772_800_000;
 
 /// Sets from other trades that were each written when a ranker was done, and not looked at again; each with the questions
 /// that its memories say they answer.
-const AFTERWARDS: [(&str, &str, &str, &str); 3] = [
+const AFTERWARDS: [(&str, &str, &str, &str); 5] = [
     (
         "a set written afterwards",
         include_str!("../../crates/memory/tests/recall/fourth_memories.txt"),
@@ -34,6 +34,18 @@ const AFTERWARDS: [(&str, &str, &str, &str); 3] = [
         include_str!("../../crates/memory/tests/recall/sixth_memories.txt"),
         include_str!("../../crates/memory/tests/recall/sixth_queries.txt"),
         include_str!("../../crates/memory/tests/recall/sixth_memories_asked.txt"),
+    ),
+    (
+        "a fourth, after the questions",
+        include_str!("../../crates/memory/tests/recall/seventh_memories.txt"),
+        include_str!("../../crates/memory/tests/recall/seventh_queries.txt"),
+        include_str!("../../crates/memory/tests/recall/seventh_memories_asked.txt"),
+    ),
+    (
+        "a fifth, after the cut-off by words",
+        include_str!("../../crates/memory/tests/recall/eighth_memories.txt"),
+        include_str!("../../crates/memory/tests/recall/eighth_queries.txt"),
+        include_str!("../../crates/memory/tests/recall/eighth_memories_asked.txt"),
     ),
 ];
 

@@ -77,7 +77,7 @@ impl Weights {
         language: 0.5,
         alike: 0.25,
         soft: 0.5,
-        sure_from: 0.116,
+        sure_from: 0.113,
         sure_most: 0.45,
         sure_missing: 0.4,
     };

@@ -28,8 +28,6 @@ pub(crate) struct Words {
     pub(crate) dated: Option<Timestamp>,
     /// Words with their rows in the table and how often each occurs.
     counts: Vec<(String, Option<Row>, Count)>,
-    /// How many questions it says it answers.
-    questions: usize,
     /// The words of its description: what it is about.
     about: Vec<String>,
     /// What it says but for the values it gives.
@@ -76,8 +74,6 @@ pub(crate) struct Corpus {
     pub(crate) directed: Vec<Term>,
     /// How many words a memory has on average.
     pub(crate) average: f32,
-    /// How many questions all of them say they answer.
-    pub(crate) questions: usize,
 }
 
 impl Doc {
@@ -119,7 +115,6 @@ impl Words {
             path: memory.path.clone(),
             dated: memory.dated,
             counts,
-            questions: asked.matches(['?', '？']).count(),
             about,
             gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
             scope: AppliesTo::of(memory, splitter),
@@ -141,7 +136,6 @@ impl Corpus {
             }
             terms.sort_unstable_by_key(|(term, _)| *term);
             let length = terms.iter().map(|(_, count)| count.all).sum();
-            corpus.questions += words.questions;
             let mut about: Vec<Term> = words.about.iter().filter_map(|text| corpus.term(text)).collect();
             about.sort_unstable();
             corpus.docs.push(Doc {
@@ -181,7 +175,7 @@ impl Corpus {
 
     /// How much text there is to be found by chance.
     pub(crate) fn size(&self) -> Size {
-        Size { memories: self.docs.len(), questions: self.questions }
+        Size { memories: self.docs.len(), words: self.average * self.docs.len() as f32 }
     }
 
     /// How many memories have a word.

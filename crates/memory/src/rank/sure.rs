@@ -3,8 +3,8 @@
 //! What a memory has of a question is evidence as far as it has more than its neighbours: in a directory about databases
 //! every memory has "database". No one thing is worth more than a limit, so that it takes two: a question of which a
 //! memory has one name and nothing else is about something else. The largest thing it does not have speaks against it.
-//! The more memories there are, the more the best of them has by chance: what is enough grows with the logarithm of their
-//! number, and of the questions they say they answer. Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
+//! The more text there is, the more the best memory has by chance: what is enough grows with the logarithm of how many
+//! words all memories have. Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
 
 use super::Weights;
 use super::question::Unit;
@@ -16,15 +16,15 @@ const STEEPNESS: f32 = 8.0;
 /// the question.
 const IMAGINED: f32 = 10.0;
 
-/// So many questions are as much text as a memory.
-const QUESTIONS: f32 = 2.0;
+/// So many words that count are a short memory.
+const SHORT: f32 = 10.0;
 
 /// How much there is to be found by chance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) memories: usize,
-    /// The questions that memories say they answer.
-    pub(crate) questions: usize,
+    /// The words of all of them that count.
+    pub(crate) words: f32,
 }
 
 /// What a confidence is made of.
@@ -34,15 +34,15 @@ pub struct Figures {
     pub evidence: f32,
     /// What the largest thing is worth that it does not have.
     pub missing: f32,
-    /// How much text it is the best of, counted in memories, as a logarithm.
+    /// How much text it is the best of, counted in short memories, as a logarithm.
     pub among: f32,
 }
 
 impl Figures {
     /// For a memory, from how well it has each thing that is asked, and how well all memories together have it.
     pub(crate) fn of(units: &[Unit], found: &[f32], together: &[f32], size: Size, weights: &Weights) -> Self {
-        let (memories, questions) = (size.memories as f32, size.questions as f32);
-        let mut figures = Self { among: (memories + questions / QUESTIONS + IMAGINED).ln(), ..Self::default() };
+        let memories = size.memories as f32;
+        let mut figures = Self { among: (size.words / SHORT + IMAGINED).ln(), ..Self::default() };
         for ((unit, found), together) in units.iter().zip(found).zip(together) {
             let found = found.min(1.0);
             let usual = (together - found).max(0.0) / (memories - 1.0 + IMAGINED);
@@ -72,16 +72,16 @@ impl Figures {
 mod tests {
     use super::*;
 
-    /// RECALL-8: the best of many has more by chance than the best of few, so more is asked of it.
+    /// RECALL-8: the best of many, and of long ones, has more by chance than the best of few, so more is asked of it.
     #[test]
     fn the_same_evidence_says_less_among_more() {
         let unit = || Unit { label: String::new(), weight: 0.8, stands: Vec::new() };
-        let sure = |memories: usize, questions: usize| {
-            let size = Size { memories, questions };
+        let sure = |memories: usize, words: f32| {
+            let size = Size { memories, words: memories as f32 * words };
             let figures = Figures::of(&[unit(), unit()], &[0.9, 0.8], &[0.9, 0.8], size, &Weights::FITTED);
             figures.confidence(&Weights::FITTED)
         };
-        assert!(sure(1, 0) > sure(40, 0) && sure(40, 0) > 0.5);
-        assert!(sure(40, 0) > sure(40, 160) && sure(40, 160) > sure(10_000, 0) && sure(10_000, 0) < 0.5);
+        assert!(sure(1, 10.0) > sure(40, 10.0) && sure(40, 10.0) > 0.5);
+        assert!(sure(40, 10.0) > sure(40, 80.0) && sure(40, 80.0) > sure(10_000, 10.0) && sure(10_000, 10.0) < 0.5);
     }
 }
