@@ -11,6 +11,7 @@ mod built_in;
 mod child;
 mod children;
 mod definition;
+mod doubts;
 mod errand;
 mod find;
 mod hooks;

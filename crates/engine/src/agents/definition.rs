@@ -192,7 +192,7 @@ impl Definition {
                 Some(names) => Offered::Only(names),
             },
             without: of.list("disallowedTools")?.unwrap_or_default(),
-            model: of.text("model")?.filter(|model| model != "inherit"),
+            model: of.text("model")?.filter(|model| model != "inherit" && is_model(model)),
             effort: match fields.get("effort") {
                 Some(Value::Number(_)) => None,
                 _ => of.one_of("effort", &Effort::ALL.map(|effort| (effort.name(), effort)))?,
@@ -278,15 +278,9 @@ const MODES: &[(&str, Mode)] = &[
     ("auto", Mode::Default),
 ];
 
-/// What of a definition is read and does not mean here what it says, each with its key.
-pub(super) fn put_otherwise(fields: &Map<String, Value>) -> Vec<(&'static str, String)> {
-    let effort = fields.get("effort").filter(|value| value.is_number());
-    let mode = fields.get("permissionMode").and_then(Value::as_str).filter(|mode| ["dontAsk", "auto"].contains(mode));
-    let effort =
-        effort.map(|number| ("effort", format!("effort {number} does not count: it is to be a word, such as high")));
-    let mode =
-        mode.map(|mode| ("permissionMode", format!("there is no mode {mode} here; it works in the mode default")));
-    effort.into_iter().chain(mode).collect()
+/// Whether a text can be the name of a model: numbers and truths are none.
+pub(super) fn is_model(text: &str) -> bool {
+    text.contains(char::is_alphabetic) && !["true", "false"].contains(&text)
 }
 
 /// The keys of a definition, by type.

@@ -114,7 +114,7 @@ pub(super) fn offers(definition: &Definition, tool: &str) -> bool {
 }
 
 /// The tool that a name in a definition means.
-fn base(name: &str) -> &str {
+pub(super) fn base(name: &str) -> &str {
     match name.split('(').next().unwrap_or_default().trim() {
         TASK => "Agent",
         name => name,

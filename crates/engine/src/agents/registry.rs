@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::built_in;
-use super::definition::{self, Definition, KEYS, Standing};
+use super::definition::{Definition, KEYS, Standing};
+use super::doubts::doubts;
 use super::find::{self, At, Found, Sources};
 use super::hooks::hooks_of;
 use crate::settings::Weight;
@@ -118,8 +119,8 @@ impl Registry {
         for key in fields.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             self.trouble(&at, Some(key), format!("{key} is no key of an agent"), Weight::Warning);
         }
-        for (key, what) in definition::put_otherwise(&fields) {
-            self.trouble(&at, Some(key), what, Weight::Warning);
+        for (key, what, weight) in doubts(&agent, &fields) {
+            self.trouble(&at, Some(key), what, weight);
         }
         for what in hooks_of(&agent).1 {
             self.trouble(&at, Some("hooks"), what, Weight::Warning);

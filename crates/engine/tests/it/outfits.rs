@@ -93,6 +93,47 @@ fn bad_values_are_named_with_their_line() {
     assert_eq!(there, [false, true, true, false, true]);
 }
 
+/// AGENT-1: tools that do not exist and models that are no names are warned of with their line; tools of Claude Code and of
+/// servers are said to be not here yet, and nothing is said of what is here. All of these agents stay.
+#[test]
+fn tools_and_models_that_are_none_are_named_with_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, keys: &str| {
+        std::fs::write(folder.path().join(name), format!("---\nname: {}\n{keys}\ndescription: b\n---\nx", &name[..1]))
+    };
+    write("a.md", "tools: [Read, Nope]").unwrap();
+    write("b.md", "model: 7\ntools: Bash(read-only), Agent(a, b), Task, Grep, AskUserQuestion, SendMessage, History")
+        .unwrap();
+    write("c.md", "model: \"\"\ntools: WebSearch, mcp__github__search, KillShell").unwrap();
+    write("d.md", "color: red\ndisallowedTools:\n  - Wrte\n  - bash\n  - Bash(rm:*)\n  - WebFetch\n  - Write").unwrap();
+    write("e.md", "model: inherit\ntools: \"*\"").unwrap();
+    let programs = json!({"f": {"description": "d", "prompt": "p", "model": null, "tools": ["Reed"]},
+        "g": {"description": "d", "prompt": "p", "model": 7}});
+    let (folders, flag) = (vec![(Source::User, folder.path().to_owned())], programs.as_object().cloned());
+    let registry = Registry::load(&Sources { folders, flag, ..Sources::default() });
+    let told: Vec<String> =
+        registry.troubles().iter().map(|one| format!("{:?} {}: {}", one.weight, one.line, one.what)).collect();
+    assert_eq!(
+        told,
+        [
+            "Warning 3: tools names \"Nope\", and there is no such tool",
+            "Warning 3: model 7 is no name, such as sonnet: it has the model of the one who sends it out",
+            "Warning 3: model is empty: it has the model of the one who sends it out",
+            "Note 4: tools names WebSearch, which is not here yet",
+            "Note 4: tools names mcp__github__search, of a server for tools; such are not here yet",
+            "Note 4: tools names KillShell, which is not here; TaskStop does the same",
+            "Warning 4: disallowedTools names \"Wrte\", and there is no such tool",
+            "Warning 4: disallowedTools names \"bash\", and there is no such tool; it is written Bash",
+            "Warning 4: disallowedTools takes away whole tools: Bash(rm:*) takes nothing away",
+            "Note 4: disallowedTools names WebFetch, which is not here yet",
+            "Warning 1: tools names \"Reed\", and there is no such tool",
+            "Warning 1: model 7 is no name, such as sonnet: it has the model of the one who sends it out",
+        ]
+    );
+    let models = ["a", "b", "c", "d", "e", "f", "g"].map(|name| registry.find(name).unwrap().model.clone());
+    assert_eq!(models, [const { None }; 7]);
+}
+
 /// MSG-2: an agent that goes on talks to the model it was sent out with.
 #[tokio::test]
 async fn an_agent_that_goes_on_has_the_model_it_had() {
