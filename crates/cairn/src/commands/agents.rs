@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use engine::agents::{Definition, Isolation, Listed, Offered, Registry, Runs, Standing};
 use engine::settings::Weight;
 use serde_json::{Value, json};
+use tools::permission::Rules;
 
 use crate::agents;
 use crate::exit::Code;
@@ -65,9 +66,10 @@ enum AgentsCommand {
 /// Lists, shows, makes or checks.
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let registry = agents::registry(&place, &place.judged(None, OneRun::No)?, None)?;
+    let judged = place.judged(None, OneRun::No)?;
+    let registry = agents::registry(&place, &judged, None)?;
     match &args.command {
-        AgentsCommand::List { json } => list(&registry, *json),
+        AgentsCommand::List { json } => list(&registry, &judged.settings.rules, *json),
         AgentsCommand::Show { name } => show(&registry, name),
         AgentsCommand::New { name, user } => new(&place, name, *user),
         AgentsCommand::Check => check(&registry),
@@ -75,9 +77,9 @@ pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     }
 }
 
-fn list(registry: &Registry, as_json: bool) -> anyhow::Result<Code> {
+fn list(registry: &Registry, rules: &Rules, as_json: bool) -> anyhow::Result<Code> {
     if as_json {
-        data!("{}", registry.all().iter().map(object).collect::<Value>())?;
+        data!("{}", registry.all().iter().map(|listed| object(listed, rules)).collect::<Value>())?;
         return Ok(Code::Success);
     }
     for Listed { agent, replaced_by } in registry.all() {
@@ -89,18 +91,20 @@ fn list(registry: &Registry, as_json: bool) -> anyhow::Result<Code> {
             Standing::Whole => source,
             Standing::Narrowed => format!("{source}, not trusted"),
         };
+        let source = if agent.is_denied(rules) { format!("{source}, denied") } else { source };
         data!([bold(&agent.name), "  ", dim(&source)])?;
         data!(["  ", agent.description.as_str()])?;
     }
     Ok(Code::Success)
 }
 
-fn object(listed: &Listed) -> Value {
+fn object(listed: &Listed, rules: &Rules) -> Value {
     let Listed { agent, replaced_by } = listed;
     json!({
         "name": agent.name, "description": agent.description, "source": agent.source.name(), "file": agent.file,
         "model": agent.model, "effort": agent.effort, "maxTurns": agent.max_turns, "budget": agent.budget, "tools": tools(agent), "disallowedTools": agent.without,
         "replacedBy": replaced_by.map(|source| source.name()), "trusted": agent.standing == Standing::Whole,
+        "denied": agent.is_denied(rules),
     })
 }
 

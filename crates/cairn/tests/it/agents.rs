@@ -104,6 +104,23 @@ fn a_projects_agents_are_asked_about_and_only_narrow_until_then() {
     assert!(listed.contains("painter  project, not trusted\n"), "what is new is asked about again: {listed}");
 }
 
+/// AGENT-1, AGENT-2: an agent that a rule denies is listed as such, and the model is told of the others alone.
+#[test]
+fn an_agent_that_is_denied_is_listed_as_such_and_not_told_of() {
+    let stage = Stage::new(SENDER);
+    std::fs::create_dir_all(stage.config()).unwrap();
+    std::fs::write(stage.config().join("settings.json"), r#"{"permissions": {"deny": ["Agent(Explore)"]}}"#).unwrap();
+    let listed = run(stage.cairn().args(["agents", "list"])).stdout;
+    assert!(listed.contains("Explore  built-in, denied\n") && listed.contains("Plan  built-in\n"), "{listed}");
+    let listed: Value = serde_json::from_str(&run(stage.cairn().args(["agents", "list", "--json"])).stdout).unwrap();
+    let denied = listed.as_array().unwrap().iter().filter(|one| one["denied"] == true);
+    assert_eq!(denied.map(|one| &one["name"]).collect::<Vec<_>>(), ["Explore"]);
+    assert_eq!(run(stage.cairn().args(["-p", "hi", "--disallowedTools", "Task(Plan)"])).code, Some(0));
+    let told = stage.simulator.requests()[0]["messages"].to_string();
+    assert!(told.contains("- general-purpose: "), "{told}");
+    assert!(!told.contains("- Explore: ") && !told.contains("- Plan: "), "{told}");
+}
+
 /// AGENT-1: `agents check` tells what is wrong and what waits, and fails for the first alone.
 #[test]
 fn what_waits_is_no_failure() {

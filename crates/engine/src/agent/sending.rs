@@ -64,7 +64,7 @@ impl Agent {
         if self.listed.as_ref().is_some_and(|line| session.log().view().shows(line)) {
             return Ok(());
         }
-        let listing = children.listing();
+        let listing = children.listing(&self.driver.parts.policy.rules);
         let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
         self.listed = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
         if self.listed.is_none() {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tools::permission::Rules;
 
 use super::child::Seat;
 use super::definition::Definition;
@@ -329,9 +330,14 @@ impl Children {
         self.news.notify_waiters();
     }
 
-    /// What the model is told of the agents there are.
-    pub fn listing(&self) -> String {
-        let lines: Vec<String> = self.registry().agents().map(|agent| format!("- {}", agent.listing())).collect();
+    /// What the model is told of the agents there are; not of those that a rule denies.
+    pub fn listing(&self, rules: &Rules) -> String {
+        let registry = self.registry();
+        let told = registry.agents().filter(|agent| !agent.is_denied(rules));
+        let lines: Vec<String> = told.map(|agent| format!("- {}", agent.listing())).collect();
+        if lines.is_empty() {
+            return "<system-reminder>\nAgents for the Agent tool: none.\n</system-reminder>".to_owned();
+        }
         format!("<system-reminder>\nAgents for the Agent tool:\n{}\n</system-reminder>", lines.join("\n"))
     }
 

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use memory::frontmatter;
 use serde_json::{Map, Value};
-use tools::permission::Mode;
+use tools::permission::{Mode, Rules, Verdict};
+use tools::{Subject, Typed};
 use transcript::Effort;
 
 use super::hooks::hooks_of;
 use super::registry::Source;
+use super::tool::SendOut;
 use crate::trust::{Claim, Kind, Site};
 
 /// The keys of a definition.
@@ -253,6 +255,11 @@ impl Definition {
         let what =
             format!("{}: {}{adds}", self.name, self.description.split_whitespace().collect::<Vec<_>>().join(" "));
         Claim::new(Kind::Agent, what, text, place, site)
+    }
+
+    /// Whether a rule keeps it from being sent out.
+    pub fn is_denied(&self, rules: &Rules) -> bool {
+        matches!(rules.decide(SendOut::NAME, &Subject::Name(self.name.clone())), Verdict::Deny(_))
     }
 
     /// As the model is told of it: when it is of use, and what it has.

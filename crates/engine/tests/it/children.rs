@@ -9,7 +9,7 @@ use engine::permission::{Answer, Approver, Question};
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tools::permission::Mode;
+use tools::permission::{Mode, Rules};
 use transcript::Block;
 
 use crate::stage::{Stage, say};
@@ -262,7 +262,7 @@ fn what_agents_add_to_a_request_is_small() {
     let post = engine::mail::Post::new(engine::World::real(), engine::mail::Mail::default(), None);
     let writes = engine::mail::SendPlainly(post).definition();
     let json = |tool| serde_json::to_string(tool).unwrap();
-    let text = format!("{}{}{}", json(&tool), json(&writes), children.listing());
+    let text = format!("{}{}{}", json(&tool), json(&writes), children.listing(&Rules::default()));
     let tokens = text.len() / 4;
     assert!(tokens <= 800, "{tokens}");
 }
@@ -470,6 +470,32 @@ async fn agents_are_named_in_rules_and_definitions() {
         assert_eq!(turn.text.contains("I am deeper."), may, "{kind}: {}", turn.text);
         assert_eq!(turn.text.contains("may use Agent only for Agent(one), Agent(two)"), !may, "{kind}: {}", turn.text);
     }
+}
+
+/// AGENT-2: an agent that is denied later is left out of a list that comes after; what was sent stays as it was.
+#[tokio::test]
+async fn a_denied_agent_is_left_out_and_what_was_sent_stays() {
+    let mut stage = Stage::new("[[rule]]\nsay = \"Yes.\"").await;
+    stage.agents = agents(json!({}));
+    let mut agent = stage.agent(None);
+    say(&mut agent, "hello").await;
+    let id = agent.session().id().to_owned();
+    drop(agent);
+    (stage.agents, stage.settings) = (agents(json!({})), json!({"permissions": {"deny": ["Agent(Explore)"]}}));
+    say(&mut stage.agent(Some(&id)), "again").await;
+    let texts = |request: &Value| -> Vec<String> {
+        let messages = request["messages"].as_array().unwrap().iter();
+        let blocks = messages.flat_map(|message| message["content"].as_array().unwrap());
+        blocks.map(|block| block["text"].as_str().unwrap().to_owned()).collect()
+    };
+    let requests = stage.simulator.requests();
+    let (before, after) = (texts(&requests[0]), texts(&requests[1]));
+    assert_eq!(after[..before.len()], before, "a prefix of what comes later");
+    let lists = |texts: &[String]| -> Vec<bool> {
+        let lists = texts.iter().filter(|text| text.contains("Agents for the Agent tool"));
+        lists.map(|list| list.contains("- Explore: ")).collect()
+    };
+    assert_eq!((lists(&before), lists(&after)), (vec![true], vec![true, false]));
 }
 
 /// AGENT-2: after a compaction the agents are listed again, once.
