@@ -83,13 +83,10 @@ impl Side {
         // Whoever asked these is gone, with the lead they had.
         let mut left: HashSet<String> =
             own.between_programs().into_iter().flatten().map(|message| message.id).collect();
-        let (mut seen, mut told) = (None, None);
+        let mut seen = None;
         let mut open = tokio::task::JoinSet::new();
         loop {
-            let mode = self.mode.get();
-            if told != Some(mode) && self.team.set_mode(mode).is_ok() {
-                told = Some(mode);
-            }
+            let _ = self.team.tell_mode(); // tried again the next time
             let now = files::glance(own.path());
             if now != seen {
                 seen = now;

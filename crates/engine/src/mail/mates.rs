@@ -134,7 +134,7 @@ impl Teammates {
     pub fn new(team: Team, post: Post, board: Board, mode: LiveMode, lead: Lead) -> Self {
         Self {
             inner: Arc::new(Inner {
-                team,
+                team: team.held_to(mode.clone()),
                 post,
                 board,
                 mode,
@@ -328,7 +328,6 @@ impl Teammates {
         let inner = Arc::downgrade(&self.inner);
         let asked = move || inner.upgrade().and_then(|inner| lock(&inner.asked).clone());
         let (mode, questions) = (self.inner.mode.clone(), self.inner.questions.clone());
-        team.set_mode(mode.get()).map_err(|error| error.to_string())?;
         let side = Side { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), mode, questions };
         *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked))));
         Ok(())

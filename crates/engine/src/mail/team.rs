@@ -4,7 +4,7 @@
 //! mailbox. Teammates live below their lead, so a lead that begins anew begins alone.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use files::Root;
@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tools::permission::Mode;
 
+use super::lock;
 use crate::mailbox::{LEAD, LeadKey, MailError, Mailbox, Message, PATIENCE, Seal, checked, folder};
+use crate::permission::LiveMode;
 use crate::plan::board;
 
 /// Who belongs to the team.
@@ -40,6 +42,15 @@ pub struct Team {
     seal: Option<Arc<Seal>>,
     /// By what we know its letters, where we are not.
     lead: Option<LeadKey>,
+    /// What it is held to, where we are the lead.
+    held: Option<Arc<Held>>,
+}
+
+/// The lead's mode, and which one the team was told last.
+#[derive(Debug)]
+struct Held {
+    mode: LiveMode,
+    told: Mutex<Option<Mode>>,
 }
 
 /// One who belongs to a team.
@@ -111,7 +122,7 @@ impl Team {
     pub fn of(config: &Path, team: &str, me: &str) -> Result<Self, MailError> {
         let inboxes = folder(config, team)?;
         let own = inboxes.parent().unwrap_or(&inboxes).to_owned();
-        Ok(Self { folder: own, name: team.to_owned(), me: checked(me)?.to_owned(), seal: None, lead: None })
+        Ok(Self { folder: own, name: team.to_owned(), me: checked(me)?.to_owned(), seal: None, lead: None, held: None })
     }
 
     /// As one sees it who was told by what to know the lead's letters.
@@ -120,13 +131,20 @@ impl Team {
         Self { lead, ..self }
     }
 
+    /// As its lead sees it, whose mode holds for all.
+    #[must_use]
+    pub(super) fn held_to(self, mode: LiveMode) -> Self {
+        Self { held: Some(Arc::new(Held { mode, told: Mutex::default() })), ..self }
+    }
+
     /// By what others are to know the lead's letters.
     pub fn key(&self) -> Option<LeadKey> {
         self.seal.as_ref().map(|seal| seal.key())
     }
 
-    /// Puts a message into somebody's mailbox; the lead's is sealed.
+    /// Puts a message into somebody's mailbox; the lead's is sealed. Who reads it knows the mode it was written in.
     pub fn write_to(&self, name: &str, message: &Message) -> Result<(), MailError> {
+        self.tell_mode()?;
         let mailbox = Mailbox::of(&self.inboxes(), name)?;
         match &self.seal {
             Some(seal) if message.from == LEAD => mailbox.send_sealed(message, seal),
@@ -176,6 +194,8 @@ impl Team {
             config.members.insert(0, self.member(LEAD, LEAD, directory, now));
             Ok(())
         })?;
+        self.held.iter().for_each(|held| *lock(&held.told) = None);
+        self.tell_mode()?;
         self.mailbox()
     }
 
@@ -202,13 +222,21 @@ impl Team {
         mode.and_then(|mode| serde_json::from_value(mode).ok()).unwrap_or_default()
     }
 
-    /// Says in which mode the lead is.
-    pub(super) fn set_mode(&self, mode: Mode) -> Result<(), MailError> {
+    /// Says in which mode the lead is, where the team was not told of it yet.
+    pub(super) fn tell_mode(&self) -> Result<(), MailError> {
+        let Some(held) = &self.held else { return Ok(()) };
+        let mut told = lock(&held.told);
+        let mode = held.mode.get();
+        if *told == Some(mode) {
+            return Ok(());
+        }
         let name = serde_json::to_value(mode).ok().and_then(|name| Some(name.as_str()?.to_owned()));
         self.change(|config| {
             config.members.iter_mut().filter(|member| member.name == LEAD).for_each(|lead| lead.mode.clone_from(&name));
             Ok(())
-        })
+        })?;
+        *told = Some(mode);
+        Ok(())
     }
 
     /// Takes somebody in, with a session and a mailbox that is empty.
@@ -323,5 +351,31 @@ impl Team {
         by(&mut config)?;
         let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
         Ok(root.replace(CONFIG, &text, PRIVATE_FILE)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AGENT-2: a letter of the lead's is read in the mode it was written in: the mode is there before the letter, also where
+    /// nobody has looked since it changed, and also when the team begins anew.
+    #[test]
+    fn the_mode_is_there_before_the_letter() {
+        let (folder, now) = (tempfile::tempdir().unwrap(), Timestamp::UNIX_EPOCH);
+        let mode = LiveMode::from(Mode::AcceptEdits);
+        let lead = Team::led_by(folder.path(), "s1").unwrap().held_to(mode.clone());
+        lead.begin("s1", folder.path(), now).unwrap();
+        lead.invite(&Invited { name: "scout", kind: "scout", session: "s2" }, folder.path(), now).unwrap();
+        let scout = Team::of(folder.path(), lead.name(), "scout").unwrap();
+        assert_eq!(scout.mode(), Mode::AcceptEdits);
+        for (id, to) in [("1", Mode::Plan), ("2", Mode::Default), ("3", Mode::AcceptEdits)] {
+            mode.set(to);
+            assert_ne!(scout.mode(), to);
+            lead.write_to("scout", &Message::new(id.to_owned(), LEAD, "Write it.", now)).unwrap();
+            assert_eq!(scout.mode(), to);
+        }
+        lead.begin("s1", folder.path(), now).unwrap();
+        assert_eq!(scout.mode(), Mode::AcceptEdits);
     }
 }
