@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use tools::permission::Mode;
 
 use super::{Post, Team, lock};
-use crate::mailbox::{LEAD, MailError, Mailbox, Unless, Word};
+use crate::mailbox::{LEAD, MailError, Mailbox, Message, Unless, Word};
 use crate::permission::{Answer, Approver, LiveMode, Question, Who};
 
 /// How often a file is looked at: a stat each.
@@ -65,22 +65,45 @@ impl AskLead {
         let own = self.team.mailbox()?;
         let _turn = self.turn.lock().await;
         self.post.say(LEAD, &word, None).await?;
-        let mut seen = None;
+        let mut looks = Looks::default();
         loop {
-            let now = files::glance(own.path());
-            if now != seen {
-                seen = now;
-                // What answers an earlier question, that nobody waits with any more, is of no use.
-                let is_answer = |word: &Word| matches!(word, Word::PermissionResponse { .. });
-                let answers = own.take_between_programs(is_answer)?;
-                for message in answers.into_iter().filter(|message| message.from == LEAD) {
-                    match message.word() {
-                        Word::PermissionResponse { request: of, answer } if of == request => return Ok(answer),
-                        _ => {}
-                    }
+            for message in looks.answers(&own)?.into_iter().filter(|message| message.from == LEAD) {
+                match message.word() {
+                    Word::PermissionResponse { request: of, answer } if of == request => return Ok(answer),
+                    _ => {}
                 }
             }
             tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// A mailbox as it was when it was last read, and when it last could not be.
+#[derive(Debug, Default)]
+struct Looks {
+    seen: Option<files::Glance>,
+    broken: Option<files::Glance>,
+}
+
+impl Looks {
+    /// The answers that came since the last look. One that cannot be read somebody may be writing just now: it is looked at
+    /// again, and what stays so is an error.
+    fn answers(&mut self, own: &Mailbox) -> Result<Vec<Message>, MailError> {
+        let now = files::glance(own.path());
+        if now == self.seen {
+            return Ok(Vec::new());
+        }
+        // What answers an earlier question, that nobody waits with any more, is of no use.
+        match own.take_between_programs(|word| matches!(word, Word::PermissionResponse { .. })) {
+            Err(error) if now == self.broken => Err(error),
+            Err(_) => {
+                self.broken = now;
+                Ok(Vec::new())
+            }
+            answers => {
+                self.seen = now;
+                answers
+            }
         }
     }
 }
@@ -113,4 +136,32 @@ pub fn mode_below(team: Team, mode: Mode) -> LiveMode {
         },
         mode,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// MSG-1: a mailbox that somebody is just writing ends no question: it is looked at again, and the answer counts. One that
+    /// stays broken does.
+    #[test]
+    fn a_half_written_mailbox_ends_no_question() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = Mailbox::create(folder.path(), "scout").unwrap();
+        let mut looks = Looks::default();
+        assert!(looks.answers(&own).unwrap().is_empty());
+        let word = Word::PermissionResponse { request: "r".to_owned(), answer: Ok(None) };
+        let text = word.to_text(LEAD, Timestamp::UNIX_EPOCH).unwrap();
+        own.send(&Message::new("m".to_owned(), LEAD, text, Timestamp::UNIX_EPOCH)).unwrap();
+        let whole = files::read(own.path(), 10_000).unwrap().bytes;
+        files::replace(own.path(), &whole[..whole.len() / 2]).unwrap();
+        assert!(looks.answers(&own).unwrap().is_empty());
+        files::replace(own.path(), &whole).unwrap();
+        assert_eq!(looks.answers(&own).unwrap().len(), 1);
+        files::replace(own.path(), b"[").unwrap();
+        assert!(looks.answers(&own).unwrap().is_empty());
+        assert!(looks.answers(&own).is_err());
+    }
 }
