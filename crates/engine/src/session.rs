@@ -249,7 +249,9 @@ impl Session {
         if !beside.is_empty() {
             line.extra = serde_json::value::to_raw_value(beside).ok();
         }
+        line.result = beside.result.as_ref().and_then(|result| serde_json::value::to_raw_value(result).ok());
         self.file.append(line.render(&self.context).as_bytes())?;
+        line.result = None;
         self.state.fold(&line);
         Ok(self.log.append(line))
     }

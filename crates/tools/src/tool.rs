@@ -205,6 +205,8 @@ pub struct Output {
     pub changed: Option<PathBuf>,
     /// The guarded paths that a command made in a sandbox: whoever runs it says what becomes of them.
     pub made: Vec<PathBuf>,
+    /// What other programs are told of it, in Claude Code's form; the model does not read it.
+    pub about: Option<Value>,
 }
 
 impl Output {
@@ -215,7 +217,7 @@ impl Output {
 
     /// It worked, with content that is more than text.
     pub fn of(content: Vec<Block>, summary: impl Into<String>) -> Self {
-        Self { content, outcome: Outcome::Done, summary: summary.into(), changed: None, made: Vec::new() }
+        Self { content, outcome: Outcome::Done, summary: summary.into(), changed: None, made: Vec::new(), about: None }
     }
 
     /// It failed, and this is why. The first line is the summary.
@@ -227,7 +229,17 @@ impl Output {
             summary: why.lines().next().unwrap_or_default().to_owned(),
             changed: None,
             made: Vec::new(),
+            about: None,
         }
+    }
+
+    /// What other programs are told of it: where that repeats what the model reads, they read the same.
+    pub fn for_programs(&self) -> Option<Value> {
+        let mut about = self.about.clone()?;
+        if let Some(content) = about.get_mut("content") {
+            *content = self.content.iter().map(Block::value).collect();
+        }
+        Some(about)
     }
 
     /// Names the file it changed.

@@ -50,6 +50,8 @@ pub struct Line {
     pub extra: Option<Box<RawValue>>,
     /// What a compaction of ours keeps, for other programs. Written, never read: our own extent says it too.
     pub kept: Option<Box<Kept>>,
+    /// What a tool gave, as Claude Code shows it. Written, never read: what the model sees is in the message.
+    pub result: Option<Box<RawValue>>,
 }
 
 /// The messages that stand after a compaction's summary, though they were written before it.
@@ -155,6 +157,7 @@ impl Line {
             body,
             extra: None,
             kept: None,
+            result: None,
         }
     }
 

@@ -40,10 +40,14 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
         }),
         Event::ToolEnded { id, output, .. } => {
             let result = transcript::Block::tool_result(id, &output.content, output.outcome);
-            json!({
+            let mut line = json!({
                 "type": "user", "parent_tool_use_id": null,
                 "message": {"role": "user", "content": [result]},
-            })
+            });
+            if let Some(about) = output.for_programs() {
+                line["tool_use_result"] = about;
+            }
+            line
         }
         Event::Agent { errand, news } => return of_agent(errand, news, directory),
         Event::Teammate { name, session, news, used } => of_teammate(name, session, *news, used),

@@ -183,6 +183,72 @@ fn a_program_defines_agents_and_hears_of_them() {
     }
 }
 
+/// AGENT-2: beside the result that tells of an agent stands what Claude Code looks for to open it, in the session and for
+/// programs; beside no other result. The model reads nothing of it.
+#[test]
+fn a_result_of_an_agent_says_which_one_it_was() {
+    let script = r#"
+        [[rule]]
+        when = { user = "^Look", tool = "Bash" }
+        say = "It is quartz."
+        [[rule]]
+        when = { user = "^Look" }
+        call = [{ tool = "Bash", input = { command = "echo quartz" } }]
+        [[rule]]
+        when = { user = "task-notification" }
+        say = "It came back."
+        [[rule]]
+        when = { tool = "Agent" }
+        say = "Sent."
+        [[rule]]
+        when = { user = "^go$" }
+        call = [{ tool = "Agent", input = { description = "a stone", prompt = "Look at it.", subagent_type = "general-purpose", run_in_background = BEHIND } }]
+    "#;
+    for (behind, status) in [("false", "completed"), ("true", "async_launched")] {
+        let stage = Stage::new(&script.replace("BEHIND", behind));
+        let ran = run(stage.cairn().args(["-p", "go", "--output-format", "stream-json", "--verbose"]));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let all =
+            |text: &str| text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
+        let parse = |text: &str| all(text).into_iter().filter(|line| line["type"] == "user").collect::<Vec<_>>();
+        let file = stage.session_files().remove(0);
+        let written = parse(&std::fs::read_to_string(&file).unwrap());
+        let about: Vec<&Value> = written.iter().filter_map(|line| line.get("toolUseResult")).collect();
+        let [about] = about[..] else { panic!("{written:?}") };
+        let told = parse(&ran.stdout);
+        let told: Vec<&Value> = told.iter().filter_map(|line| line.get("tool_use_result")).collect();
+        assert_eq!(told, [about], "programs are told the same");
+
+        let agent = engine::agents::past(&file).remove(0);
+        assert_eq!((&about["status"], &about["agentId"]), (&json!(status), &json!(agent.id)));
+        assert_eq!((&about["prompt"], &about["agentType"]), (&json!("Look at it."), &json!("general-purpose")));
+        if status == "completed" {
+            let result = written.iter().find(|line| line.get("toolUseResult").is_some()).unwrap();
+            assert_eq!(about["content"], result["message"]["content"][0]["content"]);
+            assert!(about["content"].to_string().contains("It is quartz."), "{about}");
+            assert_eq!(
+                (&about["totalToolUseCount"], about["usage"]["output_tokens"].as_u64() > Some(0)),
+                (&json!(1), true)
+            );
+        } else {
+            assert_eq!((&about["isAsync"], &about["description"]), (&json!(true), &json!("a stone")));
+            assert_eq!(about["outputFile"], json!(agent.file));
+        }
+        let inside = parse(&std::fs::read_to_string(&agent.file).unwrap());
+        assert!(inside.iter().all(|line| line.get("toolUseResult").is_none()), "{inside:?}");
+        for file in [&file, &agent.file] {
+            let lines = all(&std::fs::read_to_string(file).unwrap());
+            let attached: Vec<&Value> = lines.iter().filter(|line| line["type"] == "attachment").collect();
+            assert!(
+                !attached.is_empty() && attached.iter().all(|line| line["attachment"]["type"] == "cairn"),
+                "{lines:?}"
+            );
+        }
+        let sent: String = stage.simulator.requests().iter().map(|request| request["messages"].to_string()).collect();
+        assert!(!sent.contains("totalToolUseCount") && !sent.contains("async_launched"), "{sent}");
+    }
+}
+
 /// AGENT-2: a session shows whom it sent out, and what each said and did.
 #[test]
 fn a_session_shows_whom_it_sent_out() {

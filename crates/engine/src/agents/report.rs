@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::errand::{Ended, Errand, How, Phase};
 use super::worktree::Left;
 
@@ -29,6 +31,30 @@ pub(super) fn result(errand: &Errand, ended: &Ended) -> String {
         How::Failed(why) => format!("The agent {} did not finish: {}.\n{}", errand.kind, data(why), ended.report),
         How::Stopped => format!("The agent {} was stopped before its end.\n{}", errand.kind, ended.report),
     }
+}
+
+/// What Claude Code is told of an agent that was waited for: it opens those whose launch it finds.
+pub(super) fn about(errand: &Errand, ended: &Ended, prompt: &str) -> Value {
+    let progress = errand.progress();
+    let took = u64::try_from(progress.took.as_millis()).unwrap_or(u64::MAX);
+    let mut usage = json!(ended.usage);
+    for unknown in ["server_tool_use", "service_tier"] {
+        usage[unknown] = Value::Null; // where they are missing, it shows nothing of the result
+    }
+    json!({
+        "status": ended.how.status(), "prompt": prompt, "agentId": errand.id, "agentType": errand.kind,
+        "content": [], // what the model reads
+        "resolvedModel": ended.model, "totalDurationMs": took, "totalTokens": progress.tokens,
+        "totalToolUseCount": progress.calls, "usage": usage,
+    })
+}
+
+/// The same of one that goes on in the background.
+pub(super) fn about_launch(errand: &Errand, prompt: &str) -> Value {
+    json!({
+        "isAsync": true, "status": "async_launched", "agentId": errand.id, "agentType": errand.kind,
+        "description": errand.description, "prompt": prompt, "outputFile": errand.file,
+    })
 }
 
 /// What the conversation is told of an agent that has ended in the background.

@@ -86,6 +86,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     }
     let seat = children.seat().ok_or("No agent can be sent out from here.")?;
     let (order, runs) = order(children, &seat, &input)?;
+    let prompt = order.prompt.clone();
     let name = input.name.filter(|name| !name.trim().is_empty());
     let teammates = seat.parts.post.as_ref().map(|post| post.teammates()).unwrap_or_default();
     if let Some(name) = name.as_ref().filter(|name| *name == LEAD || teammates.contains(name)) {
@@ -120,7 +121,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         });
     }
     if runs == Runs::Background {
-        return Ok(in_background(&errand));
+        return Ok(in_background(&errand, &prompt));
     }
     let phase = tokio::select! {
         phase = errand.released() => phase,
@@ -135,13 +136,13 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     };
     let Phase::Ended(ended) = phase else {
         child::tell(&seat, &errand, News::Backgrounded);
-        return Ok(in_background(&errand));
+        return Ok(in_background(&errand, &prompt));
     };
     let progress = errand.progress();
     let summary = format!("{}, {} requests, {} tokens", errand.kind, progress.requests, progress.tokens);
     let output = Output::done(report::result(&errand, &ended), summary);
     Ok(match ended.how {
-        How::Done => output,
+        How::Done => Output { about: Some(report::about(&errand, &ended, &prompt)), ..output },
         How::Failed(_) | How::Stopped => Output { outcome: Outcome::Failed, ..output },
     })
 }
@@ -204,11 +205,12 @@ fn fresh_id(seat: &Seat) -> String {
     id[id.len().saturating_sub(12)..].to_owned()
 }
 
-fn in_background(errand: &Errand) -> Output {
+fn in_background(errand: &Errand, prompt: &str) -> Output {
     let text = format!(
         "The agent works in the background as {}. Its report will come as a notification; go on meanwhile, or end the turn. \
          TaskOutput shows how far it is, TaskStop stops it.",
         errand.id
     );
-    Output::done(text, format!("{} works in the background as {}", errand.kind, errand.id))
+    let output = Output::done(text, format!("{} works in the background as {}", errand.kind, errand.id));
+    Output { about: Some(report::about_launch(errand, prompt)), ..output }
 }

@@ -238,7 +238,7 @@ impl Driver {
 
     fn write_result(&mut self, call: &Asked, output: Output, scope: &Scope) -> Result<(), Error> {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
-        let beside = self.beside(call, scope);
+        let beside = Beside { result: output.for_programs(), ..self.beside(call, scope) };
         self.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
         self.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use transcript::Id;
 use transcript::line::Line;
 use transcript::view::View;
@@ -35,11 +36,14 @@ pub struct Beside {
     /// The agent that goes on from here beside the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork: Option<String>,
+    /// What a tool gave, for other programs. It stands under a key of theirs.
+    #[serde(skip)]
+    pub result: Option<Value>,
 }
 
 impl Beside {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { seen, directory, instructions, memory, agents, message, fork } = self;
+        let Self { seen, directory, instructions, memory, agents, message, fork, result: _ } = self;
         let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
         seen.is_none() && directory.is_none() && nothing_attached && fork.is_none()
     }

@@ -122,6 +122,7 @@ impl Pi {
             body,
             extra: None,
             kept: None,
+            result: None,
         };
         let body = match (entry.kind.as_str(), entry.message) {
             ("message", Some(raw)) => serde_json::from_str::<Message>(raw.get())?.body(&id),

@@ -280,6 +280,7 @@ impl Wire<'_> {
             writer: if ours { Writer::Cairn } else { Writer::Other },
             extra: self.cairn.map(ToOwned::to_owned),
             kept: None,
+            result: None,
             body: self.body(),
         }
     }

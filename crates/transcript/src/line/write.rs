@@ -40,6 +40,9 @@ impl Line {
             out["compactMetadata"]["preservedMessages"] =
                 json!({"anchorUuid": anchor, "uuids": lines, "allUuids": lines});
         }
+        if let Some(result) = &self.result {
+            out["toolUseResult"] = serde_json::from_str(result.get()).unwrap_or(Value::Null);
+        }
         if let (Some(extra), None) = (&self.extra, out.get("cairn")) {
             out["cairn"] = serde_json::from_str(extra.get()).unwrap_or(Value::Null);
         }
@@ -75,6 +78,8 @@ impl Body {
             }
             Self::Attachment { blocks } => {
                 out["type"] = json!("attachment");
+                // Claude Code asks every attachment for its kind, and shows nothing of one that it does not know.
+                out["attachment"] = json!({"type": "cairn"});
                 out["message"] = json!({"role": "user", "content": blocks});
             }
             Self::Commit(commit) => fill_commit(commit, out),

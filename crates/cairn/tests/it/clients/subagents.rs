@@ -7,7 +7,7 @@ use serde_json::json;
 use super::agents::AGENTS;
 use super::{KEY, claude_code};
 use crate::stage::{Ran, Stage, run};
-use crate::terminal::{ENTER, Terminal};
+use crate::terminal::{DOWN, ENTER, Terminal};
 
 /// Every file below a folder, with its bytes.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -43,8 +43,8 @@ fn is_known(stage: &Stage) {
     std::fs::write(stage.config().join(".claude.json"), settings.to_string()).unwrap();
 }
 
-/// AGENT-2, LOG-2: Claude Code lists a session of ours that sent out agents, a typed one and a fork, shows it, names both of
-/// them, and goes on with it. What they said keeps every byte.
+/// AGENT-2, LOG-2: Claude Code lists a session of ours that sent out agents, a typed one, a fork and one in the background,
+/// shows it, names and opens each of them, and goes on with it. What they said keeps every byte.
 #[test]
 fn claude_code_lists_and_shows_a_session_with_agents_of_ours() {
     let stage = Stage::new(AGENTS);
@@ -53,10 +53,12 @@ fn claude_code_lists_and_shows_a_session_with_agents_of_ours() {
     }
     ours(&stage, &["let general-purpose look"]);
     ours(&stage, &["let fork look", "--continue"]);
+    stage.write("go", "");
+    ours(&stage, &["let general-purpose wait behind", "--continue"]);
     let file = stage.session_files().remove(0);
     let folder = file.with_extension("");
     let (written, before) = (std::fs::read(&file).unwrap(), files(&folder));
-    assert_eq!(before.len(), 4, "two agents, each with a transcript and what is known of it");
+    assert_eq!(before.len(), 6, "three agents, each with a transcript and what is known of it");
 
     is_known(&stage);
     let open = |arguments: &[&str]| {
@@ -67,19 +69,38 @@ fn claude_code_lists_and_shows_a_session_with_agents_of_ours() {
     terminal
         .comes("the list", |screen| screen.contains("Resume session") && screen.contains("let general-purpose look"));
     drop(terminal);
-    let mut terminal = open(&["--resume", &id(&file)]);
-    terminal
-        .comes("what was said", |screen| screen.contains("let fork look") && screen.contains("The stone is quartz."));
-    terminal.keys("/tasks");
-    terminal.comes("the command", |screen| screen.contains("/tasks"));
-    terminal.keys(ENTER);
-    terminal.comes("that there were agents", |screen| screen.contains("Earlier in this session (2)"));
-    terminal.keys(ENTER);
-    terminal.comes("their names", |screen| {
-        let row = |kind: &str| screen.rows.iter().any(|row| row.contains("look at the stone") && row.contains(kind));
-        row("general-purpose · started") && row("fork · started")
-    });
-    drop(terminal);
+    let agents = [
+        ("look at the stone", "general-purpose", "The stone is quartz."),
+        ("look at the stone", "fork", "You are branched off"),
+        ("wait for it", "general-purpose", "I have waited."),
+    ];
+    for (place, (_, kind, said)) in agents.into_iter().enumerate() {
+        let mut terminal = open(&["--resume", &id(&file)]);
+        terminal.comes("what was said", |screen| {
+            let done = screen.rows.iter().filter(|row| row.contains("Done (") && row.contains("tokens")).count();
+            screen.contains("let fork look") && screen.contains("The stone is quartz.") && done == 2
+        });
+        terminal.keys("/tasks");
+        terminal.comes("the command", |screen| screen.contains("/tasks"));
+        terminal.keys(ENTER);
+        terminal.comes("that there were agents", |screen| screen.contains("Earlier in this session (3)"));
+        terminal.keys(ENTER);
+        let row = |row: &str, place: usize| {
+            let (what, kind, _) = agents[place];
+            row.contains(what) && row.contains(&format!("{kind} · started"))
+        };
+        terminal.comes("their names", |screen| {
+            (0..agents.len()).all(|place| screen.rows.iter().any(|one| row(one, place)))
+        });
+        for place in 1..=place {
+            terminal.keys(DOWN);
+            let chosen = |one: &String| one.contains("❯") && row(one, place);
+            terminal.comes("the next one", |screen| screen.rows.iter().any(chosen));
+        }
+        terminal.keys(ENTER);
+        let place = format!("Message @{kind}");
+        terminal.comes("what it said", |screen| screen.contains(&place) && screen.contains(said));
+    }
     assert!(std::fs::read(&file).unwrap().starts_with(&written), "our lines are as they were");
 
     let ran = run(claude_code(&stage).unwrap().args(["-p", "hello", "--resume", &id(&file)]));
