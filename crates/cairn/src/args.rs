@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use transcript::Effort;
 
 use crate::commands::{
     agents, completions, config, demo, dream, hooks, inbox, instructions, man, memory, policy, recall, reference,
@@ -154,6 +156,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) model: Option<String>,
 
+    /// How hard the model tries; one that cannot be asked for this is asked for the most below it, or for nothing.
+    #[arg(long, value_name = "LEVEL", value_parser = efforts(), help_heading = SESSION)]
+    pub(crate) effort: Option<Effort>,
+
     /// The most requests in one turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = SESSION)]
     pub(crate) max_turns: Option<u32>,
@@ -236,6 +242,12 @@ impl RunArgs {
         let all = self.dangerously_skip_permissions.then_some(PermissionMode::BypassPermissions);
         all.or(self.permission_mode)
     }
+}
+
+/// Reads how hard a model is to try.
+fn efforts() -> impl TypedValueParser<Value = Effort> {
+    let names = PossibleValuesParser::new(Effort::ALL.map(Effort::name));
+    names.try_map(|name| serde_json::from_value::<Effort>(name.into()))
 }
 
 /// What comes on stdin.

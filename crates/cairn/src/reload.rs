@@ -100,6 +100,9 @@ impl Follower {
         let (learning, why) = setup::learning(args, place, settings, plan.as_ref());
         told.extend(why);
         let max_tokens = setup::max_tokens(settings)?;
+        let agents = if args.is_bare() { None } else { agents::registry(place, &judged, args.agents.as_deref()).ok() };
+        // A session that is an agent of a type tries as hard as its definition says.
+        let own = args.agent_type.as_ref().and_then(|kind| agents.as_ref()?.find(kind)?.effort);
         let mut last = self.last();
         last.told = warnings;
         let mode = setup::mode_of(settings);
@@ -121,7 +124,7 @@ impl Follower {
             directories,
             environment: engine::agent::environment(settings),
             messages: settings.messages.unwrap_or_default(),
-            agents: if args.is_bare() { None } else { agents::registry(place, &judged, args.agents.as_deref()).ok() },
+            agents,
             hooks: shape.hooks(&settings.hooks),
             signals: settings.signals.clone(),
             layers: shape.layers(settings, place),
@@ -132,6 +135,7 @@ impl Follower {
             dream_model: dreaming::model(settings, &last.chosen),
             learning,
             max_tokens,
+            effort: own.or_else(|| setup::effort(args, settings)),
             ttl: settings.cache_ttl.unwrap_or_default(),
             model,
             small: last.chosen.small(settings),

@@ -21,6 +21,7 @@ use engine::trust::{self, Claim, Trust};
 use engine::{Agent, Home, World};
 use tools::permission::{Confined, Mode, Rule, Rules};
 use tools::sandbox::Sandbox;
+use transcript::Effort;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
@@ -285,6 +286,10 @@ pub(crate) async fn agent(
     parts.manner = manner;
     warnings.extend(no_style);
     parts.max_tokens = max_tokens;
+    parts.effort = effort(args, settings);
+    if args.effort.is_some() && args.effort != parts.effort {
+        warnings.push("the effort is managed here; the flag does not count".to_owned());
+    }
     parts.thinking = env::MAX_THINKING.number()?;
     parts.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
     parts.appended = mailing.appended(args.append_system_prompt.as_deref());
@@ -421,6 +426,11 @@ impl Shape {
 /// The most a reply may be.
 pub(crate) fn max_tokens(settings: &Settings) -> anyhow::Result<u64> {
     Ok(env::MAX_OUTPUT.number()?.or(settings.max_output_tokens).unwrap_or(MAX_OUTPUT_TOKENS))
+}
+
+/// How hard the model tries: what is managed, what a flag says, what the settings say.
+pub(crate) fn effort(args: &RunArgs, settings: &Settings) -> Option<Effort> {
+    args.effort.filter(|_| !settings.is_managed(&keys::EFFORT)).or(settings.effort)
 }
 
 /// Rules from their texts.

@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tools::permission::{Mode, Rules};
+use transcript::Effort;
 use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 
@@ -68,6 +69,8 @@ pub struct Settings {
     pub rules: Rules,
     /// More directories to work in.
     pub directories: Vec<PathBuf>,
+    /// `effortLevel`: how hard the model tries.
+    pub effort: Option<Effort>,
     /// `language`: the language of answers.
     pub language: Option<String>,
     /// `outputStyle`: how they read.
@@ -259,6 +262,7 @@ impl Settings {
             bypass: if is_disabled { Bypass::Disabled } else { Bypass::Allowed },
             rules: rules_of(&counting, ground, &mut findings),
             directories: directories(&counting, ground),
+            effort: counting.one(&keys::EFFORT),
             language: counting.one(&keys::LANGUAGE),
             output_style: counting.one(&keys::OUTPUT_STYLE),
             max_output_tokens: counting.one(&keys::MAX_OUTPUT_TOKENS),

@@ -104,6 +104,33 @@ fn a_projects_agents_are_asked_about_and_only_narrow_until_then() {
     assert!(listed.contains("painter  project, not trusted\n"), "what is new is asked about again: {listed}");
 }
 
+/// AGENT-1, TRUST-1: how hard the model tries is said by the settings, by a flag, which is stronger, and by what is managed,
+/// which is stronger still; a model that cannot be asked is not.
+#[test]
+fn effort_is_said_by_settings_and_by_a_flag() {
+    let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
+    let managed = stage.project().with_file_name("managed");
+    for folder in [&managed, &stage.config()] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let sent = |flags: &[&str]| {
+        let ran = run(stage.cairn().env("CAIRN_MANAGED_DIR", &managed).args(["-p", "hi"]).args(flags));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        (stage.simulator.requests().pop().unwrap()["output_config"]["effort"].clone(), ran.stderr)
+    };
+    assert_eq!(sent(&[]).0, Value::Null);
+    assert_eq!(sent(&["--effort", "xhigh"]).0, "xhigh");
+    std::fs::write(stage.config().join("settings.json"), r#"{"effortLevel": "low"}"#).unwrap();
+    assert_eq!(sent(&[]).0, "low");
+    assert_eq!(sent(&["--effort", "max"]).0, "max");
+    assert_eq!(sent(&["--effort", "max", "--model", "claude-haiku-4-5"]).0, Value::Null);
+    std::fs::write(managed.join("managed-settings.json"), r#"{"effortLevel": "medium"}"#).unwrap();
+    let (effort, told) = sent(&["--effort", "max"]);
+    assert_eq!(effort, "medium");
+    assert!(told.contains("the effort is managed here; the flag does not count"), "{told}");
+    assert_eq!(run(stage.cairn().args(["-p", "hi", "--effort", "huge"])).code, Some(2));
+}
+
 /// AGENT-1, AGENT-2: an agent that a rule denies is listed as such, and the model is told of the others alone.
 #[test]
 fn an_agent_that_is_denied_is_listed_as_such_and_not_told_of() {

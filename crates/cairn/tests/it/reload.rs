@@ -200,6 +200,12 @@ fn what_has_changed_can_be_seen_in_what_is_done() {
     let plain = |text: String| text.replace(r#","ttl":"1h""#, "");
     assert_eq!(plain(text_of(&request)), text_of(&before), "the prompt stays");
 
+    house.user(&json!({"effortLevel": "low"}));
+    house.say("hello");
+    let request = house.last_request();
+    assert_eq!(request["output_config"], json!({"effort": "low"}));
+    assert_eq!(text_of(&request), text_of(&before), "the prompt stays");
+
     house.user(&json!({"model": "claude-opus-5"}));
     house.say("hello");
     assert_eq!(house.last_request()["model"], "claude-opus-5");

@@ -180,6 +180,7 @@ impl Parts {
         self.messages = settings.messages.unwrap_or_default();
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
         self.ttl = settings.cache_ttl.unwrap_or_default();
+        self.effort = settings.effort;
         self
     }
 

@@ -10,9 +10,9 @@ use provider::Model;
 use tokio_util::sync::CancellationToken;
 use tools::Environment;
 use tools::permission::{Mode, Rule, Rules};
-use transcript::Prologue;
 use transcript::line::Body;
 use transcript::mark::Ttl;
+use transcript::{Effort, Prologue};
 
 use super::{Agent, Small, parts};
 use crate::agents::Registry;
@@ -66,6 +66,8 @@ pub struct Reloaded {
     pub config: PathBuf,
     /// The most a reply may be, in tokens.
     pub max_tokens: u64,
+    /// How hard the model tries.
+    pub effort: Option<Effort>,
     /// How long the provider keeps the cached prefix.
     pub ttl: Ttl,
     /// The model to talk to, where it is another than before.
@@ -120,6 +122,7 @@ impl Agent {
         parts.messages = new.messages;
         (parts.policy.rules, parts.policy.bypass) = (new.rules, new.bypass);
         (parts.max_tokens, parts.ttl, parts.small) = (new.max_tokens, new.ttl, new.small);
+        parts.effort = new.effort;
         if let Some(model) = new.model {
             (parts.model, parts.name) = model;
         }
@@ -192,7 +195,7 @@ impl Agent {
         let rules = texts(&parts.policy.rules);
         let policy = (rules, parts.policy.bypass, self.mode().get(), &parts.directories, &parts.environment);
         let small = parts.small.as_ref().map(|small| &small.name);
-        let requests = (&parts.name, small, parts.max_tokens, parts.ttl, &parts.layers);
+        let requests = (&parts.name, small, parts.max_tokens, parts.effort, parts.ttl, &parts.layers);
         let budget = parts.ledger.budget();
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);

@@ -49,6 +49,9 @@ impl Reach {
 /// The modes a session can start in. `manual` is what Claude Code calls `default` as well.
 const MODES: &[&str] = &["default", "manual", "acceptEdits", "plan", "bypassPermissions"];
 
+/// How hard a model can be asked to try.
+const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
+
 /// The ways in which a person is told of being waited for.
 const CHANNELS: &[&str] =
     &["terminal_bell", "auto", "iterm2", "iterm2_with_bell", "kitty", "ghostty", "notifications_disabled"];
@@ -74,6 +77,7 @@ macro_rules! older {
 
 keys! {
     MODEL = "model", Kind::Text, Trusted, "The model, unless `--model` or a resumed session names one. The project's picks among those of the server you use, and names no other.";
+    EFFORT = "effortLevel", Kind::OneOf(EFFORTS), Trusted, "How hard the model tries, where it can be asked; `--effort` says it for one session. An agent's definition may say otherwise for that agent.";
     LANGUAGE = "language", Kind::Text, Trusted, "The language in which the model answers.";
     OUTPUT_STYLE = "outputStyle", Kind::Text, Trusted, "How answers read: `Explanatory`, `Learning`, or a style of your own, a file in `~/.claude/output-styles`.";
     MAX_OUTPUT_TOKENS = "maxOutputTokens", Kind::Count, Trusted, "The most tokens a reply may have.";

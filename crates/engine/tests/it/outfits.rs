@@ -61,6 +61,47 @@ async fn effort_is_sent_for_that_agent_alone() {
     }
 }
 
+/// AGENT-1, FORK-2: what the session is told of effort holds for it, for its forks, whose requests begin with the same bytes,
+/// and for agents whose definition says nothing else, as far as the model of each knows it.
+#[tokio::test]
+async fn a_sessions_effort_holds_for_all_that_say_no_other() {
+    let agent = |more: Value| {
+        let mut definition = json!({"description": "d", "prompt": "You look."});
+        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        definition
+    };
+    let kinds = [
+        ("plain", json!({}), json!("medium")),
+        ("hard", json!({"effort": "max"}), json!("max")),
+        ("small", json!({"model": "claude-haiku-4-5"}), Value::Null),
+    ];
+    for (kind, more, sent) in kinds {
+        let mut stage = Stage::new(ONE).await;
+        (stage.agents, stage.settings) = (agents(json!({ kind: agent(more) })), json!({"effortLevel": "medium"}));
+        say(&mut stage.agent(None), &format!("go, {kind}")).await;
+        assert_eq!(of_agent(&stage).len(), 2, "{kind}");
+        for request in stage.simulator.requests() {
+            let is_its = request["system"].to_string().contains("You look.");
+            let expected = if is_its { &sent } else { &json!("medium") };
+            assert_eq!(&request["output_config"]["effort"], expected, "{kind}");
+        }
+    }
+    let mut stage = Stage::new(ONE).await;
+    (stage.agents, stage.settings) = (agents(json!({})), json!({"effortLevel": "low"}));
+    say(&mut stage.agent(None), "go, fork").await;
+    let requests = stage.simulator.requests();
+    let is_fork = |request: &&Value| request["messages"].to_string().contains("Find the colour.");
+    assert!(requests.iter().filter(is_fork).count() >= 2, "{requests:?}");
+    // Where the cache is asked for moves on with the conversation.
+    let unmarked = |part: &Value| part.to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+    for request in &requests {
+        assert_eq!(request["output_config"], json!({"effort": "low"}));
+        for part in ["model", "tools", "system", "max_tokens"] {
+            assert_eq!(unmarked(&request[part]), unmarked(&requests[0][part]), "{part}");
+        }
+    }
+}
+
 /// AGENT-1: what is no effort is named with its line, and the agent is left out; what programs say in numbers, and modes
 /// there are not here, leave the agent there.
 #[test]
