@@ -54,6 +54,8 @@ mod knowing;
 mod learning;
 #[path = "it/ledger.rs"]
 mod ledger;
+#[path = "it/listing.rs"]
+mod listing;
 #[path = "it/mailing.rs"]
 mod mailing;
 #[path = "it/media.rs"]
