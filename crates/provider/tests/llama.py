@@ -57,6 +57,8 @@ def main():
         params.chat_template = Path(__file__).with_suffix(".jinja").read_text()
     params.warmup = False
     params.sampling.temp = 0.0
+    # A model this small otherwise says one sentence again and again, up to the output's limit.
+    params.sampling.penalty_repeat = 1.3
     server = xllamacpp.Server(params)
 
     url = f"{server.listening_address}/v1/models"
