@@ -68,7 +68,7 @@ impl Mailing {
             return Ok(mailing);
         }
         if env::AGENT_TEAMS.flag().or(settings.teammates) == Some(true) {
-            let lead = lead(args, place, session, &folder);
+            let lead = lead(args, place, settings, session, &folder);
             let team = Team::led_by(place.home.path(), session.id())?;
             let teammates = Teammates::new(team, mailing_post.clone(), mailing.board.clone(), mode.clone(), lead);
             match teammates.go_on() {
@@ -134,11 +134,13 @@ impl Drop for Mailing {
     }
 }
 
-fn lead(args: &RunArgs, place: &Place, session: &Session, folder: &Path) -> Lead {
+fn lead(args: &RunArgs, place: &Place, settings: &Settings, session: &Session, folder: &Path) -> Lead {
     let program = env::program().unwrap_or_else(|| PathBuf::from("cairn"));
     Lead {
         session: session.id().to_owned(),
         folder: folder.to_owned(),
+        sessions: place.home.project(&place.directory),
+        prices: settings.prices.clone(),
         directory: place.directory.clone(),
         guard: Some(program.clone()),
         program,

@@ -32,6 +32,7 @@ mod telemetry;
 #[path = "no_telemetry.rs"]
 mod telemetry;
 mod told;
+mod whose;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -5,13 +5,10 @@ use std::path::Path;
 use engine::home::SessionFile;
 use engine::session::Fork;
 use engine::{Session, World};
-use serde_json::{Value, json};
 
 use crate::args::RunArgs;
 use crate::setup::Place;
-
-/// What the first line of a teammate's session is called.
-const TEAMMATE: &str = "teammate";
+use crate::whose::{self, Whose};
 
 /// The model a session that is to be resumed talked to, read before it is opened for writing.
 pub(crate) fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
@@ -52,25 +49,12 @@ pub(crate) fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Ses
     }
     let mut session = Session::create(&place.home, &place.directory, args.session_id.as_deref(), world)?;
     if let (Some(team), Some(name)) = (&args.team_name, &args.agent_name) {
-        session.note(&json!({"kind": TEAMMATE, "team": team, "name": name}))?;
+        session.note(&Whose::note(team, name))?;
     }
     Ok((session, Vec::new()))
 }
 
-/// The session that was worked in last. A teammate's goes on when it is written to, and not by itself.
+/// The session that a person worked in last. A teammate's goes on when it is written to, and not by itself.
 fn newest(place: &Place) -> anyhow::Result<Option<SessionFile>> {
-    Ok(place.home.sessions(&place.directory)?.into_iter().find(|session| !is_teammates(&session.path)))
-}
-
-/// Whether a session is a teammate's, as its first line says.
-fn is_teammates(path: &Path) -> bool {
-    let first = || {
-        let mut lines = files::Lines::open(path).ok()?;
-        let files::Text::Whole(text) = lines.next().ok()??.text else { return None };
-        match transcript::line::Line::parse(text).ok()?.body {
-            transcript::line::Body::Meta(meta) => serde_json::from_str::<Value>(meta.get()).ok(),
-            _ => None,
-        }
-    };
-    first().is_some_and(|meta| meta["kind"] == TEAMMATE)
+    Ok(place.home.sessions(&place.directory)?.into_iter().find(|session| whose::look(&session.path).0 == Whose::Person))
 }

@@ -15,6 +15,7 @@ use engine::agent::{End, Turn};
 use engine::agents::Registry;
 use engine::event::News;
 use engine::run::Ending;
+use engine::stats::Teammate;
 use engine::{Event, World};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -65,6 +66,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) took: Duration,
     /// What ended the program, if something did.
     pub(crate) closed: Option<Closed>,
+    /// What teammates have used since the program began.
+    pub(crate) teammates: Vec<Teammate>,
 }
 
 impl Output {
@@ -129,7 +132,7 @@ impl Output {
         state.begin();
         let model = state.model.clone();
         *state.used.entry(model).or_default() += turn.usage;
-        let (cost, models) = state.spent(facts.prices);
+        let (cost, models) = state.spent(&facts.teammates, facts.prices);
         let denials = std::mem::take(&mut state.denials);
         let waited = std::mem::take(&mut state.waited);
         let printed = match self.format {
@@ -149,6 +152,9 @@ impl Output {
                     "modelUsage": models,
                     "permission_denials": denials,
                 });
+                if !facts.teammates.is_empty() {
+                    line["teammates"] = json!(facts.teammates);
+                }
                 if let Some(trouble) = trouble {
                     line["errors"] = json!([trouble]);
                 }
@@ -182,8 +188,12 @@ impl State {
         }
     }
 
-    /// What all of it cost, where every price is known, and what each model used.
-    fn spent(&self, prices: &Prices) -> (Option<f64>, Value) {
+    /// What all of it cost, teammates' work too, where every price is known, and what each model used.
+    fn spent(&self, teammates: &[Teammate], prices: &Prices) -> (Option<f64>, Value) {
+        let mut used = self.used.clone();
+        for (model, usage) in teammates.iter().flat_map(|mate| &mate.models) {
+            *used.entry(model.clone()).or_default() += *usage;
+        }
         let cost = |(model, usage): (&String, &Usage)| prices.of(model).map(|price| price.cost(usage));
         let of = |(model, usage): (&String, &Usage)| {
             let used = json!({
@@ -194,7 +204,7 @@ impl State {
             });
             (model.clone(), used)
         };
-        (self.used.iter().map(cost).sum(), Value::Object(self.used.iter().map(of).collect()))
+        (used.iter().map(cost).sum(), Value::Object(used.iter().map(of).collect()))
     }
 
     fn heard(&mut self, event: &Event) {
@@ -247,7 +257,7 @@ fn progress(event: &Event) {
         Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::Teammate { name, news, used, .. } => {
-            if let Some(text) = told::mate_news(name, *news, used) {
+            if let Some(text) = told::mate_news(name, news, used) {
                 talk!([dim(&format!("  {text}"))]);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
-use engine::agents::{AtEnd, Children, left_behind};
+use engine::agents::{AtEnd, Children, Latest, left_behind};
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
 use engine::extract::Learning;
@@ -242,6 +242,7 @@ pub(crate) async fn agent(
     let mailing = Mailing::open(args, place, settings, &session, &parts.policy.mode)?;
     if let Some(team) = &mailing.member_of {
         parts.policy.mode = mode_below(team.clone(), mode);
+        parts.latest = Some(Latest::default()); // it says what it is doing
     }
     warnings.extend(mailing.warnings.iter().cloned());
     let approver = match &mailing.member_of {

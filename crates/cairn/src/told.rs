@@ -12,7 +12,7 @@ use engine::ledger::{Budget, Day};
 use engine::mailbox::Rest;
 use engine::run::Ending;
 use engine::savings::Saving;
-use engine::stats::Beside;
+use engine::stats::{Beside, Teammate, cost_with};
 
 use crate::span::first_line;
 
@@ -157,8 +157,15 @@ pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>)
     (row("layer", head), rows.collect())
 }
 
+/// What a session cost, and how much of it is its teammates'.
+pub(crate) fn cost(own: Option<f64>, teammates: &[Teammate]) -> String {
+    let Some(all) = cost_with(own, teammates) else { return "unknown: no price for this model".to_owned() };
+    let theirs = all - own.unwrap_or_default();
+    if teammates.is_empty() { format!("${all:.4}") } else { format!("${all:.4}, ${theirs:.4} of it by teammates") }
+}
+
 /// What a teammate used.
-pub(crate) fn teammate(mate: &engine::stats::Teammate) -> String {
+pub(crate) fn teammate(mate: &Teammate) -> String {
     format!("{} {}", mate.name, used(&mate.used))
 }
 
@@ -169,9 +176,10 @@ pub(crate) fn used(used: &engine::stats::Used) -> String {
 }
 
 /// What happened to a teammate.
-pub(crate) fn mate_news(name: &str, news: MateNews, used: &engine::stats::Used) -> Option<String> {
+pub(crate) fn mate_news(name: &str, news: &MateNews, used: &engine::stats::Used) -> Option<String> {
     let what = match news {
-        MateNews::Started => return None, // the call that starts it says so
+        MateNews::Started => return None,     // the call that starts it says so
+        MateNews::Labelled(_) => return None, // the status line does
         MateNews::Rests(Rest::Interrupted) => "was interrupted",
         MateNews::Rests(_) => "is idle",
         MateNews::Ended(_) => "has ended",

@@ -90,6 +90,8 @@ mod team_session;
 mod teammates;
 #[path = "it/teammates_led.rs"]
 mod teammates_led;
+#[path = "it/teammates_seen.rs"]
+mod teammates_seen;
 #[path = "it/terminal.rs"]
 mod terminal;
 #[path = "it/terminal_asking.rs"]

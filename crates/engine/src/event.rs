@@ -37,10 +37,12 @@ pub enum News {
 }
 
 /// What happened to a teammate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MateNews {
     /// Its process runs.
     Started,
+    /// There are new words for what it does.
+    Labelled(String),
     /// It has nothing to do any more, and stays.
     Rests(Rest),
     /// Its process has ended.
@@ -92,7 +94,7 @@ pub enum Event {
         session: String,
         /// What.
         news: MateNews,
-        /// What its session has used, as far as it has said.
+        /// What its session has used so far.
         used: Used,
     },
     /// Another model is talked to from now on, or its window is another.

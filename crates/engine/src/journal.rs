@@ -106,6 +106,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::Teammate { name, news, used, .. } => {
             let named = match news {
                 MateNews::Started => "teammate_started",
+                MateNews::Labelled(_) => "teammate_progress",
                 MateNews::Rests(Rest::Interrupted) => "teammate_interrupted",
                 MateNews::Rests(_) => "teammate_idle",
                 MateNews::Ended(_) => "teammate_ended",

@@ -29,7 +29,6 @@ use transcript::line::{Body, Source};
 use crate::error::Error;
 use crate::mailbox::{LEAD, MailError, Mailbox, Message, Rest, Word};
 use crate::session::{Beside, Session};
-use crate::stats::Used;
 
 pub use asking::{AskLead, interrupted, mode_below};
 pub(crate) use joining::InTeam;
@@ -268,6 +267,11 @@ impl Mail {
         }
     }
 
+    /// Who has said that they end.
+    pub(crate) fn left(&self) -> Vec<String> {
+        lock(&self.inner.left).iter().cloned().collect()
+    }
+
     /// Whether somebody has said that they end; asked once.
     pub(crate) fn has_left(&self, name: &str) -> bool {
         lock(&self.inner.left).remove(name)
@@ -289,8 +293,8 @@ impl Mail {
     }
 
     /// What is said to the lead when there is nothing more to do.
-    pub fn idle(&self, rest: Rest, said: &str, used: Used) -> Word {
-        Word::Idle { rest, said: said.to_owned(), after: lock(&self.inner.led).clone(), used }
+    pub fn idle(&self, rest: Rest, said: &str) -> Word {
+        Word::Idle { rest, said: said.to_owned(), after: lock(&self.inner.led).clone() }
     }
 }
 

@@ -180,8 +180,8 @@ fn cost(line: &Line, prices: &Prices, price: Option<Price>, savings: &mut [Savin
 }
 
 /// What all requests of a session cost that are not in its log.
-pub fn of_forks(log: &Log) -> Vec<(String, String, Usage)> {
-    let facts = log.lines().iter().filter_map(Fact::of);
+pub fn of_forks(lines: &[Line]) -> Vec<(String, String, Usage)> {
+    let facts = lines.iter().filter_map(Fact::of);
     let forks = facts.filter_map(|fact| match fact {
         Fact::Side { agent, model, usage } => Some((agent, model, usage)),
         _ => None,

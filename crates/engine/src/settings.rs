@@ -115,6 +115,8 @@ pub struct Settings {
     pub daily_log: Option<bool>,
     /// `teammates`: whether the model may start processes that work beside the session.
     pub teammates: Option<bool>,
+    /// `labelSeconds`: how often those who work beside the session say what they do.
+    pub label_seconds: Option<u64>,
     /// `messages`: whose messages from elsewhere are heard.
     pub messages: Option<Admission>,
     /// How the layers work, as far as the settings say.
@@ -292,6 +294,7 @@ impl Settings {
             },
             daily_log: counting.one(&keys::DAILY_LOG),
             teammates: counting.one(&keys::TEAMMATES),
+            label_seconds: counting.one(&keys::LABEL_SECONDS),
             messages: counting.one(&keys::MESSAGES),
             layers: LayerSettings::of(&counting),
             sandbox: Sandbox::of(&counting, ground),

@@ -1,16 +1,18 @@
 //! Figures of a session: what it used, what the cache did for it, what it cost.
 
-use std::path::Path;
+mod teammates;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use transcript::block::Kind;
 use transcript::commit::Act;
-use transcript::line::Body;
+use transcript::line::{Body, Line};
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
-use crate::{record, savings};
+use crate::savings;
 use context::{Fact, layer};
+
+pub use teammates::{Teammate, Used, cost_with, teammates};
 
 /// The figures.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -53,40 +55,6 @@ pub struct Stats {
     pub teammates: Vec<Teammate>,
     /// Where the cache did not hold.
     pub breaks: Vec<Break>,
-}
-
-/// What one teammate used.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Teammate {
-    /// Its name.
-    pub name: String,
-    /// Its session.
-    pub session: String,
-    /// What that has used.
-    #[serde(flatten)]
-    pub used: Used,
-}
-
-/// What a session has used, in three figures.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Used {
-    /// How many replies it got.
-    pub replies: usize,
-    /// What they read and wrote, in tokens.
-    pub tokens: u64,
-    /// In dollars; none when a model has no known price.
-    pub cost_usd: Option<f64>,
-}
-
-impl Used {
-    /// By a log.
-    pub fn of(log: &Log, prices: &Prices) -> Self {
-        let stats = Stats::of(log, prices);
-        let input = stats.uncached_tokens + stats.cache_write_tokens + stats.cache_read_tokens;
-        Self { replies: stats.replies, tokens: input + stats.output_tokens, cost_usd: stats.cost_usd }
-    }
 }
 
 /// What one kind of work beside the conversation used.
@@ -168,24 +136,21 @@ impl Stats {
     pub fn of(log: &Log, prices: &Prices) -> Self {
         let mut stats =
             Self { lines: log.lines().len(), context_tokens: log.view().tally().count(), ..Self::default() };
-        let mut replies: Vec<(&Id, &str, Usage)> = Vec::new();
+        let (replies, mut seen) = (replies(log.lines()), None);
+        let mut replied = 0;
         // The number of replies before each change of what was sent.
         let mut windows = vec![0];
         for line in log.lines() {
             match &line.body {
-                Body::Assistant { id, model, usage, blocks, .. } => {
+                Body::Assistant { id, blocks, .. } => {
                     stats.tool_calls +=
                         blocks.iter().filter(|block| matches!(block.kind(), Kind::ToolUse { .. })).count();
-                    let usage = usage.unwrap_or_default();
-                    match replies.last_mut() {
-                        Some(last) if last.0 == id => last.2 = usage,
-                        _ => replies.push((id, model, usage)),
-                    }
+                    replied += usize::from(seen.replace(id) != Some(id));
                 }
                 Body::Commit(commit) => {
                     stats.commits += 1;
                     if layer::changes_sent(&commit.act) && !matches!(commit.act, Act::ServerEdit { .. }) {
-                        windows.push(replies.len());
+                        windows.push(replied);
                     }
                 }
                 _ => {}
@@ -201,10 +166,7 @@ impl Stats {
         }
         let all_usage = replies.iter().map(|(_, model, usage)| (*model, *usage));
         stats.cache_saved_usd = all_usage.filter_map(|(model, usage)| Some(saved(&prices.of(model)?, &usage))).sum();
-        stats.beside = together(savings::of_forks(log).into_iter().map(|(who, model, usage)| {
-            let cost_usd = prices.of(&model).map_or(0.0, |price| price.cost(&usage));
-            Beside { who, times: 1, cost_usd }
-        }));
+        stats.beside = beside(log.lines(), prices);
         stats.breaks = log.lines().iter().filter_map(Fact::of).filter_map(Break::of).collect();
         let largest = replies.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
         windows.push(replies.len());
@@ -217,25 +179,38 @@ impl Stats {
         let input = stats.uncached_tokens + stats.cache_write_tokens + stats.cache_read_tokens;
         stats.hit_ratio = share(stats.cache_read_tokens, input);
         stats.rewrite_factor = share(stats.cache_write_tokens, largest);
-        // The sum of nothing is a negative zero.
-        let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
-        stats.cost_usd = cost.map(|cost| cost + 0.0 + stats.beside.iter().map(|one| one.cost_usd).sum::<f64>());
+        stats.cost_usd = cost(&replies, &stats.beside, prices);
         stats
     }
 }
 
-/// What the teammates of a session used: their sessions lie beside its file. One whose session is gone is left out.
-pub fn teammates(file: &Path, log: &Log, prices: &Prices) -> Vec<Teammate> {
-    let started = log.lines().iter().filter_map(Fact::of).filter_map(|fact| match fact {
-        Fact::Teammate { name, session } => Some((name, session)),
-        _ => None,
-    });
-    let plain = |session: &str| session.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
-    let used = |(name, session): (String, String)| {
-        let record = record::read(&file.with_file_name(format!("{session}.jsonl"))).ok()?;
-        Some(Teammate { name, session, used: Used::of(&record.log, prices) })
-    };
-    started.filter(|(_, session)| plain(session)).filter_map(used).collect()
+/// The replies in lines: each one's id, model and usage. Several lines can be of one.
+fn replies(lines: &[Line]) -> Vec<(&Id, &str, Usage)> {
+    let mut replies: Vec<(&Id, &str, Usage)> = Vec::new();
+    for line in lines {
+        let Body::Assistant { id, model, usage, .. } = &line.body else { continue };
+        let usage = usage.unwrap_or_default();
+        match replies.last_mut() {
+            Some(last) if last.0 == id => last.2 = usage,
+            _ => replies.push((id, model, usage)),
+        }
+    }
+    replies
+}
+
+/// What was asked beside the conversation.
+fn beside(lines: &[Line], prices: &Prices) -> Vec<Beside> {
+    together(savings::of_forks(lines).into_iter().map(|(who, model, usage)| {
+        let cost_usd = prices.of(&model).map_or(0.0, |price| price.cost(&usage));
+        Beside { who, times: 1, cost_usd }
+    }))
+}
+
+/// What all of it cost; none when a model has no known price.
+fn cost(replies: &[(&Id, &str, Usage)], beside: &[Beside], prices: &Prices) -> Option<f64> {
+    let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
+    // The sum of nothing is a negative zero.
+    cost.map(|cost| cost + 0.0 + beside.iter().map(|one| one.cost_usd).sum::<f64>())
 }
 
 /// The same work's figures in one, in the order they were first seen.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::agent::{End, Listener};
+use engine::mail::Teammates;
 use engine::permission::{Approver, Nobody};
 use engine::run::Ending;
 use engine::settings::Bypass;
@@ -96,6 +97,7 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
     let cancel = CancellationToken::new();
     let started = tokio::time::Instant::now();
     let (mut agent, prices) = (session.ready.agent, session.ready.prices);
+    let teammates = session.ready.mailing.teammates.clone();
     let work = async {
         let mut turn = agent.turn(said, &cancel).await;
         // Teammates end with their lead: those who still work are waited for, and heard.
@@ -112,6 +114,12 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
                 turn.text = next.text;
             }
         }
+        if let Some(teammates) = &teammates {
+            tokio::select! {
+                () = teammates.part() => {}
+                () = cancel.cancelled() => {}
+            }
+        }
         if agent.has_to_learn() {
             return (turn, Some(agent));
         }
@@ -120,7 +128,9 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
     };
     Ok(match session.closing.or_done(&cancel, work).await {
         Ok(((turn, left), closed)) => {
-            let code = session.output.result(&turn, &Facts { prices: &prices, took: started.elapsed(), closed });
+            let teammates = teammates.as_ref().map(Teammates::spent).unwrap_or_default();
+            let facts = Facts { prices: &prices, took: started.elapsed(), closed, teammates };
+            let code = session.output.result(&turn, &facts);
             if let Some(agent) = left {
                 learn(agent, &mut session.closing, closed).await;
             }
@@ -257,7 +267,8 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
                 }
             }
         };
-        code = output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed });
+        let teammates = teammates.map(Teammates::spent).unwrap_or_default();
+        code = output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed, teammates });
         if closed.is_some() || code == Code::Unread {
             gone = closed.or(Some(Closed::Unread));
             break;

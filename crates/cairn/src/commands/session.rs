@@ -26,8 +26,9 @@ use crate::env;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::setup::Place;
-use crate::span::{cyan, dim, one_line};
+use crate::span::{cyan, dim};
 use crate::told;
+use crate::whose;
 pub(crate) use text::markdown;
 use text::show;
 
@@ -215,15 +216,25 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let row = |session: &SessionFile| {
             let modified = written(session).map(|time| format!("{time:.0}")).unwrap_or_default();
-            json!({"id": session.id, "modified": modified, "bytes": session.len, "title": first_words(&session.path)})
+            let (whose, title) = whose::look(&session.path);
+            let (kind, name, team) = whose.parts();
+            let mut row = json!({
+                "id": session.id, "modified": modified, "bytes": session.len, "title": title, "kind": kind,
+            });
+            if let (Some(name), Some(team)) = (name, team) {
+                (row["name"], row["team"]) = (json!(name), json!(team));
+            }
+            row
         };
         data!("{}", sessions.iter().map(row).collect::<Value>())?;
     } else if sessions.is_empty() {
         talk!("No sessions in {} yet.", place.directory.display());
     }
     for session in sessions.iter().filter(|_| !as_json) {
-        let rest = format!("  {:>7}  {}", size(session.len), first_words(&session.path));
-        data!([cyan(&session.id), "  ", dim(&when(session)), rest])?;
+        let (whose, title) = whose::look(&session.path);
+        let mark = whose.mark().map(|mark| format!("[{mark}] ")).unwrap_or_default();
+        let size = format!("  {:>7}  ", size(session.len));
+        data!([cyan(&session.id), "  ", dim(&when(session)), size, dim(&mark), title])?;
     }
     Ok(())
 }
@@ -236,24 +247,6 @@ pub(crate) fn when(session: &SessionFile) -> String {
 
 fn written(session: &SessionFile) -> Option<jiff::Timestamp> {
     session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok())
-}
-
-/// What the user said first, from the beginning of a file that may be long.
-pub(crate) fn first_words(path: &Path) -> String {
-    const LINES: usize = 50;
-    let Ok(mut lines) = files::Lines::open(path) else { return String::new() };
-    for _ in 0..LINES {
-        let Ok(Some(line)) = lines.next() else { break };
-        let files::Text::Whole(text) = line.text else { continue };
-        let Ok(line) = transcript::line::Line::parse(text) else { continue };
-        if let Body::User { blocks, source: transcript::line::Source::Said } = &line.body
-            && let Some(text) = blocks.iter().find_map(transcript::Block::as_text)
-            && !text.starts_with('<')
-        {
-            return one_line(&text, 70);
-        }
-    }
-    String::new()
 }
 
 /// The session as it was when the model was asked for the `round`th time.

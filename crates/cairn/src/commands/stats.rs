@@ -114,6 +114,11 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
         (sum(|one| one.uncached_tokens), sum(|one| one.cache_write_tokens), sum(|one| one.cache_read_tokens));
     let input = (uncached + written + read).max(1);
     let cost: f64 = figures.iter().filter_map(|one| one.cost_usd).sum();
+    // Of all sessions, those of teammates are counted as their own.
+    let theirs = match figures {
+        [one] => one.teammates.as_slice(),
+        _ => &[],
+    };
     let beside = together(figures.iter().flat_map(|one| one.beside.clone()));
     data!("sessions     {}, {} replies", figures.len(), figures.iter().map(|one| one.replies).sum::<usize>())?;
     data!("input        {uncached} uncached, {written} written to the cache, {read} read from it")?;
@@ -124,7 +129,7 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
         read as f64 * 100.0 / input as f64,
         saved_text(figures.iter().map(|one| one.cache_saved_usd).sum::<f64>())
     )?;
-    data!("cost         ${cost:.4}, all included")?;
+    data!("cost         {}, all included", told::cost(Some(cost), theirs))?;
     if !beside.is_empty() {
         data!("beside       {}", told::beside(&beside))?;
     }

@@ -50,7 +50,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             line
         }
         Event::Agent { errand, news } => return of_agent(errand, news, directory),
-        Event::Teammate { name, session, news, used } => of_teammate(name, session, *news, used),
+        Event::Teammate { name, session, news, used } => of_teammate(name, session, news, used),
         Event::Text(text) if partial => delta(json!({"type": "text_delta", "text": text})),
         Event::Thinking(text) if partial => delta(json!({"type": "thinking_delta", "thinking": text})),
         Event::MessageArrived { from, text } => json!({
@@ -81,11 +81,12 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
 }
 
 /// What is printed of what happens to a teammate: as of an agent, with its session and what that has used.
-fn of_teammate(name: &str, session: &str, news: MateNews, used: &Used) -> Value {
+fn of_teammate(name: &str, session: &str, news: &MateNews, used: &Used) -> Value {
     let mut line = json!({"type": "system", "task_id": name, "task_type": "teammate", "teammate_session_id": session});
     let usage = json!({"total_tokens": used.tokens, "replies": used.replies, "cost_usd": used.cost_usd});
     let (subtype, status) = match news {
         MateNews::Started => ("task_started", "running"),
+        MateNews::Labelled(_) => ("task_progress", "running"),
         MateNews::Rests(Rest::Interrupted) => ("task_progress", "interrupted"),
         MateNews::Rests(_) => ("task_progress", "idle"),
         MateNews::Ended(JobState::Exited { code: Some(0) }) => ("task_notification", "completed"),
@@ -93,7 +94,10 @@ fn of_teammate(name: &str, session: &str, news: MateNews, used: &Used) -> Value 
         MateNews::Ended(_) => ("task_notification", "failed"),
     };
     (line["subtype"], line["status"], line["usage"]) = (json!(subtype), json!(status), usage);
-    line["description"] = json!(format!("teammate {name}"));
+    line["description"] = match news {
+        MateNews::Labelled(label) => json!(label),
+        _ => json!(format!("teammate {name}")),
+    };
     line
 }
 

@@ -49,10 +49,11 @@ impl Conversation {
         sessions.retain(|session| session.id != self.status.session);
         let (mut choices, mut ids) = (Vec::new(), Vec::new());
         for session in sessions {
-            let label = crate::commands::session::first_words(&session.path);
-            if label.is_empty() {
+            let (whose, said) = crate::whose::look(&session.path);
+            if said.is_empty() {
                 continue; // nothing was said in it
             }
+            let label = whose.mark().map_or(said.clone(), |mark| format!("[{mark}] {said}"));
             let id = &session.id[..session.id.len().min(8)];
             let about = format!("{}  {id}", crate::commands::session::when(&session));
             choices.push(Entry { label, about });

@@ -56,7 +56,8 @@ impl Repl {
         rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
         let errands = self.talk.errands();
         let out: Vec<_> = errands.iter().filter(|errand| errand.is_background()).collect();
-        let teammates = self.talk.teammates().len();
+        let mates = self.talk.teammates();
+        let teammates = mates.len();
         let work = Work {
             background: self.running_jobs() - teammates,
             teammates,
@@ -66,6 +67,7 @@ impl Repl {
                 + self.talk.teammates_asking().len(),
             asks: self.talk.teammates_asking().pop(),
             label: out.iter().rev().find_map(|errand| errand.progress().label),
+            mates_label: mates.iter().rev().find_map(|name| self.talk.teammate_label(name)),
         };
         rows.push(match &self.talk.hint {
             Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],

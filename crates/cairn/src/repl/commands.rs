@@ -151,10 +151,12 @@ impl Conversation {
         Ok(())
     }
 
+    /// The session's figures with those of its teammates, and what all of it cost.
     fn figures(&self) -> Option<(Stats, String)> {
-        let stats = Stats::of(self.agent.as_ref()?.session().log(), &self.status.prices);
-        let unknown = || "unknown: no price for this model".to_owned();
-        let cost = stats.cost_usd.map_or_else(unknown, |cost| format!("${cost:.4}"));
+        let (session, prices) = (self.agent.as_ref()?.session(), &self.status.prices);
+        let teammates = engine::stats::teammates(session.path(), session.log(), prices);
+        let stats = Stats { teammates, ..Stats::of(session.log(), prices) };
+        let cost = told::cost(stats.cost_usd, &stats.teammates);
         Some((stats, cost))
     }
 
@@ -179,11 +181,7 @@ impl Conversation {
         if !stats.beside.is_empty() {
             entries.push(("beside", told::beside(&stats.beside)));
         }
-        if let Some(agent) = &self.agent {
-            let session = agent.session();
-            let mates = engine::stats::teammates(session.path(), session.log(), &self.status.prices);
-            entries.extend(mates.iter().map(|mate| ("teammate", told::teammate(mate))));
-        }
+        entries.extend(stats.teammates.iter().map(|mate| ("teammate", told::teammate(mate))));
         if let Some(agent) = &self.agent {
             let (today, budget) = (agent.ledger().today(), agent.ledger().budget());
             entries.extend([("today", told::spent(&today)), ("budget", told::budget(&today, &budget))]);

@@ -71,7 +71,9 @@ impl Conversation {
                 (_, now) => state(now),
             };
             let what = if job.kind == JobKind::Teammate { "teammate: " } else { "" };
-            (job.id.clone(), format!("{state:<12} {what}{}", first_line(&job.command, 200)))
+            let doing = self.teammate_label(&job.id).filter(|_| job.kind == JobKind::Teammate);
+            let doing = doing.map(|label| format!(" ({label})")).unwrap_or_default();
+            (job.id.clone(), format!("{state:<12} {what}{}{doing}", first_line(&job.command, 200)))
         };
         let agent = |errand: &Arc<Errand>| {
             let about = format!("{}: {}", errand.kind, first_line(&errand.description, 100));

@@ -424,7 +424,7 @@ impl Plain {
             }
             Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
             Event::Teammate { name, news, used, .. } => {
-                if let Some(text) = told::mate_news(name, *news, used).filter(|_| !super::turns::is_said(*news)) {
+                if let Some(text) = told::mate_news(name, news, used).filter(|_| !super::turns::is_said(news)) {
                     show!([text.as_str()]);
                 }
             }

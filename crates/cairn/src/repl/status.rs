@@ -1,5 +1,6 @@
 //! The status line: model, how full the window is, what it cost, what waits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::event::News;
@@ -32,6 +33,8 @@ pub(crate) struct Status {
     pub(crate) private: bool,
     used: u64,
     cost: Option<f64>,
+    /// What teammates have cost, by their sessions.
+    mates: BTreeMap<String, Option<f64>>,
     ledger: Arc<Ledger>,
     /// What was spent today, and whether work in the background may go on.
     today: Day,
@@ -43,6 +46,7 @@ impl Status {
     pub(crate) fn of(ready: &Ready) -> Self {
         let log = ready.agent.session().log();
         let stats = engine::stats::Stats::of(log, &ready.prices);
+        let mates = engine::stats::teammates(ready.agent.session().path(), log, &ready.prices);
         Self {
             session: ready.agent.session().id().to_owned(),
             model: log.view().prologue().map(|known| known.model.clone()).unwrap_or_default(),
@@ -52,6 +56,7 @@ impl Status {
             private: engine::extract::private(ready.agent.session()),
             used: stats.context_tokens,
             cost: stats.cost_usd,
+            mates: mates.into_iter().map(|mate| (mate.session, mate.used.cost_usd)).collect(),
             today: ready.agent.ledger().today(),
             paused: is_paused(ready.agent.ledger()),
             ledger: ready.agent.ledger().clone(),
@@ -78,6 +83,9 @@ impl Status {
                     self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
                 }
             }
+            Event::Teammate { session, used, .. } if used.replies > 0 => {
+                self.mates.insert(session.clone(), used.cost_usd);
+            }
             Event::TurnEnded { .. } => {
                 self.today = self.ledger.today();
                 self.paused = is_paused(&self.ledger);
@@ -86,9 +94,9 @@ impl Status {
         }
     }
 
-    /// What the session has cost, where that is known.
+    /// What the session has cost, with its teammates, where that is known.
     pub(crate) fn cost(&self) -> Option<f64> {
-        self.cost
+        self.mates.values().copied().chain([self.cost]).sum()
     }
 
     /// The mode it is in now.
@@ -100,9 +108,11 @@ impl Status {
     pub(crate) fn row(&self, work: &Work, columns: usize) -> Vec<Span> {
         let whole = fitted(self.parts(work), columns);
         // That something runs matters more than what it does.
-        let lost = work.label.is_some() && !whole.iter().any(|(_, span)| span.text().contains(BACKGROUND));
-        let shown = match lost {
-            true => fitted(self.parts(&Work { label: None, ..work.clone() }), columns),
+        let is_lost = |label: &Option<String>, part: &str| {
+            label.is_some() && !whole.iter().any(|(_, span)| span.text().contains(part))
+        };
+        let shown = match is_lost(&work.label, BACKGROUND) || is_lost(&work.mates_label, AT_WORK) {
+            true => fitted(self.parts(&Work { label: None, mates_label: None, ..work.clone() }), columns),
             false => whole,
         };
         let mut row = Vec::new();
@@ -120,16 +130,17 @@ impl Status {
         let fill = self.window.fill(self.used, AutoCompact::On);
         let warned = |on: bool| if on { Look::of(Colour::Red) } else { Look::DIM };
         let yellow = Look::of(Colour::Yellow);
+        let said = |label: &Option<String>| label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
         let mut parts = vec![
             (1, Span::new(&self.model, Look::DIM)),
             (5, Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning))),
         ];
-        if let Some(cost) = self.cost {
+        if let Some(cost) = self.cost() {
             parts.push((2, Span::new(&format!("${cost:.4}"), Look::DIM)));
         }
         let (today, beside) = (self.today.total().usd, self.today.background.usd);
         // Where it says no more than the session's own cost, it says nothing.
-        if today >= self.cost.unwrap_or_default() + 0.01 || beside > 0.0 {
+        if today >= self.cost().unwrap_or_default() + 0.01 || beside > 0.0 {
             let beside = if beside > 0.0 { format!(", ${beside:.2} of it beside") } else { String::new() };
             parts.push((0, Span::new(&format!("today ${today:.2}{beside}"), Look::DIM)));
         }
@@ -143,8 +154,8 @@ impl Status {
             parts.push((4, Span::new("private", yellow)));
         }
         if work.background > 0 {
-            let label = work.label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
-            parts.push((3, Span::new(&format!("{} {BACKGROUND}{label}", work.background), yellow)));
+            let text = format!("{} {BACKGROUND}{}", work.background, said(&work.label));
+            parts.push((3, Span::new(&text, yellow)));
         }
         if work.waiting > 0 {
             let text = match (work.waiting, &work.asks) {
@@ -155,7 +166,8 @@ impl Status {
             parts.push((6, Span::new(&text, yellow)));
         }
         if work.teammates > 0 {
-            let text = format!("{}, {} at work", count(work.teammates, "teammate", "teammates"), work.busy);
+            let all = count(work.teammates, "teammate", "teammates");
+            let text = format!("{all}, {} {AT_WORK}{}", work.busy, said(&work.mates_label));
             parts.push((3, Span::new(&text, yellow)));
         }
         if work.questions > 1 {
@@ -167,6 +179,7 @@ impl Status {
 
 const BETWEEN: &str = " · ";
 const BACKGROUND: &str = "in the background";
+const AT_WORK: &str = "at work";
 
 /// As many as fit: the lightest goes first.
 fn fitted(mut parts: Vec<(u8, Span)>, columns: usize) -> Vec<(u8, Span)> {
@@ -199,6 +212,8 @@ pub(crate) struct Work {
     pub(crate) asks: Option<String>,
     /// What the newest of them is doing.
     pub(crate) label: Option<String>,
+    /// What the newest of the teammates at work is doing.
+    pub(crate) mates_label: Option<String>,
 }
 
 /// Whether the day's budget for work in the background is spent.

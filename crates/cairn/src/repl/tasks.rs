@@ -43,6 +43,11 @@ impl Conversation {
         self.mailing.teammates.as_ref().map(|mates| mates.asking()).unwrap_or_default()
     }
 
+    /// What a teammate that works is doing, in a few words.
+    pub(super) fn teammate_label(&self, name: &str) -> Option<String> {
+        self.mailing.teammates.as_ref().and_then(|mates| mates.label(name))
+    }
+
     /// What a teammate does and did, by its own session. Says whether there is one of that name.
     pub(super) fn look_at_teammate(&mut self, name: &str) -> bool {
         let members = self.mailing.teammates.as_ref().map(|mates| mates.team().members()).unwrap_or_default();
@@ -68,9 +73,10 @@ impl Conversation {
             }
         }
         let mut rows = vec![(name.to_owned(), "teammate".to_owned())];
+        rows.extend(self.teammate_label(name).map(|label| ("doing".to_owned(), label)));
         rows.extend(called.map(|called| ("last call".to_owned(), called)));
         rows.extend(said.map(|said| ("said last".to_owned(), said)));
-        rows.push(("used".to_owned(), told::used(&Used::of(&record.log, &self.status.prices))));
+        rows.push(("used".to_owned(), told::used(&Used::of(record.log.lines(), &self.status.prices))));
         rows.push(("session".to_owned(), self.short(&file)));
         self.page.begin(Part::Note);
         self.page.table(&rows, Look::BOLD);

@@ -36,7 +36,7 @@ pub(super) async fn ended(working: &mut Option<Working>) -> Option<(Agent, Turn)
 }
 
 /// Whether a message says the same.
-pub(super) fn is_said(news: MateNews) -> bool {
+pub(super) fn is_said(news: &MateNews) -> bool {
     matches!(news, MateNews::Rests(Rest::Available | Rest::Failed))
 }
 
@@ -139,7 +139,7 @@ impl Repl {
             }
             Event::Teammate { name, news, used, .. } => {
                 // That one is idle, its own message says.
-                if let Some(text) = told::mate_news(&name, news, &used).filter(|_| !is_said(news)) {
+                if let Some(text) = told::mate_news(&name, &news, &used).filter(|_| !is_said(&news)) {
                     self.remark(&text, Look::DIM);
                 }
             }

@@ -1,7 +1,7 @@
 //! Agents on the screen: who runs in the background, looking, stopping, bringing to the front, and hearing of an end.
 
 use crate::stage::Stage;
-use crate::terminal::{ESC, Terminal, ctrl};
+use crate::terminal::{DOWN, ESC, Reflow, Terminal, ctrl};
 
 /// An agent in the background that waits for a file, and a command that counts.
 const BACKGROUND: &str = r#"
@@ -287,4 +287,104 @@ fn plain_lines_tell_of_agents_in_the_background() {
     assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
     terminal.keys("/exit\r");
     assert_eq!(terminal.ended(), 0);
+}
+
+/// An agent that looks, says what it does when it is asked, waits for a file, and writes one.
+const LOOKS: &str = r#"
+    [[rule]]
+    name = "label"
+    when = { user = "In three to five words" }
+    say = "Waiting for the green light there"
+    [[rule]]
+    when = { user = "^Watch it", tool = "Write" }
+    say = "It is written."
+    [[rule]]
+    when = { user = "^Watch it", visible = "it is there" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/note.txt", content = "green\n" } }]
+    [[rule]]
+    when = { user = "^Watch it", missing = "looks first" }
+    call = [{ tool = "Bash", input = { command = "echo looks first" } }]
+    [[rule]]
+    when = { user = "^Watch it" }
+    call = [{ tool = "Bash", input = { command = "touch {{ project }}/watched; until [ -e {{ project }}/there ]; do sleep 0.05; done; echo it is there" } }]
+    [[rule]]
+    when = { user = "task-notification" }
+    say = "I heard of it."
+    [[rule]]
+    when = { tool = "Agent" }
+    say = "It is out."
+    [[rule]]
+    when = { user = "^send" }
+    call = [{ tool = "Agent", input = { description = "watch the file", prompt = "Watch it.", subagent_type = "general-purpose", run_in_background = true } }]
+"#;
+
+/// The id of the agent in the list of `/tasks`.
+fn listed(terminal: &mut Terminal) -> String {
+    terminal.keys("/tasks\r");
+    let screen = terminal.until("the list", |screen| screen.contains("general-purpose: watch the file"));
+    let row = screen.rows.iter().find(|row| row.contains("general-purpose: watch the file")).unwrap();
+    row.split_whitespace().next().unwrap().to_owned()
+}
+
+/// AGENT-4: what an agent in the background is doing stands in the status line, in five words at most, in `/tasks`, and where it
+/// is looked at. In a narrow window the words give way, and that it runs is still said. It is gone with the agent.
+#[test]
+fn the_label_of_an_agent_stands_on_the_screen() {
+    let stage = Stage::new(LOOKS);
+    let flags = ["--permission-mode", "bypassPermissions", "--settings", r#"{"labelSeconds": 1}"#];
+    let mut command = stage.cairn();
+    let mut terminal = Terminal::open(command.args(flags).env("TERM", "xterm-256color"), 120, 30);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("send");
+    terminal.until("what it does", |screen| {
+        screen.contains("1 in the background: Waiting for the green light") && !screen.is_working()
+    });
+    assert!(!terminal.screen().contains("green light there"), "five words are enough");
+    let id = listed(&mut terminal);
+    terminal.shows("general-purpose: watch the file (Waiting for the green light)");
+    terminal.keys(&format!("/tasks {id}\r"));
+    terminal.until("looked at", |screen| {
+        screen.rows.iter().any(|row| row.contains("running") && row.ends_with("Waiting for the green light"))
+    });
+    terminal.resize(62, 30, Reflow::Yes);
+    terminal.until("a short line", |screen| {
+        screen.rows.iter().any(|row| row.contains("1 in the background") && !row.contains("Waiting"))
+    });
+    terminal.resize(120, 30, Reflow::Yes);
+    stage.write("there", "");
+    terminal.until("its end", |screen| {
+        screen.contains("I heard of it.") && !screen.contains("1 in the background") && !screen.is_working()
+    });
+    terminal.leave();
+}
+
+/// AGENT-2: what an agent in front does is shown as it goes on, what it asks is asked at once, and it leaves the front with its
+/// end.
+#[test]
+fn an_agent_in_front_is_followed_and_asks_at_once() {
+    let stage = Stage::new(LOOKS);
+    let mut terminal = Terminal::start_with(&stage, &["--allowedTools", "Bash"]);
+    terminal.say("send");
+    terminal.rests("It is out.");
+    let id = listed(&mut terminal);
+    while !stage.project().join("watched").exists() {
+        std::thread::yield_now();
+    }
+    terminal.keys(&format!("/tasks front {id}\r"));
+    terminal.shows("what it does is shown as it goes on");
+    stage.write("there", "");
+    terminal.until("its question, without being looked for", |screen| {
+        screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose asks")
+    });
+    assert!(!terminal.screen().contains("asks something: /tasks"), "it does not wait to be looked at");
+    terminal.keys(DOWN); // it came while something was typed
+    terminal.until("that it can be answered", |screen| screen.contains("Esc says no"));
+    terminal.keys("y");
+    terminal.until("its end", |screen| {
+        let followed = screen.contains("general-purpose: Write note.txt");
+        let ended = screen.contains("general-purpose has ended: watch the file");
+        followed && ended && screen.contains("I heard of it.") && !screen.is_working()
+    });
+    assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
+    terminal.leave();
 }

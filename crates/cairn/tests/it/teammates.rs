@@ -8,7 +8,7 @@ use crate::stage::{Stage, run};
 use crate::terminal::Terminal;
 
 /// A lead that starts a scout, asks it one thing more when it reports, and then lets it go; a scout that answers.
-const TEAM: &str = r#"
+pub const TEAM: &str = r#"
     [[rule]]
     name = "scout: asked again"
     when = { system = "You are scout", visible = "And the second", missing = "second is blue" }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use context::Layers;
 use provider::Model;
@@ -12,7 +13,7 @@ use transcript::mark::Ttl;
 use transcript::{Effort, Prologue, Request, Thinking};
 
 use super::{Listener, Reload};
-use crate::agents::{Children, Latest, Sent};
+use crate::agents::{Children, Latest, Sent, label};
 use crate::error::Error;
 use crate::home::git_branch;
 use crate::hooks::Hooks;
@@ -77,6 +78,8 @@ pub struct Parts {
     pub branch: Option<Arc<Request>>,
     /// The request that was sent last, for those who say what an agent is doing.
     pub latest: Option<Latest>,
+    /// How often those who work beside it say anew what they do; never without.
+    pub labelled: Option<Duration>,
     /// Agents it may send out.
     pub agents: Option<Arc<Children>>,
     /// What it may do.
@@ -147,6 +150,7 @@ impl Parts {
             sent: None,
             branch: None,
             latest: None,
+            labelled: label::every(None),
             agents: None,
             policy: Policy::default(),
             hooks: Hooks::default(),
@@ -178,6 +182,7 @@ impl Parts {
         self.directories.clone_from(&settings.directories);
         self.environment = environment(settings);
         self.messages = settings.messages.unwrap_or_default();
+        self.labelled = label::every(settings.label_seconds);
         self.max_tokens = settings.max_output_tokens.unwrap_or(self.max_tokens);
         self.ttl = settings.cache_ttl.unwrap_or_default();
         self.effort = settings.effort;

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use context::Layers;
 use futures_util::future::BoxFuture;
@@ -46,6 +47,8 @@ pub struct Reloaded {
     pub environment: Environment,
     /// Whose messages from elsewhere are heard.
     pub messages: Admission,
+    /// How often those who work beside it say what they do.
+    pub labelled: Option<Duration>,
     /// The agents that can be sent out.
     pub agents: Option<Registry>,
     /// The hooks.
@@ -119,7 +122,7 @@ impl Agent {
         self.driver.scope = scope;
         let parts = &mut self.driver.parts;
         (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);
-        parts.messages = new.messages;
+        (parts.messages, parts.labelled) = (new.messages, new.labelled);
         (parts.policy.rules, parts.policy.bypass) = (new.rules, new.bypass);
         (parts.max_tokens, parts.ttl, parts.small) = (new.max_tokens, new.ttl, new.small);
         parts.effort = new.effort;
@@ -195,7 +198,7 @@ impl Agent {
         let rules = texts(&parts.policy.rules);
         let policy = (rules, parts.policy.bypass, self.mode().get(), &parts.directories, &parts.environment);
         let small = parts.small.as_ref().map(|small| &small.name);
-        let requests = (&parts.name, small, parts.max_tokens, parts.effort, parts.ttl, &parts.layers);
+        let requests = (&parts.name, small, parts.max_tokens, parts.effort, parts.ttl, &parts.layers, parts.labelled);
         let budget = parts.ledger.budget();
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);

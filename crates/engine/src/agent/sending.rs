@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use context::Fact;
 use jiff::SignedDuration;
-use provider::Model;
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
 use transcript::line::{Body, Source};
 
 use super::Agent;
-use crate::agents::{Children, Errand, Phase, notification};
+use crate::agents::{Children, Errand, Labels, Phase, notification};
 use crate::error::Error;
 use crate::session::Beside;
 
@@ -45,9 +44,18 @@ impl Agent {
         &self.driver.parts.name
     }
 
-    /// The model's client.
-    pub(crate) fn client(&self) -> Arc<dyn Model> {
-        self.driver.parts.model.clone()
+    /// What says from time to time what it is doing, where its requests are kept for that.
+    pub fn labels(&self) -> Labels {
+        let parts = &self.driver.parts;
+        Labels {
+            latest: parts.latest.clone().unwrap_or_default(),
+            model: parts.model.clone(),
+            small: parts.small.clone(),
+            ledger: parts.ledger.clone(),
+            world: self.session().world().clone(),
+            every: parts.labelled,
+            known: 0,
+        }
     }
 
     /// Keeps memories of its own there: nothing that holds a secret is written.

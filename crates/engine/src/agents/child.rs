@@ -3,6 +3,7 @@
 //! What it asks about goes to whoever is asked for its parent, under its name. What it says last is what its parent hears
 //! of it: data, bounded, and framed as such.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::branch::Branch;
 use super::children::Children;
 use super::definition::{Definition, Isolation};
 use super::errand::{Ended, Errand, How};
-use super::label::{self, Latest};
+use super::label::{Labels, Latest};
 use super::outfit::{budget, forked, typed};
 use super::report;
 use super::worktree::{Left, Place, Worktree};
@@ -158,15 +159,14 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
         Err(why) => return Ok(ended_early(How::Failed(format!("it got no worktree: {why}")), seat)),
     };
     let turn = match agent(seat, children, &order, errand, worktree.as_ref()) {
-        Ok((mut agent, latest)) => {
-            let (model, client) = (agent.model().to_owned(), agent.client());
+        Ok(mut agent) => {
+            let (model, labels) = (agent.model().to_owned(), agent.labels());
             let turn = {
                 let talk = agent.turn(opening(&order), &errand.stop);
-                let labels = label::keep(seat, errand, &latest, client, children.rhythm());
                 tokio::select! {
                     biased;
                     turn = talk => turn,
-                    never = labels => match never {},
+                    never = keep_label(seat, errand, labels) => match never {},
                 }
             };
             agent.close().await;
@@ -184,6 +184,15 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
         None => "its budget is spent".to_owned(),
     };
     Ok(ended(turn, model, spent, errand, &left))
+}
+
+/// Keeps the words for what it does up to date while it works in the background.
+async fn keep_label(seat: &Seat, errand: &Arc<Errand>, mut labels: Labels) -> Infallible {
+    loop {
+        let label = labels.next(|| errand.is_background(), &errand.stop).await;
+        errand.progressed(seat.world.now(), |so_far| so_far.label = Some(label));
+        tell(seat, errand, News::Labelled);
+    }
 }
 
 fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &Left) -> Ended {
@@ -234,7 +243,7 @@ fn agent(
     order: &Order,
     errand: &Arc<Errand>,
     worktree: Option<&Worktree>,
-) -> Result<(Agent, Latest), Error> {
+) -> Result<Agent, Error> {
     let directory = worktree.map_or(&seat.directory, |worktree| &worktree.path);
     let (id, world) = (&errand.id, seat.world.clone());
     let mut session = match (order.begins, &order.who) {
@@ -260,7 +269,6 @@ fn agent(
         });
         files::replace(session.path().with_extension("meta.json"), meta.to_string().as_bytes())?;
     }
-    let latest = Latest::default();
     let mut parts = match &order.who {
         Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory, &errand.file)?,
         Who::Fork => forked(seat, children, &mut session, order, id)?,
@@ -268,7 +276,7 @@ fn agent(
     let above = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
     let (kind, prompt) = (errand.kind.clone(), seat.prompt.clone());
     parts.sent = Some(Sent { id: id.clone(), kind, session: above.clone(), prompt });
-    parts.latest = Some(latest.clone());
+    parts.latest = Some(Latest::default());
     parts.approver = Arc::new(Named { errand: errand.clone(), seat: seat.clone() });
     parts.limits.budget = budget(seat, &order.who);
     if let Who::Typed(_) = &order.who {
@@ -303,7 +311,7 @@ fn agent(
         Who::Typed(definition) => super::memory::place(definition, children),
         Who::Fork => None,
     };
-    Ok((memory.into_iter().fold(agent, |agent, memory| agent.remembering(memory.directory)), latest))
+    Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(memory.directory)))
 }
 
 /// Passes on what happens to it, and counts what it does.

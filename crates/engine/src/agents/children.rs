@@ -47,8 +47,6 @@ pub struct Children {
     depth: u32,
     at_end: AtEnd,
     patience: Duration,
-    /// How often it is said anew what those in the background do.
-    rhythm: Duration,
     memory: Option<super::MemoryPlaces>,
     state: Mutex<State>,
     news: Notify,
@@ -93,7 +91,6 @@ impl Children {
             depth,
             at_end,
             patience,
-            rhythm: super::label::EVERY,
             memory: None,
             state,
             news,
@@ -111,7 +108,6 @@ impl Children {
         let mut below = Self::at(self.registry(), self.depth + 1, AtEnd::WaitsForThem, self.patience);
         below.memory.clone_from(&self.memory);
         below.instruct(self.instructions());
-        below.rhythm = self.rhythm;
         Arc::new(below)
     }
 
@@ -127,19 +123,6 @@ impl Children {
             own.memory = Some(places);
         }
         self
-    }
-
-    /// Says anew what those in the background do so often: for those who test it.
-    #[must_use]
-    pub fn labelled_every(mut self: Arc<Self>, rhythm: Duration) -> Arc<Self> {
-        if let Some(own) = Arc::get_mut(&mut self) {
-            own.rhythm = rhythm;
-        }
-        self
-    }
-
-    pub(super) fn rhythm(&self) -> Duration {
-        self.rhythm
     }
 
     pub(super) fn memory(&self) -> Option<&super::MemoryPlaces> {

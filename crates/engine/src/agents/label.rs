@@ -1,25 +1,25 @@
-//! What an agent in the background is doing, in three to five words, said anew from time to time.
+//! What somebody is doing who works beside a session, in three to five words, said anew from time to time: an agent in the
+//! background, or a teammate in its own process.
 //!
 //! The words come from a question beside its work: to its own conversation where that is in the cache and so costs little,
 //! else to the cheapest model, which is shown the end of it. Nothing waits for them, and nothing is asked where nothing
 //! has changed.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use provider::Model;
+use tokio_util::sync::CancellationToken;
 use transcript::{Block, Message, Prologue, Request, Role};
 
-use super::child::{Seat, tell};
-use super::errand::Errand;
-use crate::event::News;
+use crate::agent::Small;
 use crate::fork::{Fork, ToolPolicy};
-use crate::ledger;
+use crate::ledger::{self, Ledger};
+use crate::world::World;
 
-/// How often it is looked at.
-pub(super) const EVERY: Duration = Duration::from_secs(30);
+/// How often it is looked at where nobody says.
+const EVERY: u64 = 30;
 /// With fewer messages there is nothing to say.
 const LEAST_MESSAGES: usize = 3;
 /// The most words, and so many that the answer is none.
@@ -55,59 +55,68 @@ impl Latest {
     }
 }
 
-/// Keeps the label of an agent up to date for as long as it works.
-pub(super) async fn keep(
-    seat: &Seat,
-    errand: &Arc<Errand>,
-    latest: &Latest,
-    model: Arc<dyn Model>,
-    rhythm: Duration,
-) -> Infallible {
-    let mut known = 0;
-    loop {
-        tokio::time::sleep(rhythm).await;
-        let Some((request, at)) = latest.get().filter(|_| errand.is_background()) else { continue };
-        let messages = request.messages.len();
-        if messages < LEAST_MESSAGES || messages == known {
-            continue;
-        }
-        known = messages;
-        let fork = question(seat, errand, request, at, model.clone());
-        if let Ok(forked) = fork.run().await
-            && let Some(label) = words(&forked.text)
-        {
-            errand.progressed(seat.world.now(), |so_far| so_far.label = Some(label));
-            tell(seat, errand, News::Labelled);
-        }
-    }
+/// How often it is looked at, by the seconds that somebody asked for; never for none of them.
+pub fn every(seconds: Option<u64>) -> Option<Duration> {
+    Some(seconds.unwrap_or(EVERY)).filter(|seconds| *seconds > 0).map(Duration::from_secs)
 }
 
-/// The question, to whoever answers it for less.
-fn question(seat: &Seat, errand: &Errand, request: Request, at: Timestamp, model: Arc<dyn Model>) -> Fork {
-    let parts = &seat.parts;
-    let price = |name: &str| parts.ledger.price(name).map_or(UNPRICED, |price| price.input);
-    let bytes: usize =
-        request.messages.iter().flat_map(|message| &message.blocks).map(|block| block.json().len()).sum();
-    let age = seat.world.now().duration_since(at).as_secs();
-    let share = if age < CACHED { CACHED_SHARE } else { 1.0 };
-    let own = bytes as f64 * share * price(&request.prologue.model);
-    let small = parts.small.as_ref().filter(|small| (SHOWN as f64) * price(&small.name) < own);
-    let (model, parent) = match small {
-        Some(small) => (small.model.clone(), ending(&small.name, &request)),
-        None => (model, request),
-    };
-    Fork {
-        kind: ledger::LABEL,
-        model,
-        parent,
-        directive: Block::text(QUESTION),
-        tools: ToolPolicy::Deny,
-        rounds: 1,
-        patience: PATIENCE,
-        most_output: Some(MOST_OUTPUT),
-        budget: None,
-        ledger: parts.ledger.clone(),
-        cancel: errand.stop.child_token(),
+/// Says what one agent is doing, for as long as it is asked.
+pub struct Labels {
+    pub(crate) latest: Latest,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) small: Option<Small>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) world: World,
+    pub(crate) every: Option<Duration>,
+    /// How long the conversation was when it was last asked about.
+    pub(crate) known: usize,
+}
+
+impl Labels {
+    /// The next words, as soon as there are other ones; nothing is asked while they are not wanted.
+    pub async fn next(&mut self, is_wanted: impl Fn() -> bool, stop: &CancellationToken) -> String {
+        let Some(every) = self.every else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(every).await;
+            let Some((request, at)) = self.latest.get().filter(|_| is_wanted()) else { continue };
+            let messages = request.messages.len();
+            if messages < LEAST_MESSAGES || messages == self.known {
+                continue;
+            }
+            self.known = messages;
+            let forked = self.question(request, at, stop).run().await;
+            if let Some(label) = forked.ok().and_then(|forked| words(&forked.text)) {
+                return label;
+            }
+        }
+    }
+
+    /// The question, to whoever answers it for less.
+    fn question(&self, request: Request, at: Timestamp, stop: &CancellationToken) -> Fork {
+        let price = |name: &str| self.ledger.price(name).map_or(UNPRICED, |price| price.input);
+        let bytes: usize =
+            request.messages.iter().flat_map(|message| &message.blocks).map(|block| block.json().len()).sum();
+        let age = self.world.now().duration_since(at).as_secs();
+        let share = if age < CACHED { CACHED_SHARE } else { 1.0 };
+        let own = bytes as f64 * share * price(&request.prologue.model);
+        let small = self.small.as_ref().filter(|small| (SHOWN as f64) * price(&small.name) < own);
+        let (model, parent) = match small {
+            Some(small) => (small.model.clone(), ending(&small.name, &request)),
+            None => (self.model.clone(), request),
+        };
+        Fork {
+            kind: ledger::LABEL,
+            model,
+            parent,
+            directive: Block::text(QUESTION),
+            tools: ToolPolicy::Deny,
+            rounds: 1,
+            patience: PATIENCE,
+            most_output: Some(MOST_OUTPUT),
+            budget: None,
+            ledger: self.ledger.clone(),
+            cancel: stop.child_token(),
+        }
     }
 }
 
@@ -135,7 +144,7 @@ fn ending(model: &str, request: &Request) -> Request {
 }
 
 /// The label in an answer, if there is one.
-fn words(answer: &str) -> Option<String> {
+pub(crate) fn words(answer: &str) -> Option<String> {
     let line = answer.trim().lines().next()?.trim_matches(['"', '\'', '`', '.', ' ', '*']);
     let words: Vec<&str> = line.split_whitespace().collect();
     if words.is_empty() || words.len() > NO_LABEL {
@@ -156,5 +165,12 @@ mod tests {
         assert_eq!(words("one two three four five six").as_deref(), Some("one two three four five"));
         assert_eq!(words("  \n"), None);
         assert_eq!(words(&"word ".repeat(40)), None);
+    }
+
+    /// AGENT-4: every 30 seconds where nobody says, and never where somebody says so.
+    #[test]
+    fn how_often_it_is_said_can_be_chosen() {
+        let every = [None, Some(1), Some(0)].map(every);
+        assert_eq!(every, [Some(Duration::from_secs(30)), Some(Duration::from_secs(1)), None]);
     }
 }

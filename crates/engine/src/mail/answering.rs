@@ -20,7 +20,9 @@ use super::asking::{LOOK, NOBODY, PATIENCE};
 use super::words::name_of;
 use super::{Mail, Team, lock};
 use crate::agent::Listener;
-use crate::event::{Event, MateNews};
+use crate::agents::label;
+use crate::event::Event;
+use crate::event::MateNews::{self, Labelled};
 use crate::mailbox::{LEAD, Message, Rest, Word};
 use crate::permission::{Answer, Approver, LiveMode, Question, Who, stricter};
 use crate::world::World;
@@ -77,8 +79,9 @@ impl Questions {
 }
 
 impl Side {
-    /// Sees to it that teammates get answers and know the mode, as long as there is a team. `asked` says who is asked.
-    pub(super) async fn serve(self, asked: impl Fn() -> Option<Asked>) {
+    /// Sees to it that teammates get answers and know the mode, as long as there is a team. `asked` says who is asked, and
+    /// `tell` passes on what they do.
+    pub(super) async fn serve(self, asked: impl Fn() -> Option<Asked>, tell: impl Fn(&str, MateNews)) {
         let Ok(own) = self.team.mailbox() else { return };
         // Whoever asked these is gone, with the lead they had.
         let mut left: HashSet<String> =
@@ -97,13 +100,13 @@ impl Side {
                         continue;
                     };
                     match message.word() {
-                        Word::Idle { rest: Rest::Interrupted, after, used, .. } => {
+                        Word::Idle { rest: Rest::Interrupted, after, .. } => {
                             self.mail.rests(&message.from, Some(&after));
-                            if let Some((_, listener)) = asked() {
-                                let session = member.session_id.clone().unwrap_or_default();
-                                let news = MateNews::Rests(Rest::Interrupted);
-                                listener(Event::Teammate { name: name_of(&message.from), session, news, used });
-                            }
+                            tell(&message.from, MateNews::Rests(Rest::Interrupted));
+                        }
+                        // One that has said since that it is idle does this no more.
+                        Word::Progress { label } if self.mail.busy().contains(&message.from) => {
+                            label::words(&label).into_iter().for_each(|label| tell(&message.from, Labelled(label)));
                         }
                         Word::PermissionRequest { request, tool, input, why, suggestions } => {
                             let question = Question {
@@ -258,7 +261,7 @@ mod tests {
         let both = join(asking.ask(about("Write")), asking.ask(about("Edit")));
         let (one, other) = tokio::select! {
             biased; // what was asked before it begins, somebody asked who is gone
-            () = side.serve(asked) => unreachable!("it goes on as long as the team"),
+            () = side.serve(asked, |_, _| {}) => unreachable!("it goes on as long as the team"),
             answers = tokio::time::timeout(Duration::from_secs(30), both) => answers.expect("both are answered"),
         };
         assert_eq!((said(one), said(other)), (Err("Write".to_owned()), Err("Edit".to_owned())));

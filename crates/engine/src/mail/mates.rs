@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::Mode;
 use tools::{JobState, Jobs};
+use transcript::price::Prices;
 
 use super::answering::{Asked, Questions, Side};
 use super::{Invited, Origin, Post, Team, lock, name_of};
@@ -26,7 +27,7 @@ use crate::event::{Event, MateNews};
 use crate::mailbox::{LEAD, Mailbox, Message, Word};
 use crate::permission::{Answer, Approver, LiveMode, Question};
 use crate::plan::board::Board;
-use crate::stats::Used;
+use crate::stats::Teammate;
 use crate::world::World;
 
 /// How long one that has said that it ends is waited for.
@@ -66,8 +67,10 @@ struct Inner {
     started: Mutex<Vec<(String, String)>>,
     /// What sees to the end of each that was started.
     ending: Mutex<BTreeMap<String, JoinHandle<()>>>,
-    /// What each has used, as it last said.
-    used: Mutex<BTreeMap<String, Used>>,
+    /// The sessions of those who were at work here: whose each is, and how many lines it had before.
+    sessions: Mutex<BTreeMap<String, (String, usize)>>,
+    /// What each does, as it last said.
+    labels: Mutex<BTreeMap<String, String>>,
     /// What the model is to be told of them with the next turn.
     untold: Mutex<Vec<String>>,
     /// That the lead is there.
@@ -81,6 +84,10 @@ pub struct Lead {
     pub session: String,
     /// Where its own task list lies.
     pub folder: PathBuf,
+    /// Where the sessions of its directory lie, those of its teammates among them.
+    pub sessions: PathBuf,
+    /// What tokens cost.
+    pub prices: Prices,
     /// Where it works.
     pub directory: PathBuf,
     /// The program that a teammate is.
@@ -145,7 +152,8 @@ impl Teammates {
                 answering: Mutex::default(),
                 started: Mutex::default(),
                 ending: Mutex::default(),
-                used: Mutex::default(),
+                sessions: Mutex::default(),
+                labels: Mutex::default(),
                 untold: Mutex::default(),
                 held: Mutex::default(),
             }),
@@ -197,6 +205,7 @@ impl Teammates {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
         post.mail().works(name, &first.id);
+        lock(&self.inner.sessions).insert(session.clone(), (name.to_owned(), 0));
         lock(&self.inner.started).push((name.to_owned(), session));
         self.inner.tell(name, MateNews::Started);
         Ok(format!("{name} works in a process of its own. It tells you when it is idle; write to it with SendMessage."))
@@ -223,6 +232,7 @@ impl Teammates {
         };
         self.begin()?;
         team.welcome(name).map_err(|error| error.to_string())?;
+        self.inner.counts(name, &session);
         let mut words = self.words(name, self.inner.mode.get());
         words.push(format!("--resume={session}"));
         words.extend((kind != TEAMMATE).then(|| format!("--agent-type={kind}")));
@@ -301,11 +311,36 @@ impl Teammates {
         busy
     }
 
-    /// Takes in what one says that it has used.
+    /// Takes in that one has nothing to do any more.
     pub fn heard(&self, message: &Message) {
-        if let Word::Idle { rest, used, .. } = message.word() {
-            lock(&self.inner.used).insert(message.from.clone(), used);
+        if let Word::Idle { rest, .. } = message.word() {
             self.inner.tell(&message.from, MateNews::Rests(rest));
+        }
+    }
+
+    /// What one that is at work is doing, as far as it has said.
+    pub fn label(&self, name: &str) -> Option<String> {
+        let is_busy = || self.inner.post.mail().busy().iter().any(|busy| busy == name);
+        lock(&self.inner.labels).get(name).filter(|_| is_busy()).cloned()
+    }
+
+    /// What those used who were at work since this began, by their own sessions.
+    pub fn spent(&self) -> Vec<Teammate> {
+        let Lead { sessions, prices, .. } = &self.inner.lead;
+        let known = lock(&self.inner.sessions).clone();
+        let spent = |(session, (name, before)): (&String, &(String, usize))| {
+            Teammate::of(sessions, (name, session), *before, prices)
+        };
+        known.iter().filter_map(spent).collect()
+    }
+
+    /// Waits for those who have said that they end: what they still use is theirs, and belongs to the sum.
+    pub async fn part(&self) {
+        for name in self.inner.post.mail().left() {
+            let ending = lock(&self.inner.ending).remove(&name);
+            if let Some(ending) = ending {
+                let _ = tokio::time::timeout(PATIENCE, ending).await; // one that hangs is ended with its lead
+            }
         }
     }
 
@@ -325,11 +360,16 @@ impl Teammates {
         board.join(team.tasks(), LEAD, &lead.folder)?;
         post.join(team.clone());
         *lock(&self.inner.held) = team.hold().ok(); // another has it who writes to this session as well: nothing is lost
-        let inner = Arc::downgrade(&self.inner);
+        let (inner, told) = (Arc::downgrade(&self.inner), Arc::downgrade(&self.inner));
         let asked = move || inner.upgrade().and_then(|inner| lock(&inner.asked).clone());
+        let tell = move |name: &str, news: MateNews| {
+            if let Some(inner) = told.upgrade() {
+                inner.tell(name, news);
+            }
+        };
         let (mode, questions) = (self.inner.mode.clone(), self.inner.questions.clone());
         let side = Side { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), mode, questions };
-        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked))));
+        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked, tell))));
         Ok(())
     }
 
@@ -363,12 +403,24 @@ impl Inner {
         }
     }
 
+    /// What one uses from now on is used here.
+    fn counts(&self, name: &str, session: &str) {
+        let file = self.lead.sessions.join(format!("{session}.jsonl"));
+        let before = || crate::record::lines(&file).map_or(0, |(lines, _)| lines.len());
+        lock(&self.sessions).entry(session.to_owned()).or_insert_with(|| (name.to_owned(), before()));
+    }
+
     /// Tells what happened to one, with what it has used.
     fn tell(&self, name: &str, news: MateNews) {
+        match &news {
+            MateNews::Labelled(label) => drop(lock(&self.labels).insert(name.to_owned(), label.clone())),
+            MateNews::Started | MateNews::Rests(_) | MateNews::Ended(_) => drop(lock(&self.labels).remove(name)),
+        }
         let Some((_, listener)) = lock(&self.asked).clone() else { return };
         let member = self.team.members().into_iter().find(|member| member.name == name);
         let session = member.and_then(|member| member.session_id).unwrap_or_default();
-        let used = lock(&self.used).get(name).copied().unwrap_or_default();
+        let Lead { sessions, prices, .. } = &self.lead;
+        let used = Teammate::of(sessions, (name, &session), 0, prices).map(|mate| mate.used).unwrap_or_default();
         listener(Event::Teammate { name: name_of(name), session, news, used });
     }
 }

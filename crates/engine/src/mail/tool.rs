@@ -152,6 +152,7 @@ fn formed(post: &Post, word: Word, text: String) -> Result<(String, Option<Life>
         Word::PlanRequest { .. }
         | Word::Idle { .. }
         | Word::Interrupt
+        | Word::Progress { .. }
         | Word::Assigned { .. }
         | Word::PermissionRequest { .. }
         | Word::PermissionResponse { .. } => return Err("This is not for you to send.".to_owned()),

@@ -39,6 +39,7 @@ pub fn in_words(message: &Message) -> String {
         Word::PermissionRequest { tool, why, .. } => with(&format!("asks whether it may use {tool}"), &why),
         Word::PermissionResponse { .. } => "has answered a question".to_owned(),
         Word::Interrupt => "interrupts it".to_owned(),
+        Word::Progress { label } => with("is at work", &label),
         Word::Idle { rest: Rest::Interrupted, .. } => "was interrupted, and is idle".to_owned(),
         Word::Idle { said, .. } => with("is idle, and said last", &said),
         Word::Assigned { task, subject, description } => {

@@ -3,10 +3,7 @@
 //! The objects are Claude Code's, field for field where it has them.
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::stats::Used;
 
 /// What a message is, beside its text.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,8 +74,11 @@ pub enum Word {
         said: String,
         /// The newest message of the lead's that it has heard.
         after: String,
-        /// What its session has used so far.
-        used: Used,
+    },
+    /// What the sender is doing, in a few words.
+    Progress {
+        /// The words.
+        label: String,
     },
     /// A task is the recipient's from now on.
     Assigned {
@@ -106,7 +106,10 @@ impl Word {
     /// Whether it is for the programs alone: no model hears of it.
     pub(super) fn is_between_programs(&self) -> bool {
         match self {
-            Self::PermissionRequest { .. } | Self::PermissionResponse { .. } | Self::Interrupt => true,
+            Self::PermissionRequest { .. }
+            | Self::PermissionResponse { .. }
+            | Self::Interrupt
+            | Self::Progress { .. } => true,
             Self::Idle { rest, .. } => *rest == Rest::Interrupted,
             _ => false,
         }
@@ -165,8 +168,8 @@ impl Word {
                 },
                 said: text(&["result", "failureReason", "summary"]),
                 after: text(&["after"]),
-                used: object.get("used").and_then(|used| Used::deserialize(used).ok()).unwrap_or_default(),
             },
+            "progress" => Self::Progress { label: text(&["label"]) },
             "task_assignment" => Self::Assigned {
                 task: text(&["taskId"]),
                 subject: text(&["subject"]),
@@ -207,13 +210,14 @@ impl Word {
                 json!({"type": "permission_response", "request_id": request, "subtype": "error", "error": why})
             }
             Self::Interrupt => json!({"type": "interrupt"}),
-            Self::Idle { rest, said, after, used } => {
+            Self::Progress { label } => json!({"type": "progress", "label": label}),
+            Self::Idle { rest, said, after } => {
                 let reason = match rest {
                     Rest::Available => "available",
                     Rest::Interrupted => "interrupted",
                     Rest::Failed => "failed",
                 };
-                json!({"type": "idle_notification", "idleReason": reason, "result": said, "after": after, "used": used})
+                json!({"type": "idle_notification", "idleReason": reason, "result": said, "after": after})
             }
             Self::Assigned { task, subject, description } => json!({
                 "type": "task_assignment", "taskId": task, "subject": subject, "description": description,
@@ -239,7 +243,6 @@ mod tests {
     #[test]
     fn a_word_is_understood_as_it_was_sent() {
         let (request, reason) = (|| "r-1".to_owned(), || "why".to_owned());
-        let used = Used { replies: 2, tokens: 30, cost_usd: Some(0.5) };
         let words = [
             Word::ShutdownRequest { request: request(), reason: reason() },
             Word::ShutdownResponse { request: request(), approve: true, reason: String::new() },
@@ -257,7 +260,8 @@ mod tests {
             Word::PermissionResponse { request: request(), answer: Ok(Some(json!({"command": "ls -l"}))) },
             Word::PermissionResponse { request: request(), answer: Err(reason()) },
             Word::Interrupt,
-            Word::Idle { rest: Rest::Interrupted, said: reason(), after: request(), used },
+            Word::Idle { rest: Rest::Interrupted, said: reason(), after: request() },
+            Word::Progress { label: "Reading the tests".to_owned() },
             Word::Assigned { task: "3".to_owned(), subject: "it".to_owned(), description: reason() },
         ];
         for word in words {

@@ -106,6 +106,7 @@ keys! {
     DAILY_LOG = "dailyLog", Kind::Switch, Trusted, "Whether sessions write what is worth remembering into a daily log, which `/dream` distils, instead of memories.";
     TEAMMATES = "teammates", Kind::Switch, Own, "Whether the model may start teammates: processes that work beside the session and can be written to. Off where nothing is said; it adds to what SendMessage says and can do, and the list of tasks.";
     AGENTS = "agents", Kind::Agents, Trusted, "Agents by name, each with what the keys of an agent's file say and its `prompt`. Until you trust them, the project's can only take away.";
+    LABEL_SECONDS = "labelSeconds", Kind::Count, Trusted, "How often an agent in the background, or a teammate at work, says anew in a few words what it does, in seconds; 30 where nothing is said, 0 is never. A small model is asked, or its own where that costs less.";
     MESSAGES = "messages", Kind::OneOf(&["ask", "allow"]), Own, "Whether a message from another session is asked about once for each sender, or let in.";
     AUTO_COMPACT = "autoCompactEnabled" or "autoCompact", Kind::Switch, Trusted, "Whether a full window is compacted by itself.";
     COMPACT_WHEN = "compactWhen", Kind::OneOf(&["window", "economy"]), Trusted, "When context is made shorter: when the window is full, or as soon as that is cheaper than carrying it.";

@@ -420,15 +420,14 @@ async fn an_agent_in_the_background_gets_a_label_where_something_has_changed() {
         say = "Well."
     "#;
     let mut stage = Stage::new(script).await;
-    let rhythm = std::time::Duration::from_millis(5);
-    stage.agents = Some(Children::new(registry(json!({})), AtEnd::LeavesThem).labelled_every(rhythm));
+    stage.agents = Some(Children::new(registry(json!({})), AtEnd::LeavesThem));
     let (labels, mut labelled) = tokio::sync::mpsc::unbounded_channel();
     stage.heard = std::sync::Arc::new(move |event| {
         if let Event::Agent { errand, news: News::Labelled } = event {
             let _ = labels.send(errand.progress().label);
         }
     });
-    let mut agent = stage.agent(None);
+    let mut agent = stage.agent_with(None, |parts| parts.labelled = Some(std::time::Duration::from_millis(5)));
     say(&mut agent, "go").await;
     let errand = agent.agents().unwrap().list()[0].clone();
     assert_eq!(labelled.recv().await.unwrap().as_deref(), Some("Reading the list of colours"), "five words of six");

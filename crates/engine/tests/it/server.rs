@@ -127,7 +127,7 @@ async fn the_provider_compacts_by_itself() {
         _ => None,
     });
     assert_eq!(commits.collect::<Vec<_>>(), [("compact", "the provider compacted by itself".to_owned())]);
-    let forks = engine::savings::of_forks(log);
+    let forks = engine::savings::of_forks(log.lines());
     assert!(forks.iter().any(|(agent, _, usage)| agent == "compact" && usage.context() > 60_000), "{forks:?}");
     let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
     let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);

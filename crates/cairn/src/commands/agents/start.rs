@@ -71,6 +71,8 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
     let lead = Lead {
         session,
         folder: team.tasks().to_owned(),
+        sessions: place.home.project(&place.directory),
+        prices: place.settings(None)?.prices,
         directory: place.directory.clone(),
         guard: Some(program.clone()),
         program,
@@ -94,7 +96,7 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
     };
     let listener = Arc::new(|event: Event| {
         if let Event::Teammate { name, news, used, .. } = &event
-            && let Some(text) = told::mate_news(name, *news, used)
+            && let Some(text) = told::mate_news(name, news, used)
         {
             talk!([dim(&text)]);
         }

@@ -1,16 +1,18 @@
 //! A teammate: a session without a terminal that works for a lead, message after message, until it is asked to end.
 //!
-//! It says to the lead when it has nothing more to do, and what it has used. Interrupted by the lead, it stops and stays. It has no way to outlive its lead: it runs below the lead's guard.
+//! It says to the lead when it has nothing more to do, and from time to time what it is doing. Interrupted by the lead, it
+//! stops and stays. It has no way to outlive its lead: it runs below the lead's guard.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use engine::Agent;
 use engine::agent::{End, Turn};
-use engine::mail::{Life, interrupted};
+use engine::agents::Labels;
+use engine::mail::{Life, Post, interrupted};
 use engine::mailbox::{LEAD, Mailbox, Rest, Unless, Word};
 use engine::permission::Nobody;
 use engine::run::Ending;
-use engine::stats::Used;
 use tokio_util::sync::CancellationToken;
 
 use super::{Headless, learn, part};
@@ -50,7 +52,8 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         if own.take_interrupt(Unless::Sent).unwrap_or_default() {
             cancel.cancel(); // what the lead gave it to do, it has taken back before this began
         }
-        let (turn, closed) = match closing.or_done(&cancel, work(&mut agent, &own, &cancel)).await {
+        let labels = keep_label(agent.labels(), &post, &cancel);
+        let (turn, closed) = match closing.or_done(&cancel, work(&mut agent, &own, &cancel, labels)).await {
             Ok(done) => done,
             Err(closed) => return Ok(closed.code()),
         };
@@ -61,7 +64,7 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         if turn.rounds == 0 && matches!(turn.end, End::Ended(Ending::Answered)) {
             continue;
         }
-        output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed });
+        output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed, teammates: Vec::new() });
         let word = match mail.life() {
             Life::Ends => break,
             // It was asked to end and has ended its turn without a word on it: it has nothing left to do.
@@ -72,7 +75,7 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                     End::Ended(Ending::Answered) => Rest::Available,
                     _ => Rest::Failed,
                 };
-                mail.idle(rest, &last_words(&turn), Used::of(agent.session().log(), &ready.prices))
+                mail.idle(rest, &last_words(&turn))
             }
         };
         if let Err(error) = post.say(LEAD, &word, None).await {
@@ -87,13 +90,27 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     Ok(code)
 }
 
+/// Says to the lead what it is doing, whenever there are new words for it.
+async fn keep_label(mut labels: Labels, post: &Post, cancel: &CancellationToken) -> Infallible {
+    loop {
+        let label = labels.next(|| true, cancel).await;
+        let _ = post.say(LEAD, &Word::Progress { label }, None).await; // the next ones may get there
+    }
+}
+
 /// One turn, which the lead may interrupt.
-async fn work(agent: &mut Agent, own: &Mailbox, cancel: &CancellationToken) -> Turn {
+async fn work(
+    agent: &mut Agent,
+    own: &Mailbox,
+    cancel: &CancellationToken,
+    labels: impl Future<Output = Infallible>,
+) -> Turn {
     let turn = agent.turn(Vec::new(), cancel);
     tokio::pin!(turn);
     tokio::select! {
         turn = &mut turn => return turn,
         () = interrupted(own) => cancel.cancel(),
+        never = labels => match never {},
     }
     turn.await
 }

@@ -1,0 +1,121 @@
+//! Whose a session is: a person's, a teammate's, or an agent's that another session sent out.
+//!
+//! The beginning of its file says it: our own teammates write it down first, Claude Code's on every line. It is a mark for
+//! those who look at a list, and proves nothing.
+
+use std::path::Path;
+
+use engine::mail::name_of;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transcript::line::{Body, Line};
+
+use crate::span::one_line;
+
+/// What the first line of a teammate's session is called.
+const TEAMMATE: &str = "teammate";
+/// So many lines are looked at.
+const LINES: usize = 50;
+/// How much of what was said first is shown.
+const TITLE: usize = 70;
+
+/// Whose a session is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Somebody talks, or talked, to it.
+    Person,
+    /// It works for a lead.
+    Teammate {
+        /// Its name.
+        name: String,
+        /// Its team, which has the lead's session in its name.
+        team: String,
+    },
+    /// Another session sent it out.
+    Agent,
+}
+
+/// What a line says of that.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mark {
+    team_name: Option<String>,
+    agent_name: Option<String>,
+    #[serde(default)]
+    is_sidechain: bool,
+    meta: Option<Value>,
+}
+
+impl Whose {
+    /// What a session has to write down first, where it is a teammate's.
+    pub(crate) fn note(team: &str, name: &str) -> Value {
+        json!({"kind": TEAMMATE, "team": team, "name": name})
+    }
+
+    /// How it is marked; a person's is not.
+    pub(crate) fn mark(&self) -> Option<String> {
+        match self {
+            Self::Person => None,
+            Self::Teammate { name, .. } => Some(format!("teammate {}", name_of(name))),
+            Self::Agent => Some("agent".to_owned()),
+        }
+    }
+
+    /// The same for programs: what it is, and a teammate's name and team.
+    pub(crate) fn parts(&self) -> (&'static str, Option<&str>, Option<&str>) {
+        match self {
+            Self::Person => ("session", None, None),
+            Self::Teammate { name, team } => (TEAMMATE, Some(name), Some(team)),
+            Self::Agent => ("agent", None, None),
+        }
+    }
+}
+
+/// Whose a session is, and what was said to it first.
+pub(crate) fn look(path: &Path) -> (Whose, String) {
+    let mut whose = Whose::Person;
+    let Ok(mut lines) = files::Lines::open(path) else { return (whose, String::new()) };
+    for _ in 0..LINES {
+        let Ok(Some(line)) = lines.next() else { break };
+        let files::Text::Whole(text) = line.text else { continue };
+        if whose == Whose::Person {
+            whose = marked(text);
+        }
+        let Ok(line) = Line::parse(text) else { continue };
+        if let Some(title) = said(&line, &whose) {
+            return (whose, one_line(&title, TITLE));
+        }
+    }
+    (whose, String::new())
+}
+
+fn marked(line: &[u8]) -> Whose {
+    let Ok(Mark { team_name, agent_name, is_sidechain, meta }) = serde_json::from_slice(line) else {
+        return Whose::Person;
+    };
+    let meta = meta.filter(|meta| meta["kind"] == TEAMMATE).unwrap_or_default();
+    let text = |key: &str| meta[key].as_str().map(str::to_owned);
+    match (text("team").or(team_name), text("name").or(agent_name)) {
+        (Some(team), Some(name)) => Whose::Teammate { name, team },
+        _ if is_sidechain => Whose::Agent,
+        _ => Whose::Person,
+    }
+}
+
+/// What a line says of what was said first. To a teammate it is the lead that says it, in a frame.
+fn said(line: &Line, whose: &Whose) -> Option<String> {
+    let Body::User { blocks, source } = &line.body else { return None };
+    let mut texts = blocks.iter().filter_map(transcript::Block::as_text);
+    match whose {
+        Whose::Teammate { .. } => {
+            let text = texts.find(|text| text.starts_with("<agent-message") || !text.starts_with('<'))?;
+            let framed = text.starts_with('<').then(|| text.lines().nth(1).unwrap_or_default().to_owned());
+            Some(framed.unwrap_or(text))
+        }
+        Whose::Agent => texts.find(|text| !text.starts_with('<')),
+        Whose::Person if *source == transcript::line::Source::Said => {
+            texts.next().filter(|text| !text.starts_with('<'))
+        }
+        Whose::Person => None,
+    }
+}

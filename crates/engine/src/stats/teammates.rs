@@ -1,0 +1,82 @@
+//! What teammates used, by their own sessions: the log says it, whatever they wrote to their lead.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use context::Fact;
+use serde::Serialize;
+use transcript::line::Line;
+use transcript::price::Prices;
+use transcript::{Log, Usage};
+
+use super::{beside, cost, replies};
+use crate::{record, savings};
+
+/// What one teammate used.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Teammate {
+    /// Its name.
+    pub name: String,
+    /// Its session.
+    pub session: String,
+    /// What that has used.
+    #[serde(flatten)]
+    pub used: Used,
+    /// The same by the model, with what was asked beside its conversation.
+    #[serde(skip)]
+    pub models: BTreeMap<String, Usage>,
+}
+
+/// What a session has used, in three figures.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Used {
+    /// How many replies it got.
+    pub replies: usize,
+    /// What they read and wrote, in tokens.
+    pub tokens: u64,
+    /// In dollars; none when a model has no known price.
+    pub cost_usd: Option<f64>,
+}
+
+impl Used {
+    /// By the lines of a log.
+    pub fn of(lines: &[Line], prices: &Prices) -> Self {
+        let replies = replies(lines);
+        let tokens = replies.iter().map(|(_, _, usage)| usage.total()).sum();
+        Self { replies: replies.len(), tokens, cost_usd: cost(&replies, &beside(lines, prices), prices) }
+    }
+}
+
+impl Teammate {
+    /// One whose session lies in a folder; of that, all after so many lines. None where it cannot be read.
+    pub fn of(folder: &Path, (name, session): (&str, &str), after: usize, prices: &Prices) -> Option<Self> {
+        let is_plain = session.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
+        let file = folder.join(format!("{session}.jsonl"));
+        let lines = is_plain.then(|| record::lines(&file).ok()).flatten()?.0;
+        let lines = lines.get(after..)?;
+        let mut models: BTreeMap<String, Usage> = BTreeMap::new();
+        let said = replies(lines).into_iter().map(|(_, model, usage)| (model.to_owned(), usage));
+        let asked = savings::of_forks(lines).into_iter().map(|(_, model, usage)| (model, usage));
+        for (model, usage) in said.chain(asked) {
+            *models.entry(model).or_default() += usage;
+        }
+        Some(Self { name: name.to_owned(), session: session.to_owned(), used: Used::of(lines, prices), models })
+    }
+}
+
+/// What a session and its teammates cost together; none where a price is not known.
+pub fn cost_with(own: Option<f64>, teammates: &[Teammate]) -> Option<f64> {
+    teammates.iter().map(|mate| mate.used.cost_usd).chain([own]).sum()
+}
+
+/// What the teammates of a session used: their sessions lie beside its file. One whose session is gone is left out.
+pub fn teammates(file: &Path, log: &Log, prices: &Prices) -> Vec<Teammate> {
+    let folder = file.parent().unwrap_or(file);
+    let started = log.lines().iter().filter_map(Fact::of).filter_map(|fact| match fact {
+        Fact::Teammate { name, session } => Some((name, session)),
+        _ => None,
+    });
+    started.filter_map(|(name, session)| Teammate::of(folder, (&name, &session), 0, prices)).collect()
+}
