@@ -32,7 +32,6 @@ const JUDGED: &[Judged] = &[
     Judged { file: "aws-lc-rs/examples/cipher.rs", verdict: Verdict::Secret, why: "a cipher's key in an example" },
     Judged { file: "aws-lc-rs/src/ed25519.rs", verdict: Verdict::Secret, why: "private keys of test vectors" },
     Judged { file: "aws-lc-rs/src/agreement/agreement_tests.rs", verdict: Verdict::False, why: "the name of a type" },
-    Judged { file: "axum/src/extract/ws.rs", verdict: Verdict::False, why: "the nonce of a WebSocket handshake" },
     Judged {
         file: "dotenvy/tests/test-multiline.rs",
         verdict: Verdict::False,

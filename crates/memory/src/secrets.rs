@@ -3,13 +3,14 @@
 //! The rules are those of gitleaks, shipped as data ([`rules`]): some two hundred kinds of keys, tokens and passwords,
 //! each with words that must be near, how random the secret must be, and what looks like one and is none. A text is read
 //! once for all keywords; a rule is tried only where one of its own stands ([`pin`]), and compiled when that happens for
-//! the first time.
+//! the first time. Text around a secret that the rules' authors did not think of is let in ([`wide`]).
 //!
 //! A [`Finding`] says which rule and which line. It never holds the secret, nor any part of it, and nothing here keeps
 //! the text. What it refuses to do: open files, or ask anybody whether a key is valid.
 
 mod pin;
 mod rules;
+mod wide;
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -60,7 +61,7 @@ pub fn rules() -> impl Iterator<Item = &'static str> {
 
 struct Scanner {
     rules: Vec<Kind>,
-    allowed: rules::Allowed,
+    allowed: Vec<rules::Allowed>,
     words: Option<AhoCorasick>,
     /// Which rules a keyword belongs to.
     of_word: Vec<Vec<usize>>,
@@ -73,8 +74,9 @@ struct Kind {
 
 /// How a rule is tried.
 enum Plan {
-    /// At its keywords.
-    Pinned { pin: Box<pin::Pin>, probe: Regex },
+    /// At its keywords, with more surroundings let in. Where a name alone gives a secret away, the rule as it was
+    /// written has the first word.
+    Pinned { pin: Box<pin::Pin>, probe: Regex, written: Option<Regex> },
     /// On the whole text.
     Whole,
 }
@@ -90,8 +92,7 @@ impl Scanner {
     fn new() -> Self {
         // That the shipped file can be read is a test. A scanner without rules would find nothing, silently, so there is
         // no other file to fall back on.
-        let Rules { allowlist, rules } =
-            Rules::shipped().unwrap_or_else(|_| Rules { allowlist: rules::Allowed::default(), rules: Vec::new() });
+        let Rules { allowlist, own_allowlists, rules } = Rules::shipped().unwrap_or_default();
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let (mut words, mut of_word): (Vec<String>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
         let pairs = rules.iter().enumerate().flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (at, word)));
@@ -111,11 +112,12 @@ impl Scanner {
             .build(&words)
             .ok();
         let rules = rules.into_iter().map(|rule| Kind { rule, plan: OnceLock::new() }).collect();
-        Self { rules, allowed: allowlist, words, of_word }
+        let allowed = std::iter::once(allowlist).chain(own_allowlists).collect();
+        Self { rules, allowed, words, of_word }
     }
 
     fn scan(&'static self, text: &[u8], path: &str, remarks: Remarks) -> Vec<Finding> {
-        if self.allowed.passes_file(path) {
+        if self.allowed.iter().any(|allowed| allowed.passes_file(path)) {
             return Vec::new();
         }
         let named = self.rules.iter().filter(|kind| kind.rule.is_about_names() && kind.rule.is_about(path));
@@ -150,16 +152,23 @@ impl Scanner {
     }
 
     fn is_generic(&self, rule: usize) -> bool {
-        self.rules[rule].rule.id.contains("generic")
+        self.rules[rule].rule.is_generic()
     }
 }
 
 impl Kind {
     fn plan(&self) -> &Plan {
         self.plan.get_or_init(|| {
-            let pinned = self.rule.pattern().and_then(|pattern| pin::pin(&pattern, &self.rule.keywords));
-            let probe = pinned.and_then(|pin| Some((rules::compile(&pin.probe)?, pin)));
-            probe.map_or(Plan::Whole, |(probe, pin)| Plan::Pinned { pin: Box::new(pin), probe })
+            let pinned = |pattern: &str| pin::pin(pattern, &self.rule.keywords);
+            let compiled = |pin: &pin::Pin| rules::compile(&pin.probe);
+            let pattern = self.rule.pattern().unwrap_or_default();
+            let written = pinned(&pattern).filter(|pin| pin.lead.is_some());
+            let wide = pinned(&wide::wide(&pattern)).and_then(|pin| Some((compiled(&pin)?, pin)));
+            wide.map_or(Plan::Whole, |(probe, pin)| Plan::Pinned {
+                pin: Box::new(pin),
+                probe,
+                written: written.as_ref().and_then(compiled),
+            })
         })
     }
 }
@@ -173,6 +182,15 @@ enum State {
     Looked(usize),
     /// It is not tried any more.
     Over,
+}
+
+/// How a rule was read when it matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// As it was written, or in wider surroundings by a form that can be believed.
+    Written,
+    /// By a name, in wider surroundings alone.
+    Wide,
 }
 
 /// One text being read.
@@ -210,7 +228,7 @@ impl<'t> Search<'_, 't> {
     /// Tries a rule at a keyword, and says how it stands then.
     fn try_rule(&mut self, number: usize, at: usize, looked: usize) -> State {
         let kind = &self.scanner.rules[number];
-        let Plan::Pinned { pin, probe } = kind.plan() else {
+        let Plan::Pinned { pin, probe, written } = kind.plan() else {
             let mut from = 0;
             while let Some(end) = self.search(number, from, self.text.len()) {
                 from = end;
@@ -223,13 +241,20 @@ impl<'t> Search<'_, 't> {
             if !pin.first[usize::from(self.text[start])] || !probe.is_match(&self.text[start..end]) {
                 continue;
             }
+            let text = &self.text[start..end];
             let taken = match &pin.lead {
                 // What the probe cannot see is what stands before it: the rule itself decides.
                 None => self.search(number, start, end),
-                Some(lead) => probe.captures(&self.text[start..end]).and_then(|groups| {
+                Some(lead) => {
                     let from = lead.start(self.text, start).max(looked);
-                    self.weigh(number, &groups, start, from)
-                }),
+                    let as_written = written.as_ref().and_then(|written| written.captures(text));
+                    match as_written {
+                        Some(groups) => self.weigh(number, &groups, (start, from), Reading::Written),
+                        None => probe
+                            .captures(text)
+                            .and_then(|groups| self.weigh(number, &groups, (start, from), Reading::Wide)),
+                    }
+                }
             };
             if let Some(end) = taken {
                 return State::Looked(end);
@@ -240,14 +265,31 @@ impl<'t> Search<'_, 't> {
 
     /// Weighs the first match between two places, if there is one, and says where it ends.
     fn search(&mut self, number: usize, from: usize, end: usize) -> Option<usize> {
-        let regex = self.scanner.rules[number].rule.regex()?;
-        let groups = regex.captures_at(&self.text[..end], from)?;
-        let start = groups.get(0)?.start();
-        self.weigh(number, &groups, 0, start).map(|end| end.max(from + 1))
+        let rule = &self.scanner.rules[number].rule;
+        let groups = rule.wide()?.captures_at(&self.text[..end], from)?;
+        let all = groups.get(0)?;
+        let after = all.end().max(from + 1);
+        let is_believed = (!rule.knows_a_name() && rule.has_keyword(all.as_bytes()))
+            || rule.regex().is_some_and(|regex| regex.is_match(all.as_bytes()));
+        let reading = match (is_believed, rule.knows_a_name()) {
+            (true, _) => Reading::Written,
+            (false, true) => Reading::Wide,
+            // Neither a form nor a name, such as any hash in a text about the service.
+            (false, false) => return Some(after),
+        };
+        self.weigh(number, &groups, (0, all.start()), reading);
+        Some(after)
     }
 
-    /// Keeps a match if it is a secret, and says where it ends. The groups count from `base`; the match begins at `from`.
-    fn weigh(&mut self, number: usize, groups: &Captures<'_>, base: usize, from: usize) -> Option<usize> {
+    /// Keeps a match if it is a secret, and says where it ends: nowhere, if it is none and the rule as it was written
+    /// may still find one in it. The groups count from `base`; the match begins at `from`.
+    fn weigh(
+        &mut self,
+        number: usize,
+        groups: &Captures<'_>,
+        (base, from): (usize, usize),
+        reading: Reading,
+    ) -> Option<usize> {
         let rule = &self.scanner.rules[number].rule;
         let end = base + groups.get(0)?.end();
         let group = match rule.secret_group {
@@ -257,22 +299,26 @@ impl<'t> Search<'_, 't> {
         let text = self.text;
         let matched = trim(&text[from..end]);
         let secret = group.map_or(matched, |group| &text[base + group.start()..base + group.end()]);
-        if rule.entropy.is_some_and(|least| entropy(secret) <= least) {
-            return Some(end);
+        let after = group.and_then(|group| text.get(base + group.end()));
+        let bits = entropy(secret);
+        let doubtful = reading == Reading::Wide && !wide::looks_random(secret, bits, after, rule.is_generic());
+        let passed_over = (reading == Reading::Written).then_some(end);
+        if doubtful || rule.entropy.is_some_and(|least| bits <= least) {
+            return passed_over;
         }
         let at = from + text[from..end].iter().take_while(|byte| **byte == b'\n').count();
         let line = line(text, at, at + matched.len());
         // `key: SomeType1 = …` declares a type: what stands between is no value.
-        if rule.id.contains("generic") && !matched.contains(&b'"') && text[end..].trim_ascii_start().starts_with(b"= ")
-        {
-            return Some(end);
+        if rule.is_generic() && !matched.contains(&b'"') && text[end..].trim_ascii_start().starts_with(b"= ") {
+            return passed_over;
         }
         let candidate = Candidate { secret, matched, line };
         let excused = self.remarks == Remarks::Heeded && contains(line, ALLOW);
-        let mut allowed = rule.allowlists.iter().chain([&self.scanner.allowed]);
-        if !excused && !allowed.any(|one| one.passes(candidate, self.path)) {
-            self.found.push(Found { rule: number, at, secret });
+        let mut allowed = rule.allowlists.iter().chain(&self.scanner.allowed);
+        if excused || allowed.any(|one| one.passes(candidate, self.path)) {
+            return passed_over;
         }
+        self.found.push(Found { rule: number, at, secret });
         Some(end)
     }
 }

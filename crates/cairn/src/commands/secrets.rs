@@ -1,8 +1,11 @@
 //! `cairn secrets`: does a text hold keys, tokens or passwords?
 //!
-//! What is printed names the rule, the file and the line, never the secret.
+//! What is printed names the rule, the file and the line, never the secret. Texts may be of any size; what is no text is
+//! judged by its name alone. What cannot be read is said, and no success.
 
-use std::io::Read;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,8 +17,11 @@ use serde_json::json;
 use crate::exit::Code;
 use crate::out::{data, talk};
 
-/// The most that is read of one file.
-const FILE_LIMIT: u64 = 64 * 1024 * 1024;
+/// A text is looked at in pieces of this size.
+const PIECE: usize = 8 * 1024 * 1024;
+
+/// How much two pieces have in common: more than the longest secret has, with what is around it.
+const OVERLAP: usize = 64 * 1024;
 
 /// A file with a zero byte this early is no text.
 const HEAD: usize = 8_000;
@@ -63,18 +69,15 @@ struct Found {
 pub(crate) fn run(args: &SecretsArgs) -> anyhow::Result<Code> {
     let SecretsCommand::Scan { paths, stdin, staged, json } = &args.command;
     let mut found = Vec::new();
+    let mut unread = 0;
     if *stdin {
-        let mut text = Vec::new();
-        std::io::stdin().lock().take(FILE_LIMIT).read_to_end(&mut text)?;
-        look(&text, "", "stdin", &mut found);
+        look(std::io::stdin().lock(), "", "stdin", &mut found)?;
     } else if *staged {
-        for (path, blob) in staged_blobs()? {
-            look(&git(&["cat-file", "blob", &blob])?, &path, &path, &mut found);
-        }
+        look_at_staged(&mut found)?;
     } else {
         let here = [PathBuf::from(".")];
         for path in if paths.is_empty() { &here } else { paths.as_slice() } {
-            below(path, &mut found)?;
+            unread += below(path, &mut found)?;
         }
     }
     if *json {
@@ -87,7 +90,7 @@ pub(crate) fn run(args: &SecretsArgs) -> anyhow::Result<Code> {
         }
     }
     if found.is_empty() {
-        return Ok(Code::Success);
+        return Ok(if unread == 0 { Code::Success } else { Code::Files });
     }
     talk!("{} found. Take them out, or mark a line that holds none with `gitleaks:allow`.", count(found.len()));
     Ok(Code::Failure)
@@ -101,33 +104,129 @@ fn as_json(Found { file, finding }: &Found) -> serde_json::Value {
     json!({ "rule": finding.rule, "description": finding.description, "file": file, "line": finding.line })
 }
 
-/// Looks at a file, or at all files below a folder, without following links and without git's own.
-fn below(path: &Path, found: &mut Vec<Found>) -> anyhow::Result<()> {
+/// Looks at a file, or at all files below a folder, without following links and without git's own. Says how many files
+/// could not be read.
+fn below(path: &Path, found: &mut Vec<Found>) -> anyhow::Result<usize> {
     if !path.is_dir() {
-        let snapshot = files::read(path, FILE_LIMIT)?;
         let name = path.display().to_string();
-        look(&snapshot.bytes, &name, &name, found);
-        return Ok(());
+        look(files::open(path)?, &name, &name, found).context(name.clone())?;
+        return Ok(0);
     }
     let root = Root::open(path)?;
     let below = root.walk(|folder| folder.file_name().is_none_or(|name| name != ".git"))?;
+    let mut unread = 0;
     for file in below.iter().filter(|found| found.kind == EntryKind::File) {
-        // What cannot be read, or is larger than any text, is said and passed over.
-        match root.read(&file.path, FILE_LIMIT) {
-            Ok(snapshot) => {
-                let name = path.join(&file.path).display().to_string();
-                look(&snapshot.bytes, &name, name.strip_prefix("./").unwrap_or(&name), found);
-            }
-            Err(error) => talk!("not read: {error}"),
+        let whole = path.join(&file.path);
+        let name = whole.display().to_string();
+        let shown = name.strip_prefix("./").unwrap_or(&name);
+        let looked = files::open(&whole).map_err(anyhow::Error::from).and_then(|text| {
+            look(text, &name, shown, found)?;
+            Ok(())
+        });
+        if let Err(error) = looked {
+            talk!("not read: {error}");
+            unread += 1;
         }
     }
-    Ok(())
+    Ok(unread)
 }
 
-fn look(text: &[u8], path: &str, shown: &str, found: &mut Vec<Found>) {
-    let text = if text[..text.len().min(HEAD)].contains(&0) { &[] } else { text };
-    let file = |finding| Found { file: shown.to_owned(), finding };
-    found.extend(scan(text, path, Remarks::Heeded).into_iter().map(file));
+/// Looks at a text, piece by piece.
+fn look(mut text: impl Read, path: &str, shown: &str, found: &mut Vec<Found>) -> std::io::Result<()> {
+    let mut piece = Vec::new();
+    let mut lines_before = 0;
+    let mut told: HashSet<(&'static str, usize)> = HashSet::new();
+    let mut encoding = None;
+    loop {
+        let room = PIECE - piece.len();
+        let read = text.by_ref().take(room as u64).read_to_end(&mut piece)?;
+        let encoding = *encoding.get_or_insert_with(|| Encoding::of(&piece));
+        let findings = scan(&encoding.utf8(&piece), path, Remarks::Heeded);
+        let findings: Vec<Finding> = findings
+            .into_iter()
+            .map(|finding| Finding { line: finding.line + if finding.line == 0 { 0 } else { lines_before }, ..finding })
+            .filter(|finding| !told.contains(&(finding.rule, finding.line)))
+            .collect();
+        told.extend(findings.iter().map(|finding| (finding.rule, finding.line)));
+        found.extend(findings.into_iter().map(|finding| Found { file: shown.to_owned(), finding }));
+        if read < room || encoding == Encoding::None {
+            return Ok(());
+        }
+        let cut = piece.len() - OVERLAP;
+        lines_before += encoding.utf8(&piece[..cut]).iter().filter(|byte| **byte == b'\n').count();
+        piece.drain(..cut);
+    }
+}
+
+/// How a text is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    /// Bytes that hold ASCII: UTF-8 and its like.
+    Plain,
+    /// UTF-16, as Windows' tools write it.
+    LittleEndian,
+    /// The same, the other way round.
+    BigEndian,
+    /// It is no text.
+    None,
+}
+
+impl Encoding {
+    fn of(head: &[u8]) -> Self {
+        match head {
+            [0xFF, 0xFE, ..] => Self::LittleEndian,
+            [0xFE, 0xFF, ..] => Self::BigEndian,
+            _ if head[..head.len().min(HEAD)].contains(&0) => Self::None,
+            _ => Self::Plain,
+        }
+    }
+
+    fn utf8(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let from = |unit: fn([u8; 2]) -> u16| {
+            let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+            Cow::Owned(String::from_utf16_lossy(&units).into_bytes())
+        };
+        match self {
+            Self::Plain => Cow::Borrowed(bytes),
+            Self::LittleEndian => from(u16::from_le_bytes),
+            Self::BigEndian => from(u16::from_be_bytes),
+            Self::None => Cow::Borrowed(&[]),
+        }
+    }
+}
+
+/// Looks at what would be committed now. All of it comes from one process of git's.
+fn look_at_staged(found: &mut Vec<Found>) -> anyhow::Result<()> {
+    let staged = staged_blobs()?;
+    let mut child = git_command()
+        .args(["cat-file", "--batch"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("git cannot be started")?;
+    let (Some(mut asks), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+        bail!("git cannot be talked to");
+    };
+    let mut answers = BufReader::new(answers);
+    let looked = (|| {
+        for (path, blob) in staged {
+            writeln!(asks, "{blob}")?;
+            let mut head = String::new();
+            answers.read_line(&mut head)?;
+            // `ID blob SIZE`, and after the text a line's end.
+            let size = head.trim_end().split(' ').nth(2).and_then(|size| size.parse::<u64>().ok());
+            let size = size.with_context(|| format!("git cat-file: {path}: {}", head.trim_end()))?;
+            let mut text = answers.by_ref().take(size);
+            look(&mut text, &path, &path, found)?;
+            std::io::copy(&mut text, &mut std::io::sink())?;
+            answers.read_exact(&mut [0])?;
+        }
+        anyhow::Ok(())
+    })();
+    drop(asks);
+    drop(answers);
+    child.wait()?;
+    looked
 }
 
 /// The files that would be committed now, by path, with the ids of their contents.
@@ -149,19 +248,21 @@ fn staged_blobs() -> anyhow::Result<Vec<(String, String)>> {
     Ok(blobs)
 }
 
-/// What git prints, with nobody's settings: a repository's own may name programs to run.
+/// What git prints.
 fn git(args: &[&str]) -> anyhow::Result<Vec<u8>> {
-    let out = Command::new("git")
-        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"])
-        .args(args)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .stdin(Stdio::null())
-        .output()
-        .context("git cannot be started")?;
+    let out = git_command().args(args).stdin(Stdio::null()).output().context("git cannot be started")?;
     if !out.status.success() {
         bail!("git {}: {}", args.first().unwrap_or(&""), String::from_utf8_lossy(&out.stderr).trim());
     }
     Ok(out.stdout)
+}
+
+/// Git with nobody's settings: a repository's own may name programs to run.
+fn git_command() -> Command {
+    let mut git = Command::new("git");
+    git.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"])
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_OPTIONAL_LOCKS", "0");
+    git
 }

@@ -9,19 +9,34 @@ use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
+use super::wide;
+
 /// The rules of gitleaks (MIT), unchanged. `scripts/refresh-secret-rules` replaces the file and the hash.
 pub(super) const FILE: &str = include_str!("gitleaks.toml");
+
+/// What they leave out, written in the same way.
+const OWN: &str = include_str!("own.toml");
 
 /// The most a compiled rule may take; the largest takes less than a tenth.
 const SIZE_LIMIT: usize = 32 << 20;
 
 /// The whole file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Rules {
     /// What is allowed, whatever the rule.
     pub(super) allowlist: Allowed,
+    /// The same, by us.
+    #[serde(skip)]
+    pub(super) own_allowlists: Vec<Allowed>,
     /// One a kind of secret.
     pub(super) rules: Vec<Rule>,
+}
+
+/// The file of what they leave out.
+#[derive(Debug, Deserialize)]
+struct Own {
+    allowlists: Vec<Allowed>,
+    rules: Vec<Rule>,
 }
 
 /// One kind of secret.
@@ -46,6 +61,8 @@ pub(super) struct Rule {
     pub(super) allowlists: Vec<Allowed>,
     #[serde(skip)]
     compiled: OnceLock<Option<Regex>>,
+    #[serde(skip)]
+    compiled_wide: OnceLock<Option<Regex>>,
     #[serde(skip)]
     compiled_path: OnceLock<Option<Regex>>,
 }
@@ -101,7 +118,11 @@ pub(super) struct Candidate<'a> {
 impl Rules {
     /// The shipped rules.
     pub(super) fn shipped() -> Result<Self, toml::de::Error> {
-        toml::from_str(FILE)
+        let mut shipped: Self = toml::from_str(FILE)?;
+        let own: Own = toml::from_str(OWN)?;
+        shipped.rules.extend(own.rules);
+        shipped.own_allowlists = own.allowlists;
+        Ok(shipped)
     }
 }
 
@@ -114,6 +135,27 @@ impl Rule {
     /// What a secret looks like.
     pub(super) fn regex(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| compile(&self.pattern()?)).as_ref()
+    }
+
+    /// The same in wider surroundings.
+    pub(super) fn wide(&self) -> Option<&Regex> {
+        self.compiled_wide.get_or_init(|| compile(&wide::wide(&self.pattern()?))).as_ref()
+    }
+
+    /// Whether it knows a secret by a name before it, and not by its form.
+    pub(super) fn knows_a_name(&self) -> bool {
+        self.regex.as_deref().is_some_and(wide::knows_a_name)
+    }
+
+    /// Whether one of its keywords is in a text.
+    pub(super) fn has_keyword(&self, text: &[u8]) -> bool {
+        let text = text.to_ascii_lowercase();
+        self.keywords.iter().any(|word| memchr::memmem::find(&text, word.to_ascii_lowercase().as_bytes()).is_some())
+    }
+
+    /// Whether it knows of no service whose secret it is.
+    pub(super) fn is_generic(&self) -> bool {
+        self.id.contains("generic")
     }
 
     /// Whether it is about a file's name and not about its text.
@@ -242,7 +284,8 @@ mod tests {
                 assert!(built.is_ok(), "{}: {}", rule.id, built.unwrap_err());
             }
         }
-        for allowed in rules.rules.iter().flat_map(|rule| &rule.allowlists).chain([&rules.allowlist]) {
+        let of_rules = rules.rules.iter().flat_map(|rule| &rule.allowlists);
+        for allowed in of_rules.chain([&rules.allowlist]).chain(&rules.own_allowlists) {
             for pattern in allowed.paths.iter().chain(&allowed.regexes) {
                 let built = RegexBuilder::new(&rust_form(pattern)).unicode(false).build();
                 assert!(built.is_ok(), "{pattern}: {}", built.unwrap_err());

@@ -148,6 +148,133 @@ fn what_only_looks_like_a_secret_is_passed_over() {
     }
 }
 
+/// How people and programs put a secret whose form is known into a text.
+const AROUND_A_FORM: &[&str] = &[
+    "The one for staging is SECRET. Keep it.",
+    "It works (SECRET) since May.",
+    "ada,SECRET,2026-01-02",
+    "git clone https://ada:SECRET@git.acme.io/r.git",
+    "https://git.acme.io/v1?t=SECRET&page=2",
+    "https://git.acme.io/?h=Bearer%20SECRET%22",
+    "<t>SECRET</t>",
+    r#"{"text":"{\"up\": \"SECRET\", \"b\": 1}"}"#,
+    r#"{"text":"use this:\nSECRET\nthanks"}"#,
+    "ups: [SECRET, b]",
+    "{u:SECRET}",
+    "|who|SECRET|x|",
+    "**SECRET**",
+    "use “SECRET” there",
+    "\u{feff}SECRET\r\n",
+    "cat <<EOF\nA=SECRET\nEOF\n",
+];
+
+/// The same for one that only its name gives away.
+const AROUND_A_NAME: &[&str] = &[
+    "The NAME key for staging is SECRET and it rotates.",
+    "- **NAME key:** SECRET",
+    "**NAME key**: SECRET",
+    "- `NAME_KEY`: `SECRET`",
+    "| NAME key | SECRET | ops |",
+    "NAME key: “SECRET”",
+    "set_NAME_key(\"SECRET\")",
+    r#"{"text":"{\"NAME_key\": \"SECRET\", \"b\": 1}"}"#,
+    "https://api.acme.io/v1?NAME_key=SECRET&page=2",
+    "<conf><NAME_key>SECRET</NAME_key></conf>",
+    "auth: {NAME_key: SECRET}",
+    "\u{feff}NAME_KEY=SECRET\r\n",
+];
+
+/// TEAM-6: in prose, addresses, tables and texts within texts, as in source.
+#[test]
+fn a_secret_is_found_whatever_stands_around_it() {
+    let forms = [
+        ("anthropic-api-key", "sk-ant-api03-{a93}AA"),
+        ("openai-api-key", "sk-{a20}T3BlbkFJ{a20}"),
+        ("stripe-access-token", "sk_live_{a30}"),
+        ("gcp-api-key", "AIza{a35}"),
+        ("npm-access-token", "npm_{l36}"),
+        ("azure-ad-client-secret", "abc8Q~{a34}"),
+        ("atlassian-api-token", "ATATT3{a186}"),
+        ("digitalocean-pat", "dop_v1_{h64}"),
+        ("sourcegraph-access-token", "sgp_{h40}"),
+        ("github-pat", "ghp_{a36}"),
+    ];
+    let names = [
+        ("datadog-access-token", "datadog", "{l40}"),
+        ("algolia-api-key", "algolia", "{l32}"),
+        ("heroku-api-key", "heroku", "{h8}-{h4}-{h4}-{h4}-{h12}"),
+        ("dropbox-api-token", "dropbox", "1{l14}"),
+        ("okta-access-token", "okta", "00{a40}"),
+    ];
+    let mut silent = Vec::new();
+    for (rule, form) in forms {
+        for around in AROUND_A_FORM {
+            let text = around.replace("SECRET", &made(form));
+            if !found(&text).contains(&rule) {
+                silent.push((rule, *around));
+            }
+        }
+    }
+    for (rule, name, form) in names {
+        for around in AROUND_A_NAME {
+            let text = around.replace("SECRET", &made(form)).replace("NAME", name);
+            if !found(&text).contains(&rule) {
+                silent.push((rule, *around));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+/// TEAM-6: a password in an address is one, a word in its place is none.
+#[test]
+fn a_password_in_an_address_is_found() {
+    for around in [
+        "DATABASE_URL=postgres://app:{a16}@db.acme.io:5432/prod",
+        "redis: redis://:{a16}@cache.acme.io:6379/0",
+        "Clone https://ada:{a18}@git.acme.io/x.git.",
+        "mongodb+srv://app:{a20}@c0.acme.io/?w=1",
+    ] {
+        assert_eq!(found(&made(around)), ["generic-url-password"], "{around}");
+    }
+    for text in [
+        "postgres://user:password@localhost:5432/db",
+        "postgres://user:password123@localhost/db",
+        "https://user:pass@example.org/",
+        "https://$USER:$PASSWORD@git.acme.io/",
+        "https://{user}:{password}@git.acme.io/",
+        "https://ada:********@git.acme.io/",
+        "postgresql://user:correct%20horse%20battery%20staple@localhost",
+        "http://[::1]:8080/a@b",
+        "ssh://git@git.acme.io:2222/x",
+    ] {
+        assert_eq!(found(text), Vec::<&str>::new(), "{text}");
+    }
+}
+
+/// TEAM-6: the wider surroundings let no name of a program, no hash and no placeholder in.
+#[test]
+fn names_hashes_and_placeholders_are_none_in_wider_surroundings_either() {
+    let silent = [
+        "use crate::encoding::{AsDer, EcPrivateKeyBin, EcPrivateKeyRfc5915Der};".to_owned(),
+        "the same key that was passed to |CRYPTO_gcm128_init|.".to_owned(),
+        "define_interface!(IX509PrivateKey, IX509PrivateKey_Vtbl, 0x728ab30c);".to_owned(),
+        "The cache key is feature-flag-2024-rollout here.".to_owned(),
+        made("The cache key is {h40} here."),
+        made("The token is {h8}-{h4}-{h4}-{h4}-{h12}, by the log."),
+        "| key | description-of-it-2 |".to_owned(),
+        "The algolia index is products_and_categories_v2_live1, rebuilt nightly.".to_owned(),
+        made("sourcegraph shows commit/{h40}) as a link"),
+        "curl -H \"X-Api-Key: YOUR_API_KEY\" https://x".to_owned(),
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==".to_owned(),
+        made("key: pk_live_{a24}"),
+        "The password is in 1Password, vault Infra, item cairn-deploy-2026.".to_owned(),
+    ];
+    for text in silent {
+        assert_eq!(found(&text), Vec::<&str>::new(), "{text}");
+    }
+}
+
 /// TEAM-6: some rules are about certain files alone.
 #[test]
 fn a_rule_about_files_of_a_kind_looks_at_no_other() {

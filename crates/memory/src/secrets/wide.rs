@@ -1,0 +1,102 @@
+//! Where secrets stand that the rules do not reach.
+//!
+//! The rules are made for source files: a secret ends at a quote, at white space or at a semicolon, and begins after an
+//! equals sign or a colon. People also put one into a sentence, an address or a table, and programs put texts into texts.
+//! [`wide`] is a rule's expression with such surroundings let in. Each change only adds to what an expression matches.
+//!
+//! A rule that knows a form (`ghp_…`) can be believed there. One that knows only a name (`datadog … = 40 letters`)
+//! cannot: what it matches only in this way has to look random by itself ([`looks_random`]).
+
+/// What may stand between a name and its value, in the rules that know a name.
+const ASSIGNED: &str = r"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)";
+
+/// What the rules say of a secret's surroundings, and what is said instead.
+const SURROUNDINGS: &[(&str, &str)] = &[
+    // The end of a secret. Also: a sentence goes on or ends, an address or a list goes on, a tag, a bracket or a text
+    // within a text closes.
+    (r#"(?:[\x60'"\s;]|\\[nr]|$)"#, END),
+    (r#"(?:$|[\\'"\x60\s<),])"#, END),
+    (r"(?:[\/|\#|\?|:]|$)", r#"(?:[\/|\#?:\s\x60'"),<>\]]|$)"#),
+    // The start of one whose form is known: after anything that is no part of it.
+    (r#"(?:^|[\\'"\x60\s>=:(,)])"#, r"(?:^|[^\w~.-]|\\[nrt]|%2[0267]|%3[ADad])"),
+    (r"|\b(", r"|(?:\b|\\[nrt]|%2[0267]|%3[ADad])("),
+    // Between a name and its value: quotes within quotes, Markdown, a call, a cell of a table, and `is`.
+    (r#"[\s'"]{0,3}"#, r#"(?:[\s'"\x60]|\\["']|\*\*){0,3}"#),
+    (ASSIGNED, r"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\(|\||\bis\b)"),
+    (r#"[\x60'"\s=]{0,5}"#, r#"(?:[\x60'"\s=]|\\["']|\*\*|\xe2\x80[\x98-\x9f]){0,5}"#),
+];
+
+const END: &str = r#"(?:\\[nr]|[\x60'"\s;,)\]}<&|*@:!?#%\\\x80-\xff]|\.(?:[\s"')\]]|$)|$)"#;
+
+/// How a known form begins, and what is said instead: also after an escape or a percent sign within a text.
+const STARTS: &[(&str, &str)] = &[
+    (r"\b", r"(?:\b|\\[nrt]|%2[0267]|%3[ADad])"),
+    (r"(?i)\b(\b(", r"(?i)(?:\b|\\[nrt]|%2[0267]|%3[AD])(("),
+    (r"(?i)\b", r"(?i)(?:\b|\\[nrt]|%2[0267]|%3[AD])"),
+];
+
+/// The bits a character that a value has at least, of which no more is known than that it is called a secret: more than
+/// a hash in hexadecimal digits can have, and more than words have.
+const RANDOM: f64 = 3.9;
+
+/// How many small letters in a row are a word.
+const WORD: usize = 4;
+
+/// An expression with more surroundings let in.
+pub(super) fn wide(pattern: &str) -> String {
+    let start = STARTS.iter().find_map(|(from, to)| Some(format!("{to}{}", pattern.strip_prefix(from)?)));
+    let pattern = start.unwrap_or_else(|| pattern.to_owned());
+    SURROUNDINGS.iter().fold(pattern, |pattern, (from, to)| pattern.replace(from, to))
+}
+
+/// Whether an expression knows a secret by a name before it, and not by its form.
+pub(super) fn knows_a_name(pattern: &str) -> bool {
+    pattern.contains(ASSIGNED)
+}
+
+/// Whether a text looks like a secret with nothing around that says so: letters and digits; and where the name before it
+/// is that of no service, in a mixture that no word, no hash and no name in a program has. `after` is what follows it.
+pub(super) fn looks_random(secret: &[u8], entropy: f64, after: Option<&u8>, is_generic: bool) -> bool {
+    let has = |kind: fn(&u8) -> bool| secret.iter().any(kind);
+    let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    let strange = || entropy > RANDOM && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let in_code = after.is_some_and(|after| b",)]}|:".contains(after));
+    mixed && (!is_generic || (strange() && !(in_code && has_words(secret))))
+}
+
+/// Whether there are words in a text, as in a name in a program.
+fn has_words(text: &[u8]) -> bool {
+    text.iter().any(|byte| b"_.-".contains(byte))
+        || text.windows(WORD).any(|window| window.iter().all(u8::is_ascii_lowercase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::rules::{Rules, compile};
+
+    /// A newer file of rules may write its surroundings in another way: then this has to follow.
+    #[test]
+    fn the_rules_write_surroundings_as_they_are_known_here() {
+        let rules = Rules::shipped().unwrap().rules;
+        let patterns: Vec<String> = rules.iter().filter_map(|rule| rule.pattern()).collect();
+        for (from, _) in SURROUNDINGS.iter().chain(STARTS) {
+            assert!(patterns.iter().any(|pattern| pattern.contains(from)), "{from}");
+        }
+        assert!(patterns.iter().filter(|pattern| wide(pattern) != **pattern).count() > 150);
+        for pattern in patterns {
+            assert!(compile(&wide(&pattern)).is_some(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn words_hashes_and_names_in_programs_do_not_look_random() {
+        let random = |text: &str, after: &str| {
+            looks_random(text.as_bytes(), crate::secrets::entropy(text.as_bytes()), after.as_bytes().first(), true)
+        };
+        assert!(!random("feature-flag-2024-rollout", " ") && !random("CamelCaseIdentifier2", " "));
+        assert!(!random("3f786850e387550fdab836ed7e6dc881de23001b", " "));
+        assert!(!random("EcPrivateKeyRfc5915Der", ",") && !random("IX509PrivateKey_Vtbl", ","));
+        assert!(random("kZ8vQ2mXw7Lr4TnB1cYd", " ") && random("kZ8vQ2mXw7Lr4TnB1cYd", ")"));
+    }
+}
