@@ -2,12 +2,13 @@
 //!
 //! A session that may start teammates is told so by the tool SendMessage; one that may not has it for its own agents alone.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use engine::mail::{Lead, Mail, Origin, Post, SendMessage, SendPlainly, Team, Teammates, briefing};
-use engine::mailbox::{LeadKey, Mailbox};
+use engine::mailbox::{Mailbox, Seal, SealKey};
 use engine::permission::LiveMode;
 use engine::plan::{self, board::Board, mode::HandInPlan};
 use engine::settings::Settings;
@@ -22,6 +23,8 @@ use crate::setup::Place;
 
 /// The mailbox of a session for those who are not of its team, in the folder beside it.
 pub(crate) const INBOX: &str = "inbox";
+/// So much is read of what a teammate's lead has for it.
+const MOST_SECRET: u64 = 1_000;
 
 /// What a session has for writing and being written to.
 pub(crate) struct Mailing {
@@ -59,8 +62,10 @@ impl Mailing {
         }
         let mailing_post = mailing.post.clone();
         if let (Some(team), Some(name)) = (&args.team_name, &args.agent_name) {
-            let key = args.lead_key.as_deref().map(|key| LeadKey::parse(key).context("--lead-key is no key"));
-            let team = Team::of(place.home.path(), team, name)?.knowing(key.transpose()?);
+            let key = args.lead_key.as_deref().map(|key| SealKey::parse(key).context("--lead-key is no key"));
+            let key = key.transpose()?;
+            let seal = key.is_some().then(secret).transpose()?.and_then(|secret| Seal::of_secret(&secret));
+            let team = Team::of(place.home.path(), team, name)?.knowing(key).sealing_with(seal);
             mail.open(team.mailbox()?, Origin::Team);
             mailing.board.join(team.tasks(), name, &folder).map_err(anyhow::Error::msg)?;
             mailing_post.join(team.clone());
@@ -132,6 +137,13 @@ impl Drop for Mailing {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// What a teammate seals its letters with: its lead has put it into the pipe it reads from.
+fn secret() -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::io::stdin().take(MOST_SECRET).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn lead(args: &RunArgs, place: &Place, settings: &Settings, session: &Session, folder: &Path) -> Lead {

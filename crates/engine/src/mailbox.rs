@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 pub use message::{LEAD, Message, Order};
-pub use seal::{LeadKey, Seal};
+pub use seal::{Known, Seal, SealKey};
 pub use word::{Rest, Word};
 
 /// The largest mailbox that is read.
@@ -44,8 +44,8 @@ const MOST_BESIDE: usize = 2_000;
 const MOST_NAME: usize = 64;
 /// How long somebody else may hold a lock of a team: what is done under it takes milliseconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// What somebody is called who calls themselves the lead, and cannot prove it.
-const UNSEALED: &str = "somebody who is not team-lead";
+/// What somebody is called, before the name that they call themselves by and cannot prove.
+const UNSEALED: &str = "somebody who is not ";
 /// A mailbox is its owner's alone.
 const PRIVATE_FILE: u32 = 0o600;
 
@@ -54,8 +54,8 @@ const PRIVATE_FILE: u32 = 0o600;
 pub struct Mailbox {
     folder: Root,
     name: String,
-    /// By what the lead's letters are known, where they are sealed.
-    lead: Option<LeadKey>,
+    /// Whose letters are known, and by what.
+    known: Known,
 }
 
 /// What of the lead's makes an interrupt that came before it void.
@@ -176,14 +176,14 @@ impl Mailbox {
         if !others.contains(&name) {
             return Err(MailError::Unknown { name, others });
         }
-        Ok(Self { folder: Root::open_own(folder)?, name, lead: None })
+        Ok(Self { folder: Root::open_own(folder)?, name, known: Known::default() })
     }
 
     /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
     pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
         let name = checked(name)?.to_owned();
         files::create_directory(folder)?;
-        let mailbox = Self { name, folder: Root::open_own(folder)?, lead: None };
+        let mailbox = Self { name, folder: Root::open_own(folder)?, known: Known::default() };
         let _held = mailbox.lock()?;
         match mailbox.folder.create_new(mailbox.file(), b"[]\n", PRIVATE_FILE) {
             Ok(()) | Err(files::Error::Exists { .. }) => {}
@@ -193,14 +193,14 @@ impl Mailbox {
         Ok(mailbox)
     }
 
-    /// From now on only that is the lead's which is sealed with its key.
+    /// From now on only that is somebody's who is known which is sealed with their key.
     #[must_use]
-    pub fn sealed_with(mut self, lead: Option<LeadKey>) -> Self {
-        self.lead = lead;
+    pub fn knowing(mut self, known: Known) -> Self {
+        self.known = known;
         self
     }
 
-    /// Puts a message at the end, sealed as the lead's.
+    /// Puts a message at the end, sealed by its sender.
     pub fn send_sealed(&self, message: &Message, seal: &Seal) -> Result<(), MailError> {
         self.put(message, Some(seal.of(message, &self.name)))
     }
@@ -310,14 +310,12 @@ impl Mailbox {
         Ok(self.letters()?.iter().map(|letter| (self.read(letter), is_read(letter))).collect())
     }
 
-    /// A message as it counts. Who calls themselves the lead and is not is called something else.
+    /// A message as it counts. Who takes the name of somebody that is known is called something else.
     fn read(&self, letter: &Map<String, Value>) -> Message {
         let mut message = Message::of(letter);
-        if let Some(lead) = self.lead.as_ref().filter(|_| message.from == LEAD) {
-            let seal = letter.get("seal").and_then(Value::as_str).unwrap_or_default();
-            if !lead.knows(&message, &self.name, seal) {
-                UNSEALED.clone_into(&mut message.from);
-            }
+        let seal = letter.get("seal").and_then(Value::as_str).unwrap_or_default();
+        if !self.known.believes(&message, &self.name, seal) {
+            message.from.insert_str(0, UNSEALED);
         }
         message
     }

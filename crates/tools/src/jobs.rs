@@ -199,12 +199,13 @@ impl Jobs {
     }
 
     /// Starts a program of ours that works beside the session, under a name of its own and with a word on what it does, and
-    /// says how it can be waited for.
+    /// says how it can be waited for. What it reads is for it alone.
     /// It is no command: no sandbox holds it, and it has the keys to the model.
     pub fn start_teammate(
         &self,
         (name, about): (&str, &str),
         words: Vec<String>,
+        input: String,
         directory: &Path,
         guard: Option<&Path>,
     ) -> Result<impl Future<Output = JobState> + Send + 'static, String> {
@@ -217,7 +218,7 @@ impl Jobs {
         }
         let environment = Environment::default();
         let ground = Ground { directory, environment: &environment, guard, confinement: None };
-        let process = process::start_own(words, ground).map_err(|trouble| trouble.why())?;
+        let process = process::start_own(words, input, ground).map_err(|trouble| trouble.why())?;
         let called = Called { id: name.to_owned(), command: about.to_owned(), kind: JobKind::Teammate };
         let id = self.keep(&mut known, called, None, process);
         drop(known);

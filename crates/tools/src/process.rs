@@ -184,8 +184,8 @@ pub(crate) fn start(script: &str, ground: Ground<'_>) -> Result<Process, Trouble
 }
 
 /// Starts a program of ours, which needs the keys that commands are not given.
-pub(crate) fn start_own(words: Vec<String>, ground: Ground<'_>) -> Result<Process, Trouble> {
-    begin(Start { words, input: None, streams: Streams::Joined, keys: Keys::Given }, ground)
+pub(crate) fn start_own(words: Vec<String>, input: String, ground: Ground<'_>) -> Result<Process, Trouble> {
+    begin(Start { words, input: Some(input), streams: Streams::Joined, keys: Keys::Given }, ground)
 }
 
 /// Starts a program that reads an input, with its two streams told apart.

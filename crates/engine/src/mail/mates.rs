@@ -246,7 +246,9 @@ impl Teammates {
     /// Runs a teammate's process, and sees to what is left when it has ended.
     fn run(&self, (name, about): (&str, &str), words: Vec<String>, jobs: &Jobs) -> Result<(), String> {
         let Inner { team, post, lead, .. } = &*self.inner;
-        let ended = jobs.start_teammate((name, about), words, &lead.directory, lead.guard.as_deref())?;
+        // A pipe is read once; what stands on a command line anybody can look at.
+        let secret = team.secret_for(name).unwrap_or_default();
+        let ended = jobs.start_teammate((name, about), words, secret, &lead.directory, lead.guard.as_deref())?;
         let (team, post, name, world) = (team.clone(), post.clone(), name.to_owned(), lead.world.clone());
         let (key, inner) = (name.clone(), Arc::downgrade(&self.inner));
         let ending = tokio::spawn(async move {

@@ -3,6 +3,7 @@
 //! The layout is Claude Code's: `teams/<team>/config.json` says who belongs to it, `inboxes/<name>.json` is each one's
 //! mailbox. Teammates live below their lead, so a lead that begins anew begins alone.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 use tools::permission::Mode;
 
 use super::lock;
-use crate::mailbox::{LEAD, LeadKey, MailError, Mailbox, Message, PATIENCE, Seal, checked, folder};
+use crate::mailbox::{Known, LEAD, MailError, Mailbox, Message, PATIENCE, Seal, SealKey, checked, folder};
 use crate::permission::LiveMode;
 use crate::plan::board;
 
@@ -38,10 +39,12 @@ pub struct Team {
     folder: PathBuf,
     name: String,
     me: String,
-    /// The lead's half of the key, where we are the lead.
+    /// With what we seal our letters, where we have something.
     seal: Option<Arc<Seal>>,
-    /// By what we know its letters, where we are not.
-    lead: Option<LeadKey>,
+    /// Whose letters to us are known, and by what.
+    known: Known,
+    /// What teammates were given for theirs, where we are the lead.
+    given: Arc<Mutex<BTreeMap<String, Seal>>>,
     /// What it is held to, where we are the lead.
     held: Option<Arc<Held>>,
 }
@@ -114,21 +117,49 @@ fn yes() -> bool {
 impl Team {
     /// The team of a session that leads it.
     pub fn led_by(config: &Path, session: &str) -> Result<Self, MailError> {
-        let team = Self::of(config, &format!("session-{session}"), LEAD)?;
-        Ok(Self { seal: Seal::new().map(Arc::new), ..team })
+        Ok(Self::of(config, &format!("session-{session}"), LEAD)?.sealing_with(Seal::new()))
     }
 
     /// A team that somebody belongs to.
     pub fn of(config: &Path, team: &str, me: &str) -> Result<Self, MailError> {
         let inboxes = folder(config, team)?;
         let own = inboxes.parent().unwrap_or(&inboxes).to_owned();
-        Ok(Self { folder: own, name: team.to_owned(), me: checked(me)?.to_owned(), seal: None, lead: None, held: None })
+        Ok(Self {
+            folder: own,
+            name: team.to_owned(),
+            me: checked(me)?.to_owned(),
+            seal: None,
+            known: Known::default(),
+            given: Arc::default(),
+            held: None,
+        })
     }
 
     /// As one sees it who was told by what to know the lead's letters.
     #[must_use]
-    pub fn knowing(self, lead: Option<LeadKey>) -> Self {
-        Self { lead, ..self }
+    pub fn knowing(self, lead: Option<SealKey>) -> Self {
+        lead.into_iter().for_each(|key| self.known.insert(LEAD, key));
+        self
+    }
+
+    /// As one sees it who seals its letters. What it has not sealed is not its own.
+    #[must_use]
+    pub fn sealing_with(self, seal: Option<Seal>) -> Self {
+        seal.iter().for_each(|seal| self.known.insert(&self.me, seal.key()));
+        Self { seal: seal.map(Arc::new), ..self }
+    }
+
+    /// What a teammate is to seal its letters with, the same for as long as this lead is there: what it wrote before it
+    /// ended is still its own.
+    pub(super) fn secret_for(&self, name: &str) -> Option<String> {
+        let mut given = lock(&self.given);
+        if !given.contains_key(name) {
+            given.insert(name.to_owned(), Seal::new()?);
+        }
+        let seal = given.get(name)?;
+        let secret = seal.secret()?;
+        self.known.insert(name, seal.key());
+        Some(secret)
     }
 
     /// As its lead sees it, whose mode holds for all.
@@ -138,16 +169,16 @@ impl Team {
     }
 
     /// By what others are to know the lead's letters.
-    pub fn key(&self) -> Option<LeadKey> {
+    pub fn key(&self) -> Option<SealKey> {
         self.seal.as_ref().map(|seal| seal.key())
     }
 
-    /// Puts a message into somebody's mailbox; the lead's is sealed. Who reads it knows the mode it was written in.
+    /// Puts a message into somebody's mailbox; our own is sealed. Who reads it knows the mode it was written in.
     pub fn write_to(&self, name: &str, message: &Message) -> Result<(), MailError> {
         self.tell_mode()?;
         let mailbox = Mailbox::of(&self.inboxes(), name)?;
         match &self.seal {
-            Some(seal) if message.from == LEAD => mailbox.send_sealed(message, seal),
+            Some(seal) if message.from == self.me => mailbox.send_sealed(message, seal),
             _ => mailbox.send(message),
         }
     }
@@ -175,7 +206,7 @@ impl Team {
     /// Our own mailbox.
     pub fn mailbox(&self) -> Result<Mailbox, MailError> {
         self.root()?;
-        Ok(Mailbox::create(&self.inboxes(), &self.me)?.sealed_with(self.lead.clone()))
+        Ok(Mailbox::create(&self.inboxes(), &self.me)?.knowing(self.known.clone()))
     }
 
     /// Begins the team, or goes on with it: whoever was in it is gone with the lead that had started them.

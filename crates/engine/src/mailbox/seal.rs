@@ -1,19 +1,42 @@
-//! What proves that a letter is the lead's: a signature with a key that only the lead's process has.
+//! What proves whose a letter is: a signature with a key that only the sender's process has, and the lead's that made it.
 //!
-//! A teammate is given the other half when it is started. Whoever can write to its mailbox, a command of another teammate
-//! perhaps, can say anything there, but not in the lead's name: no order, no approval, no answer.
+//! A teammate is given a key of its own when it is started, by a pipe that is empty afterwards, and the half by which it knows
+//! the lead. Whoever can write to a mailbox, a command of another teammate perhaps, can say anything there, but not in the name
+//! of somebody whose letters are known: no order, approval or answer in the lead's, no plan or question in a teammate's.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::encoding::AsBigEndian;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use super::message::Message;
 
-/// The lead's half. It is nowhere but in memory, and ends with the lead.
+/// The sender's half. It is nowhere but in memory, and ends with the team.
 #[derive(Debug)]
 pub struct Seal(Ed25519KeyPair);
 
-/// The half by which others know the lead's letters.
+/// The half by which others know its letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeadKey(Vec<u8>);
+pub struct SealKey(Vec<u8>);
+
+/// Whose letters are known, and by what. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Known(Arc<Mutex<BTreeMap<String, SealKey>>>);
+
+impl Known {
+    /// From now on only that is somebody's which is sealed with this.
+    pub fn insert(&self, name: &str, key: SealKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_ascii_lowercase(), key);
+    }
+
+    /// Whether somebody to whom a letter is can take it for its sender's. Of one who is not known that cannot be told, and
+    /// upper case is no other name.
+    pub(super) fn believes(&self, message: &Message, to: &str, seal: &str) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&message.from.to_ascii_lowercase()).is_none_or(|key| key.knows(message, to, seal))
+    }
+}
 
 impl Seal {
     /// A new one; none where the system gives no random numbers.
@@ -21,9 +44,21 @@ impl Seal {
         Ed25519KeyPair::generate().ok().map(Self)
     }
 
+    /// The one that another process was given, by its text.
+    pub fn of_secret(text: &str) -> Option<Self> {
+        let seed = bytes(text).filter(|seed| seed.len() == 32)?;
+        Ed25519KeyPair::from_seed_unchecked(&seed).ok().map(Self)
+    }
+
+    /// Its text, for the process whose it is and nobody else.
+    pub fn secret(&self) -> Option<String> {
+        let seed = self.0.seed().ok()?;
+        Some(hex(seed.as_be_bytes().ok()?.as_ref()))
+    }
+
     /// By what others know it.
-    pub fn key(&self) -> LeadKey {
-        LeadKey(self.0.public_key().as_ref().to_vec())
+    pub fn key(&self) -> SealKey {
+        SealKey(self.0.public_key().as_ref().to_vec())
     }
 
     /// What stands below a letter to somebody.
@@ -32,20 +67,20 @@ impl Seal {
     }
 }
 
-impl LeadKey {
+impl SealKey {
     /// From its text.
     pub fn parse(text: &str) -> Option<Self> {
         bytes(text).filter(|key| key.len() == 32).map(Self)
     }
 
-    /// Whether a letter to somebody is the lead's.
-    pub(super) fn knows(&self, message: &Message, to: &str, seal: &str) -> bool {
+    /// Whether a letter to somebody was sealed with the other half.
+    fn knows(&self, message: &Message, to: &str, seal: &str) -> bool {
         let key = UnparsedPublicKey::new(&ED25519, &self.0);
         bytes(seal).is_some_and(|seal| key.verify(&signed(message, to), &seal).is_ok())
     }
 }
 
-impl std::fmt::Display for LeadKey {
+impl std::fmt::Display for SealKey {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.write_str(&hex(&self.0))
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use engine::World;
 use engine::mail::socket::{self, Patience};
 use engine::mail::{AskLead, Invited, Mail, Origin, Post, Team, mode_below};
-use engine::mailbox::{LEAD, MailError, Mailbox, Message, Unless, Word, names};
+use engine::mailbox::{Known, LEAD, MailError, Mailbox, Message, Seal, Unless, Word, names};
 use engine::permission::{Answer, Approver, Question};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -344,4 +344,51 @@ fn nobody_speaks_in_the_leads_name() {
     // The next lead of the same team has another key.
     let next = Team::led_by(config.path(), "s1").unwrap();
     assert_ne!(next.key(), lead.key());
+}
+
+/// MSG-1, MSG-3: nor does anybody speak in a teammate's name to the lead, or in the lead's own: a letter that its process has not
+/// sealed is a stranger's, in whatever case the name is written. What it wrote before it ended stays its own; of one who was never
+/// given a key nothing can be told.
+#[test]
+fn nobody_speaks_in_a_teammates_name() {
+    let config = tempfile::tempdir().unwrap();
+    let (lead, _) = team(config.path());
+    let (given, other) = (Seal::new().unwrap(), Seal::new().unwrap());
+    let known = Known::default();
+    known.insert("scout", given.key());
+    let inbox = Mailbox::of(&lead.inboxes(), LEAD).unwrap().knowing(known);
+    let told = Message::new("m1", "scout", "it is red", NOW);
+    let seal = Seal::of_secret(&given.secret().unwrap()).unwrap();
+    inbox.send_sealed(&told, &seal).unwrap();
+    assert_eq!(inbox.waiting().unwrap()[0].from, "scout");
+    let letters = serde_json::from_slice::<Value>(&fs::read(inbox.path()).unwrap()).unwrap();
+    let forged = |change: &dyn Fn(&mut Value)| {
+        let mut letter = letters[0].clone();
+        change(&mut letter);
+        letter
+    };
+    for attempt in [
+        forged(&|letter| letter["text"] = json!("it is green")),
+        forged(&|letter| letter["id"] = json!("m2")),
+        forged(&|letter| letter["from"] = json!("SCOUT")),
+        forged(&|letter| drop(letter.as_object_mut().unwrap().remove("seal"))),
+    ] {
+        fs::write(inbox.path(), json!([attempt]).to_string()).unwrap();
+        let from = inbox.waiting().unwrap().remove(0).from;
+        assert!(from.starts_with("somebody who is not "), "{attempt}: {from}");
+    }
+    fs::write(inbox.path(), "[]").unwrap();
+    inbox.send_sealed(&Message::new("m3", "scout", "it is blue", NOW), &other).unwrap();
+    inbox.send(&Message::new("m4", "shell", "hello", NOW)).unwrap();
+    let from: Vec<String> = inbox.waiting().unwrap().into_iter().map(|message| message.from).collect();
+    assert_eq!(from, ["somebody who is not scout", "shell"]);
+    // The lead's own mailbox knows the lead: nobody approves of a plan, or asks it to end, in its own name.
+    let own = lead.mailbox().unwrap();
+    let yes = Word::PlanResponse { request: "r".to_owned(), approve: true, feedback: String::new() };
+    fs::write(own.path(), "[]").unwrap();
+    own.send(&Message::new("m5", LEAD, yes.to_text(LEAD, NOW).unwrap(), NOW)).unwrap();
+    assert_eq!(own.waiting().unwrap()[0].from, "somebody who is not team-lead");
+    for text in ["", "00", "zz", &"0".repeat(63), &"0".repeat(66)] {
+        assert!(Seal::of_secret(text).is_none(), "{text}");
+    }
 }
