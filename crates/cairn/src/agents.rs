@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use engine::agents::{Registry, Source, Sources};
+use engine::agents::{Definition, Registry, Source, Sources, Standing};
 use engine::settings::Set;
 use engine::trust::{Claim, Site};
 use serde_json::{Map, Value};
@@ -20,6 +20,14 @@ pub(crate) fn registry(place: &Place, judged: &Judged, flag: Option<&str>) -> an
         .transpose()?;
     let trust = Some(judged.trust.clone());
     Ok(Registry::load(&Sources { flag, trust, ..sources(place, judged.settings.agents.clone()) }))
+}
+
+/// Whose an agent is, and what keeps it from being all that it says.
+pub(crate) fn whose(agent: &Definition, replaced_by: Option<Source>, is_denied: bool) -> String {
+    let replaced = replaced_by.map(|by| format!(", replaced by the one of the {}", by.name()));
+    let untrusted = if agent.standing == Standing::Narrowed { ", not trusted" } else { "" };
+    let denied = if is_denied { ", denied" } else { "" };
+    format!("{}{}{untrusted}{denied}", agent.source.name(), replaced.unwrap_or_default())
 }
 
 /// What the definitions in the project's folders ask for.

@@ -127,6 +127,9 @@ impl Agent {
         if let Some(teammates) = &parts.teammates {
             teammates.answered_by(parts.approver.clone(), parts.listener.clone());
         }
+        if let Some(children) = &parts.agents {
+            children.held_to(&parts.policy.rules);
+        }
         let driver = Driver::new(session, parts)?;
         driver.tell(Event::SessionStarted {
             session: driver.session.id().to_owned(),

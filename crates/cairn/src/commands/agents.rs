@@ -83,15 +83,7 @@ fn list(registry: &Registry, rules: &Rules, as_json: bool) -> anyhow::Result<Cod
         return Ok(Code::Success);
     }
     for Listed { agent, replaced_by } in registry.all() {
-        let source = match replaced_by {
-            Some(by) => format!("{}, replaced by the one of the {}", agent.source.name(), by.name()),
-            None => agent.source.name().to_owned(),
-        };
-        let source = match agent.standing {
-            Standing::Whole => source,
-            Standing::Narrowed => format!("{source}, not trusted"),
-        };
-        let source = if agent.is_denied(rules) { format!("{source}, denied") } else { source };
+        let source = agents::whose(agent, *replaced_by, agent.is_denied(rules));
         data!([bold(&agent.name), "  ", dim(&source)])?;
         data!(["  ", agent.description.as_str()])?;
     }

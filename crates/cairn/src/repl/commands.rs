@@ -104,12 +104,15 @@ impl Conversation {
         let Some(agents) = &self.agents else { return self.page.note(&alone(self.alone), Look::PLAIN) };
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
-            let rows = [(agent.name.clone(), agent.listing()), ("prompt".to_owned(), agent.prompt.clone())];
+            let mut rows = vec![(agent.name.clone(), agent.listing())];
+            rows.push(("whose".to_owned(), crate::agents::whose(agent, None, agents.denies(agent))));
+            rows.push(("prompt".to_owned(), agent.prompt.clone()));
             self.page.begin(Part::Note);
             return self.page.table(&rows, Look::BOLD);
         }
         let row = |agent: &engine::agents::Definition| {
-            (agent.name.clone(), format!("{} ({})", agent.description, agent.source.name()))
+            let whose = crate::agents::whose(agent, None, agents.denies(agent));
+            (agent.name.clone(), format!("{} ({whose})", agent.description))
         };
         let rows: Vec<(String, String)> = registry.agents().map(row).collect();
         self.page.begin(Part::Note);

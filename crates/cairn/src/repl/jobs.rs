@@ -25,13 +25,6 @@ pub(super) enum Front {
     },
 }
 
-impl Front {
-    /// Whether it is this agent.
-    pub(super) fn is_agent(&self, other: &str) -> bool {
-        matches!(self, Self::Agent(id) if id == other)
-    }
-}
-
 impl Conversation {
     /// Shows them all, or what one printed or does; or stops one, or brings it to the front.
     pub(super) fn background(&mut self, argument: &str) {
@@ -142,6 +135,16 @@ impl Conversation {
         self.page.note(&format!("what {id} prints is shown as it goes on"), Look::DIM);
         self.front = Some(Front::Command { id: id.to_owned(), shown: 0 });
         self.follow();
+    }
+
+    /// Whether what an agent does is shown as it goes on.
+    pub(super) fn is_in_front(&self, errand: &Errand) -> bool {
+        matches!(&self.front, Some(Front::Agent(id)) if *id == errand.id)
+    }
+
+    /// What an agent does, in a line.
+    pub(super) fn done_by(&self, errand: &Errand, tool: &str, input: &serde_json::Value) -> String {
+        format!("{}: {tool} {}", errand.kind, self.about(input))
     }
 
     /// Shows what the command in front has printed since it was last looked at; it leaves the front with its end.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use engine::Event;
 use engine::agent::{End, Turn};
 use engine::context::Reach as Covered;
+use engine::event::News;
 use engine::hooks::Leaving;
 use engine::permission::{Answer, Question};
 use engine::plan::ask::Inquiry;
@@ -429,6 +430,12 @@ impl Plain {
                 }
             }
             Event::Agent { errand, news } => {
+                if let News::Does(event) = news
+                    && let Event::ToolStarted { tool, input, .. } = &**event
+                    && self.talk.is_in_front(errand)
+                {
+                    show!([self.talk.done_by(errand, tool, input)]);
+                }
                 if let Some(text) = told::errand_news(errand, news) {
                     show!([text.as_str()]);
                 }

@@ -223,18 +223,20 @@ impl Repl {
 
     /// Something happened to an agent that was sent out.
     fn heard_of(&mut self, errand: &Arc<Errand>, news: News) {
-        let in_front = self.talk.front.as_ref().is_some_and(|front| front.is_agent(&errand.id));
+        let in_front = self.talk.is_in_front(errand);
+        // It may have ended by the time this is heard.
+        let is_behind = errand.is_background() || errand.ended_behind();
         if let Some(text) = told::errand_news(errand, &news) {
             self.remark(&text, Look::DIM);
         }
         match news {
             News::Does(event) => match *event {
-                Event::ToolStarted { tool, input, .. } if !errand.is_background() => {
-                    self.doing(&format!("{}: {tool} {}", errand.kind, self.talk.about(&input)));
+                Event::ToolStarted { tool, input, .. } if !is_behind => {
+                    self.doing(&self.talk.done_by(errand, &tool, &input));
                 }
                 Event::ToolStarted { tool, input, .. } if in_front => {
-                    let what = self.talk.about(&input);
-                    self.remark(&format!("{}: {tool} {what}", errand.kind), Look::DIM);
+                    let text = self.talk.done_by(errand, &tool, &input);
+                    self.remark(&text, Look::DIM);
                 }
                 Event::Warning(text) => self.talk.page.warning(&format!("{}: {text}", errand.kind)),
                 _ => {}

@@ -383,3 +383,34 @@ fn a_killed_session_leaves_no_agent_and_no_half_worktree() {
     let resumed = run(stage.cairn().args(["-p", "hello", "--resume", id]));
     assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Hello.\n"), "{resumed:?}");
 }
+
+/// AGENT-1: an agent that a definition may send out is to be one that there is, from whatever source; `*` and a fork are known.
+#[test]
+fn an_agent_that_a_definition_names_has_to_be_there() {
+    let stage = Stage::new(SENDER);
+    let folder = stage.config().join("agents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, tools: &str| {
+        let text = format!("---\nname: {name}\ndescription: a\ntools: {tools}\n---\nx");
+        std::fs::write(folder.join(format!("{name}.md")), text).unwrap();
+    };
+    write("boss", "Read, Agent(worker, explore, fork), Task(Pl*)");
+    let ran = run(stage.cairn().args(["agents", "check"]));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stdout.contains("boss.md:4: tools names the agent \"worker\", and there is no such agent\n"),
+        "{ran:?}"
+    );
+    assert!(ran.stdout.contains("no such agent; it is written Explore"), "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
+    write("boss", "Read, Agent(worker, Explore)");
+    write("worker", "Read");
+    let ran = run(stage.cairn().args(["agents", "check"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    std::fs::remove_file(folder.join("worker.md")).unwrap();
+    let defined = r#"{"worker": {"description": "d", "prompt": "p"}}"#;
+    let told = run(stage.cairn().args(["-p", "hi", "--agents", defined])).stderr;
+    assert!(!told.contains("no such agent"), "{told}");
+    let told = run(stage.cairn().args(["-p", "hi"])).stderr;
+    assert!(told.contains("tools names the agent \"worker\""), "{told}");
+}

@@ -115,6 +115,26 @@ fn the_agents_there_are_can_be_looked_at() {
     terminal.leave();
 }
 
+/// AGENT-1: `/agents` says which of them a rule denies.
+#[test]
+fn agents_that_a_rule_denies_are_marked() {
+    let stage = Stage::new(BACKGROUND);
+    let mut command = stage.cairn();
+    let command = command.args(["--disallowedTools", "Agent(Explore)"]).env("TERM", "xterm-256color");
+    let mut terminal = Terminal::open(command, 160, 30);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    let marked = |screen: &crate::terminal::Screen| {
+        let denied: Vec<&String> = screen.rows.iter().filter(|row| row.contains("(built-in, denied)")).collect();
+        let others = screen.rows.iter().filter(|row| row.ends_with("(built-in)")).count();
+        denied.len() == 1 && denied[0].starts_with("Explore ") && others == 4
+    };
+    terminal.keys("/agents\r");
+    terminal.until("the list", marked);
+    terminal.keys("/agents Explore\r");
+    terminal.until("one of them", |screen| screen.rows.iter().any(|row| row.trim() == "whose    built-in, denied"));
+    terminal.leave();
+}
+
 /// AGENT-1: a session that has no agents says in `/agents` why, and when it has them.
 #[test]
 fn a_session_without_agents_says_why() {

@@ -69,10 +69,11 @@ impl Agent {
     pub(super) fn list_agents(&mut self) -> Result<(), Error> {
         let session = &self.driver.session;
         let Some(children) = self.driver.parts.agents.as_ref() else { return Ok(()) };
+        children.held_to(&self.driver.parts.policy.rules);
         if self.listed.as_ref().is_some_and(|line| session.log().view().shows(line)) {
             return Ok(());
         }
-        let listing = children.listing(&self.driver.parts.policy.rules);
+        let listing = children.listing();
         let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
         self.listed = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
         if self.listed.is_none() {

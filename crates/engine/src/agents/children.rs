@@ -58,6 +58,8 @@ pub struct Children {
 struct Known {
     registry: Arc<Registry>,
     defined: Map<String, Value>,
+    /// The rules of the session that sends them out.
+    rules: Rules,
 }
 
 #[derive(Default)]
@@ -137,17 +139,27 @@ impl Children {
     /// More of them, which the program that drives this one has defined. Says what is wrong with them.
     pub fn define(&self, agents: &Map<String, Value>) -> Vec<String> {
         let mut known = self.known();
-        let told = known.registry.troubles().len();
+        let told = known.registry.troubles().to_vec();
         known.registry = Arc::new(Registry::clone(&known.registry).with(agents));
         known.defined.extend(agents.clone());
-        let new = &known.registry.troubles()[told..];
-        new.iter().filter(|one| one.weight > Weight::Note).map(ToString::to_string).collect()
+        let new = known.registry.troubles().iter().filter(|one| !told.contains(one));
+        new.filter(|one| one.weight > Weight::Note).map(ToString::to_string).collect()
     }
 
     /// Others in their place, as the settings now say; what a program has defined stays.
     pub(crate) fn replace(&self, registry: Registry) {
         let mut known = self.known();
         known.registry = Arc::new(registry.with(&known.defined));
+    }
+
+    /// These rules hold for the session from now on.
+    pub(crate) fn held_to(&self, rules: &Rules) {
+        self.known().rules.clone_from(rules);
+    }
+
+    /// Whether a rule keeps one from being sent out.
+    pub fn denies(&self, agent: &Definition) -> bool {
+        agent.is_denied(&self.known().rules)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -314,9 +326,9 @@ impl Children {
     }
 
     /// What the model is told of the agents there are; not of those that a rule denies.
-    pub fn listing(&self, rules: &Rules) -> String {
+    pub fn listing(&self) -> String {
         let registry = self.registry();
-        let told = registry.agents().filter(|agent| !agent.is_denied(rules));
+        let told = registry.agents().filter(|agent| !self.denies(agent));
         let lines: Vec<String> = told.map(|agent| format!("- {}", agent.listing())).collect();
         if lines.is_empty() {
             return "<system-reminder>\nAgents for the Agent tool: none.\n</system-reminder>".to_owned();
@@ -328,7 +340,8 @@ impl Children {
     pub(crate) fn named(&self, name: &str) -> Result<Definition, String> {
         let registry = self.registry();
         registry.find(name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = registry.agents().map(|agent| agent.name.as_str()).collect();
+            let there = registry.agents().filter(|agent| !self.denies(agent));
+            let names: Vec<&str> = there.map(|agent| agent.name.as_str()).collect();
             format!("There is no agent named {name:?}. There are: {}.", names.join(", "))
         })
     }

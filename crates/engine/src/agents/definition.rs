@@ -259,7 +259,7 @@ impl Definition {
 
     /// Whether a rule keeps it from being sent out.
     pub fn is_denied(&self, rules: &Rules) -> bool {
-        matches!(rules.decide(SendOut::NAME, &Subject::Name(self.name.clone())), Verdict::Deny(_))
+        is_denied(&self.name, rules)
     }
 
     /// As the model is told of it: when it is of use, and what it has.
@@ -272,6 +272,11 @@ impl Definition {
         let description = self.description.split_whitespace().collect::<Vec<_>>().join(" ");
         format!("{}: {description} (Tools: {tools})", self.name)
     }
+}
+
+/// Whether a rule keeps an agent of a name from being sent out.
+pub(super) fn is_denied(name: &str, rules: &Rules) -> bool {
+    matches!(rules.decide(SendOut::NAME, &Subject::Name(name.to_owned())), Verdict::Deny(_))
 }
 
 const MEMORIES: &[(&str, Memory)] = &[("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];

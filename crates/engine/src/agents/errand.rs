@@ -234,9 +234,13 @@ impl Errand {
 
     /// It has ended. Says where it worked until then.
     pub(super) fn end(&self, ended: Ended) -> Phase {
-        let before = self.phase.send_replace(Phase::Ended(ended));
-        let mut now = self.now();
-        (now.question, now.ended_behind) = (None, matches!(before, Phase::Background));
+        let mut before = Phase::Ended(ended);
+        // Both at once: whoever sees that it has ended sees where.
+        self.phase.send_modify(|phase| {
+            std::mem::swap(phase, &mut before);
+            let mut now = self.now();
+            (now.question, now.ended_behind) = (None, matches!(before, Phase::Background));
+        });
         before
     }
 

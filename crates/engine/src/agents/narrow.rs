@@ -96,12 +96,16 @@ pub(super) fn narrow(
 
 /// `Agent(one, two)` means each of them.
 fn each(name: &str) -> Vec<String> {
-    match name.strip_suffix(')').and_then(|name| name.split_once('(')) {
-        Some((_, names)) if base(name) == "Agent" => {
-            names.split(',').map(|name| format!("Agent({})", name.trim())).collect()
-        }
-        _ => vec![name.to_owned()],
+    match agents_named(name) {
+        Some(names) => names.map(|name| format!("Agent({name})")).collect(),
+        None => vec![name.to_owned()],
     }
+}
+
+/// The agents that `Agent(one, two)` names.
+pub(super) fn agents_named(tool: &str) -> Option<impl Iterator<Item = &str>> {
+    let (_, names) = tool.trim().strip_suffix(')')?.split_once('(').filter(|_| base(tool) == "Agent")?;
+    Some(names.split(',').map(str::trim))
 }
 
 /// Whether a definition offers a tool.

@@ -4,13 +4,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use tools::permission::Rules;
 
-use super::built_in;
-use super::definition::{Definition, KEYS, Standing};
+use super::definition::{Definition, KEYS, Offered, Standing, is_denied};
 use super::doubts::doubts;
 use super::find::{self, At, Found, Sources};
 use super::hooks::hooks_of;
-use crate::settings::Weight;
+use super::narrow::agents_named;
+use super::{FORK, built_in};
+use crate::settings::{Ground, Weight, rules};
 use crate::trust::Trust;
 
 /// Where a definition comes from; the later wins.
@@ -78,6 +80,9 @@ pub struct Listed {
 pub struct Registry {
     all: Vec<Listed>,
     troubles: Vec<Trouble>,
+    /// Which agents definitions name, and where: whether there are such is known when all are read.
+    named: Vec<(String, PathBuf, usize)>,
+    missed: Vec<Trouble>,
 }
 
 impl Registry {
@@ -122,6 +127,10 @@ impl Registry {
         for (key, what, weight) in doubts(&agent, &fields) {
             self.trouble(&at, Some(key), what, weight);
         }
+        if let Offered::Only(tools) = &agent.tools {
+            let names = tools.iter().filter_map(|tool| agents_named(tool)).flatten();
+            self.named.extend(names.map(|name| (name.to_owned(), at.file.clone(), at.line_of(Some("tools")))));
+        }
         for what in hooks_of(&agent).1 {
             self.trouble(&at, Some("hooks"), what, Weight::Warning);
         }
@@ -164,6 +173,31 @@ impl Registry {
         }
         self.all
             .sort_by(|one, other| (one.agent.source, &one.agent.name).cmp(&(other.agent.source, &other.agent.name)));
+        self.look_for_named();
+    }
+
+    /// Says which agents are named that there are not, by all that are known by now.
+    fn look_for_named(&mut self) {
+        let ground = Ground { directory: Path::new("/"), home: None };
+        let is_there = |name: &str| {
+            // What the rule denies is what it is about.
+            let about =
+                Rules { deny: rules(&[format!("Agent({name})")], &ground).unwrap_or_default(), ..Rules::default() };
+            is_denied(FORK, &about) || self.agents().any(|agent| agent.is_denied(&about))
+        };
+        let missing = |(name, file, line): &(String, PathBuf, usize)| {
+            if is_there(name) {
+                return None;
+            }
+            let meant = self.agents().find(|agent| agent.name.eq_ignore_ascii_case(name));
+            let meant = meant.map(|agent| format!("; it is written {}", agent.name)).unwrap_or_default();
+            let what = format!("tools names the agent {name:?}, and there is no such agent{meant}");
+            Some(Trouble { file: file.clone(), line: *line, what, weight: Weight::Warning })
+        };
+        let missed: Vec<Trouble> = self.named.iter().filter_map(missing).collect();
+        self.troubles.retain(|trouble| !self.missed.contains(trouble));
+        self.troubles.extend(missed.iter().cloned());
+        self.missed = missed;
     }
 
     /// All definitions that could be read, those too that are replaced by another of their name.
