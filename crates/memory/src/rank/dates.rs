@@ -29,6 +29,9 @@ static MONTH_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DAY_MONTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)\b([0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?({NAMES})\b(?:,?\s+(20\d\d)\b)?")).ok()
 });
+/// Where [`DAY_MONTH`] may find something: it without its word boundaries, which are slow over text that is not all ASCII.
+static DAY_MONTH_ROUGHLY: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i)\d(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{})", MONTHS.join("|"))).ok());
 static LOWER_MONTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names = "january|february|april|june|july|august|september|october|november|december";
     Regex::new(&format!(r"\b({names})(?:\s+([0-3]?\d)(?:st|nd|rd|th)?\b)?(?:,?\s+(20\d\d)\b)?")).ok()
@@ -57,11 +60,13 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
             }
         });
     }
-    each(&DAY_MONTH, text, |range, captures| {
-        if let Some(month) = captures.get(2).and_then(|name| month(name.as_str())) {
-            add(range, number(captures, 3), month, small(number(captures, 1)));
-        }
-    });
+    if DAY_MONTH_ROUGHLY.as_ref().is_some_and(|pattern| pattern.is_match(text)) {
+        each(&DAY_MONTH, text, |range, captures| {
+            if let Some(month) = captures.get(2).and_then(|name| month(name.as_str())) {
+                add(range, number(captures, 3), month, small(number(captures, 1)));
+            }
+        });
+    }
     for pattern in [&MONTH_DAY, &LOWER_MONTH] {
         each(pattern, text, |range, captures| {
             let Some(name) = captures.get(1).map(|name| name.as_str()) else { return };
@@ -209,6 +214,14 @@ fn day_terms(today: Date, days: i32) -> Option<Vec<(String, f32)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_before_its_month_is_found_however_it_is_written() {
+        for text in ["5 March", "on the 5th of march", "— 5\u{a0}MARCH —", "会议 5 Mar 会议"] {
+            let found = mentions(text);
+            assert_eq!(found.first().map(|mention| mention.terms[0].0.as_str()), Some("@3/5"), "{text}");
+        }
+    }
 
     /// Letters whose lower case is longer or shorter do not move what stands behind them.
     #[test]
