@@ -83,5 +83,5 @@ impl Plain {
 
 /// The stems of a text's words; of scripts without spaces, pairs of characters.
 fn words(text: &str, splitter: &Splitter) -> Vec<String> {
-    splitter.split(text).into_iter().filter(|token| !token.stop).map(|token| token.text).collect()
+    splitter.split(text).into_iter().filter(|token| !token.stop).map(|token| token.text.to_string()).collect()
 }

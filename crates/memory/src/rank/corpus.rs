@@ -4,6 +4,7 @@
 //! rare it is, not by where it stands.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -26,14 +27,23 @@ pub(crate) type Term = u32;
 pub(crate) struct Words {
     pub(crate) path: String,
     pub(crate) dated: Option<Timestamp>,
-    /// Words with their rows in the table and how often each occurs.
-    counts: Vec<(String, Option<Row>, Count)>,
-    /// The words of its description: what it is about.
-    about: Vec<String>,
+    /// Its words, in order.
+    counts: Vec<Counted>,
     /// What it says but for the values it gives.
     gist: Vec<u64>,
     /// What it applies to, if it is a standing instruction.
     scope: Option<AppliesTo>,
+}
+
+/// A word of a memory.
+#[derive(Debug, Clone)]
+struct Counted {
+    text: Arc<str>,
+    /// Its row in the table.
+    row: Option<Row>,
+    count: Count,
+    /// Whether its description has it.
+    describes: bool,
 }
 
 /// How often a word occurs in a memory.
@@ -64,7 +74,7 @@ pub(crate) struct Doc {
 #[derive(Debug, Default)]
 pub(crate) struct Corpus {
     pub(crate) docs: Vec<Doc>,
-    numbers: HashMap<String, Term>,
+    numbers: HashMap<Arc<str>, Term>,
     /// For each word the memories it is in, and how often.
     pub(crate) postings: Vec<Vec<(u32, f32)>>,
     /// For each word its row in the table.
@@ -74,6 +84,15 @@ pub(crate) struct Corpus {
     pub(crate) directed: Vec<Term>,
     /// How many words a memory has on average.
     pub(crate) average: f32,
+}
+
+/// What of a memory a word stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Name,
+    Description,
+    Asked,
+    Body,
 }
 
 impl Doc {
@@ -91,31 +110,39 @@ impl Words {
         let asked = memory.asked.as_deref().unwrap_or_default();
         let asked = &asked[..asked.floor_char_boundary(2_000)];
         let body = &memory.body[..memory.body.floor_char_boundary(BODY_LIMIT)];
-        let mut counts: HashMap<String, (Option<Row>, Count)> = HashMap::new();
-        for (text, is_own) in [(memory.name.as_str(), true), (description, true), (asked, false), (body, true)] {
-            let mut add = |term: String, row: Option<Row>, part: f32| {
-                let (_, count) = counts.entry(term).or_insert((row, Count::default()));
-                count.all += part;
-                count.own += if is_own { part } else { 0.0 };
-            };
-            for token in splitter.split(text).into_iter().filter(|token| !token.stop) {
-                add(token.text, token.row, token.part);
-            }
+        let mut counts: Vec<Counted> = Vec::new();
+        for (text, of) in [
+            (memory.name.as_str(), Part::Name),
+            (description, Part::Description),
+            (asked, Part::Asked),
+            (body, Part::Body),
+        ] {
+            let count = |part: f32| Count { all: part, own: if of == Part::Asked { 0.0 } else { part } };
+            splitter.each(text, |token| {
+                if !token.stop {
+                    let (text, describes) = (Arc::clone(&token.text), of == Part::Description);
+                    counts.push(Counted { text, row: token.row, count: count(token.part), describes });
+                }
+            });
             for (term, _) in dates::mentions(text).into_iter().flat_map(|mention| mention.terms) {
-                add(term, None, 1.0);
+                counts.push(Counted { text: term.into(), row: None, count: count(1.0), describes: false });
             }
         }
-        let mut counts: Vec<_> = counts.into_iter().map(|(text, (row, count))| (text, row, count)).collect();
-        counts.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let mut about: Vec<String> =
-            splitter.split(description).into_iter().filter(|token| !token.stop).map(|token| token.text).collect();
-        about.sort_unstable();
-        about.dedup();
+        // Of the same word the first stays first: its row counts.
+        counts.sort_by(|one, other| one.text.cmp(&other.text));
+        counts.dedup_by(|next, first| {
+            next.text == first.text && {
+                first.count.all += next.count.all;
+                first.count.own += next.count.own;
+                first.describes |= next.describes;
+                true
+            }
+        });
+        counts.shrink_to_fit();
         Self {
             path: memory.path.clone(),
             dated: memory.dated,
             counts,
-            about,
             gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
             scope: AppliesTo::of(memory, splitter),
         }
@@ -129,15 +156,18 @@ impl Corpus {
         for words in all {
             let number = corpus.docs.len() as u32;
             let mut terms = Vec::with_capacity(words.counts.len());
-            for (text, row, count) in &words.counts {
-                let term = corpus.number(text, *row);
-                corpus.postings[term as usize].push((number, count.all));
-                terms.push((term, *count));
+            let mut about = Vec::new();
+            for word in &words.counts {
+                let term = corpus.number(&word.text, word.row);
+                corpus.postings[term as usize].push((number, word.count.all));
+                terms.push((term, word.count));
+                if word.describes {
+                    about.push(term);
+                }
             }
             terms.sort_unstable_by_key(|(term, _)| *term);
-            let length = terms.iter().map(|(_, count)| count.all).sum();
-            let mut about: Vec<Term> = words.about.iter().filter_map(|text| corpus.term(text)).collect();
             about.sort_unstable();
+            let length = terms.iter().map(|(_, count)| count.all).sum();
             corpus.docs.push(Doc {
                 path: words.path.clone(),
                 dated: words.dated,
@@ -153,12 +183,12 @@ impl Corpus {
         corpus
     }
 
-    fn number(&mut self, text: &str, row: Option<Row>) -> Term {
+    fn number(&mut self, text: &Arc<str>, row: Option<Row>) -> Term {
         if let Some(term) = self.numbers.get(text) {
             return *term;
         }
         let term = self.postings.len() as Term;
-        self.numbers.insert(text.to_owned(), term);
+        self.numbers.insert(Arc::clone(text), term);
         self.postings.push(Vec::new());
         self.rows.push(row);
         if let Some(row) = row {

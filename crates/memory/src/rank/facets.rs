@@ -80,10 +80,9 @@ fn names_go(text: &str) -> bool {
 
 /// What words are about.
 pub(crate) fn of_tokens(tokens: &[Token]) -> Vec<Facet> {
-    let single = tokens.iter().map(|token| token.text.clone());
-    let pairs = tokens.windows(2).map(|pair| format!("{} {}", pair[0].text, pair[1].text));
-    let words = single.chain(pairs).filter_map(|word| FACETS.words.get(&word));
-    sorted(words.flatten().copied().collect())
+    let single = tokens.iter().filter_map(|token| FACETS.words.get(&*token.text));
+    let pairs = tokens.windows(2).filter_map(|pair| FACETS.words.get(&format!("{} {}", pair[0].text, pair[1].text)));
+    sorted(single.chain(pairs).flatten().copied().collect())
 }
 
 /// What a file is about, by its name.

@@ -5,6 +5,8 @@
 //! A turn has the same facets, from the files it touches, the tools and commands it runs and, if it asks for work, the
 //! request. A question after a fact does nothing, and gets no instructions.
 
+use std::sync::Arc;
+
 use super::facets::{self, Facet, Sort};
 use super::words::{Splitter, Token};
 use crate::entry::Memory;
@@ -36,7 +38,7 @@ struct Given {
     /// As it was written, in small letters.
     text: String,
     /// The stems of its words.
-    stems: Vec<String>,
+    stems: Vec<Arc<str>>,
     facets: Vec<Facet>,
 }
 
@@ -49,7 +51,7 @@ pub(crate) struct Turn {
     seen: Vec<Facet>,
     files: Vec<String>,
     /// The stems of tools, commands and the request.
-    stems: Vec<String>,
+    stems: Vec<Arc<str>>,
 }
 
 /// What an instruction without a type says: whole words.

@@ -23,10 +23,13 @@ struct Tongues {
     longest: usize,
 }
 
-/// The longest known word that some characters begin with: how many characters, and the English for it.
-pub(crate) fn longest(chars: &[char]) -> Option<(usize, &'static str)> {
-    (2..=TONGUES.longest.min(chars.len())).rev().find_map(|len| {
-        let word: String = chars[..len].iter().collect();
-        TONGUES.words.get(word.as_str()).map(|english| (len, *english))
-    })
+/// The longest known word that a text begins with, and the English for it.
+pub(crate) fn longest(text: &str) -> Option<(&str, &'static str)> {
+    let words = beginnings(text).take(TONGUES.longest).skip(1);
+    words.filter_map(|word| TONGUES.words.get(word).map(|english| (word, *english))).last()
+}
+
+/// The first character of a text, its first two, three and so on.
+pub(crate) fn beginnings(text: &str) -> impl Iterator<Item = &str> {
+    text.char_indices().map(|(at, c)| &text[..at + c.len_utf8()])
 }

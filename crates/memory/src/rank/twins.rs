@@ -31,11 +31,17 @@ const LONGEST: usize = 2_000;
 
 /// A text without the values in it: its words, hashed and sorted.
 pub(crate) fn gist(text: &str, splitter: &Splitter) -> Vec<u64> {
-    let plain = without_quoted(&text[..text.floor_char_boundary(LONGEST)]);
-    let words = splitter.split(&plain).into_iter().filter(|token| !token.stop && token.form != Form::Number);
-    let mut gist: Vec<u64> = words.map(|token| hash(&token.text)).collect();
+    let mut gist = Vec::new();
+    for said in without_quoted(&text[..text.floor_char_boundary(LONGEST)]) {
+        splitter.each(said, |token| {
+            if !token.stop && token.form != Form::Number {
+                gist.push(hash(&token.text));
+            }
+        });
+    }
     gist.sort_unstable();
     gist.dedup();
+    gist.shrink_to_fit();
     gist
 }
 
@@ -72,12 +78,13 @@ pub(crate) fn are_twins(one: &[u64], other: &[u64]) -> bool {
     shared as f32 >= ALIKE * (one.len() + other.len() - shared) as f32
 }
 
-fn without_quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+/// What stands before, between and after what is quoted.
+fn without_quoted(text: &str) -> Vec<&str> {
+    let mut said = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(['`', '"', '“', '「']) {
         let (before, quoted) = rest.split_at(at);
-        out.push_str(before);
+        said.push(before);
         let open = quoted.chars().next().unwrap_or('`');
         let close = match open {
             '“' => '”',
@@ -91,10 +98,9 @@ fn without_quoted(text: &str) -> String {
             Some(end) => &inside[end + close.len_utf8()..],
             None => inside,
         };
-        out.push(' ');
     }
-    out.push_str(rest);
-    out
+    said.push(rest);
+    said
 }
 
 fn hash(word: &str) -> u64 {

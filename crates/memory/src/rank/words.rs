@@ -7,7 +7,8 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
@@ -17,7 +18,7 @@ use super::tongues;
 /// A word longer than this is no word (a hash, an encoded blob).
 const LONGEST_WORD: usize = 40;
 
-/// How many words are kept by a thread: more than a person knows.
+/// How many pieces of text are kept by a thread: more words than a person knows.
 const MOST_KNOWN: usize = 20_000;
 
 /// What a token is.
@@ -36,8 +37,8 @@ pub(crate) enum Form {
 /// A word of a text.
 #[derive(Debug, Clone)]
 pub(crate) struct Token {
-    /// The stem, the number, or the characters.
-    pub(crate) text: String,
+    /// The stem, the number, or the characters. Shared, as the same words are in many memories.
+    pub(crate) text: Arc<str>,
     /// The word as it is shown.
     pub(crate) shown: String,
     /// What it is.
@@ -54,7 +55,7 @@ pub(crate) struct Token {
 
 impl Token {
     fn exact(text: String, form: Form, part: f32) -> Self {
-        Self { shown: text.clone(), text, form, row: None, part, stop: false, name: true }
+        Self { text: text.as_str().into(), shown: text, form, row: None, part, stop: false, name: true }
     }
 }
 
@@ -71,46 +72,75 @@ impl Splitter {
     /// The tokens of a text, in order.
     pub(crate) fn split(&self, text: &str) -> Vec<Token> {
         let mut tokens = Vec::new();
+        self.each(text, |token| tokens.push(token.clone()));
+        tokens
+    }
+
+    /// Shows the tokens of a text, in order.
+    pub(crate) fn each(&self, text: &str, mut show: impl FnMut(&Token)) {
         let mut chars = text.char_indices().peekable();
-        let mut sentence_start = true;
+        let mut place = Place::First;
         while let Some((at, c)) = chars.next() {
             let script = Script::of(c);
             if script == Script::Other {
-                sentence_start |= matches!(c, '.' | '!' | '?' | ':' | '\n' | '#' | '。' | '？');
+                if matches!(c, '.' | '!' | '?' | ':' | '\n' | '#' | '。' | '？') {
+                    place = Place::First;
+                }
                 continue;
             }
             let mut end = at + c.len_utf8();
             while let Some((next, d)) = chars.peek().copied() {
-                let joins = script == Script::Latin
-                    && is_joint(d)
-                    && text[next + d.len_utf8()..].chars().next().is_some_and(|e| {
-                        Script::of(e) == Script::Latin
-                            && (d != '.'
-                                || e.is_ascii_digit() && text[at..next].ends_with(|f: char| f.is_ascii_digit()))
-                    });
-                if Script::of(d) != script && !joins {
+                let joins = || {
+                    script == Script::Latin
+                        && is_joint(d)
+                        && text[next + d.len_utf8()..].chars().next().is_some_and(|e| {
+                            Script::of(e) == Script::Latin
+                                && (d != '.'
+                                    || e.is_ascii_digit() && text[at..next].ends_with(|f: char| f.is_ascii_digit()))
+                        })
+                };
+                if Script::of(d) != script && !joins() {
                     break;
                 }
                 end = next + d.len_utf8();
                 chars.next();
             }
-            let piece = &text[at..end];
-            match script {
-                Script::Latin => self.latin(piece, sentence_start, &mut tokens),
-                Script::Han | Script::Katakana => self.runs(piece, &mut tokens),
-                Script::Hangul => self.hangul(piece, &mut tokens),
-                Script::Hiragana | Script::Other => {}
-            }
-            sentence_start = false;
+            self.known(&text[at..end], script, place).iter().for_each(&mut show);
+            place = Place::Inside;
+        }
+    }
+
+    /// The tokens of a piece of text in one script. The same pieces come again and again, so what is known of them is kept.
+    fn known(&self, piece: &str, script: Script, place: Place) -> Rc<[Token]> {
+        type Known = HashMap<Box<str>, Rc<[Token]>>;
+        thread_local! {
+            static KNOWN: RefCell<[Known; 2]> = RefCell::default();
+        }
+        if let Some(tokens) = KNOWN.with_borrow(|known| known[place as usize].get(piece).cloned()) {
+            return tokens;
+        }
+        let mut tokens = Vec::new();
+        match script {
+            Script::Latin => self.latin(piece, place, &mut tokens),
+            Script::Han | Script::Katakana => self.runs(piece, &mut tokens),
+            Script::Hangul => self.hangul(piece, &mut tokens),
+            Script::Hiragana | Script::Other => {}
+        }
+        let tokens: Rc<[Token]> = tokens.into();
+        if piece.len() <= LONGEST_WORD {
+            KNOWN.with_borrow_mut(|known| {
+                let known = &mut known[place as usize];
+                if known.len() >= MOST_KNOWN {
+                    known.clear();
+                }
+                known.insert(piece.into(), Rc::clone(&tokens));
+            });
         }
         tokens
     }
 
     /// A piece of Latin text without spaces: perhaps an identifier.
-    fn latin(&self, piece: &str, sentence_start: bool, tokens: &mut Vec<Token>) {
-        if piece.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            return tokens.extend(self.plain(piece));
-        }
+    fn latin(&self, piece: &str, place: Place, tokens: &mut Vec<Token>) {
         let piece = piece.replace(['\u{2019}', '`'], "'");
         let lower = piece.to_lowercase();
         if is_stop(&lower) {
@@ -121,7 +151,7 @@ impl Splitter {
         let capital = base.chars().next().is_some_and(char::is_uppercase);
         let name = parts.len() > 1 && !base.contains('-')
             || base.chars().skip(1).any(char::is_uppercase)
-            || capital && !sentence_start;
+            || capital && place == Place::Inside;
         for part in &parts {
             self.word(&part.to_lowercase(), name, tokens);
         }
@@ -131,26 +161,6 @@ impl Splitter {
                 tokens.push(Token::exact(self.stem(&text), Form::Compound, 1.0));
             }
         }
-    }
-
-    /// A word in small letters, as most are. The same ones come again and again, so what is known of them is kept.
-    fn plain(&self, word: &str) -> Option<Token> {
-        thread_local! {
-            static KNOWN: RefCell<HashMap<String, Option<Token>>> = RefCell::default();
-        }
-        KNOWN.with_borrow_mut(|known| {
-            if let Some(token) = known.get(word) {
-                return token.clone();
-            }
-            let mut made = Vec::new();
-            self.word(word, false, &mut made);
-            let token = made.pop();
-            if known.len() >= MOST_KNOWN {
-                known.clear();
-            }
-            known.insert(word.to_owned(), token.clone());
-            token
-        })
     }
 
     fn word(&self, word: &str, name: bool, tokens: &mut Vec<Token>) {
@@ -164,7 +174,7 @@ impl Splitter {
         let text = self.stem(word);
         let row = table::row(word).or_else(|| table::row_of_stem(&text, |other| self.stem(other) == text));
         let stop = is_stop(word) || word.chars().count() < 2;
-        tokens.push(Token { text, shown: word.to_owned(), form: Form::Word, row, part: 1.0, stop, name });
+        tokens.push(Token { text: text.into(), shown: word.to_owned(), form: Form::Word, row, part: 1.0, stop, name });
     }
 
     /// The stem of a lower-case word.
@@ -218,6 +228,13 @@ fn parts(piece: &str) -> Vec<&str> {
     parts
 }
 
+/// Where a piece of text stands. At the start of a sentence a capital says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    Inside,
+}
+
 /// What a character is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
@@ -232,6 +249,8 @@ enum Script {
 impl Script {
     fn of(c: char) -> Self {
         match c {
+            '\0'..='\u{7f}' if c.is_ascii_alphanumeric() => Self::Latin,
+            '\0'..='\u{7f}' => Self::Other,
             '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}' => {
                 Self::Han
             }
@@ -260,10 +279,10 @@ const HAN_STOP: &str = "我们 你们 他们 咱们 我 你 他 她 它 的 了 
     向 跟 让 用 使用 时候 时 上 下 里 中 之 以 于 其 但 而 且 如果 因为 所以 然后 现在 目前 一个 一些 帮我 帮 告诉 知道 关于 说 做 去 来 \
     没有 没 不是 不 很 太 最 更 再 又 才 只 个 们 得 着 过 地 想 该 那么 这么 还是 或者 以及 进行 情况 问题 东西 事情 方面 之前 之后";
 
-/// How many characters of a stop word some characters begin with.
-fn han_stop(chars: &[char]) -> Option<usize> {
+/// The stop word that a text begins with.
+fn han_stop(text: &str) -> Option<&str> {
     static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HAN_STOP.split_whitespace().collect());
-    (1..=4.min(chars.len())).rev().find(|len| STOP.contains(chars[..*len].iter().collect::<String>().as_str()))
+    tongues::beginnings(text).take(4).filter(|word| STOP.contains(word)).last()
 }
 
 /// Korean particles and verb endings, the ones a noun meets in a sentence about work.
@@ -281,40 +300,36 @@ const HANGUL_STOP: &str = "우리 저희 나 너 제 그 이 저 것 거 수 때
 impl Splitter {
     /// Cuts a run of Han or kana: words of the dictionary, and what is left between stop words.
     fn runs(&self, piece: &str, tokens: &mut Vec<Token>) {
-        let chars: Vec<char> = piece.chars().collect();
-        let mut pending = String::new();
-        let mut at = 0;
-        while at < chars.len() {
-            let known = tongues::longest(&chars[at..]);
-            let stop = han_stop(&chars[at..]);
-            match (known, stop) {
-                (Some((len, english)), stop) if stop.is_none_or(|stop| stop <= len) => {
+        let (mut pending, mut rest) = (String::new(), piece);
+        while let Some(c) = rest.chars().next() {
+            let known = tongues::longest(rest);
+            let stop = han_stop(rest);
+            let len = match (known, stop) {
+                (Some((word, english)), stop) if stop.is_none_or(|stop| stop.len() <= word.len()) => {
                     flush(&mut pending, tokens);
-                    self.foreign(&chars[at..at + len], english, tokens);
-                    at += len;
+                    self.foreign(word, english, tokens);
+                    word.len()
                 }
-                (_, Some(len)) => {
+                (_, Some(stop)) => {
                     flush(&mut pending, tokens);
-                    at += len;
+                    stop.len()
                 }
                 _ => {
-                    pending.push(chars[at]);
-                    at += 1;
+                    pending.push(c);
+                    c.len_utf8()
                 }
-            }
+            };
+            rest = &rest[len..];
         }
         flush(&mut pending, tokens);
     }
 
     /// A known word of another script: its English.
-    fn foreign(&self, chars: &[char], english: &str, tokens: &mut Vec<Token>) {
-        let words: Vec<&str> = english.split(' ').collect();
-        let shown: String = chars.iter().collect();
-        for word in &words {
-            let before = tokens.len();
-            self.word(word, false, tokens);
-            for token in &mut tokens[before..] {
-                (token.part, token.stop, token.shown) = (1.0 / words.len() as f32, false, shown.clone());
+    fn foreign(&self, shown: &str, english: &str, tokens: &mut Vec<Token>) {
+        let part = 1.0 / english.split(' ').count() as f32;
+        for word in english.split(' ') {
+            for token in self.known(word, Script::Latin, Place::Inside).iter() {
+                tokens.push(Token { part, stop: false, shown: shown.to_owned(), ..token.clone() });
             }
         }
     }
@@ -326,26 +341,25 @@ impl Splitter {
         if STOP.contains(piece) {
             return;
         }
-        let chars: Vec<char> = piece.chars().collect();
-        let mut pending: Vec<char> = Vec::new();
-        let (mut at, mut after_a_known_word) = (0, false);
-        while at < chars.len() {
-            if let Some((len, english)) = tongues::longest(&chars[at..]) {
-                flush(&mut pending.drain(..).collect(), tokens);
-                self.foreign(&chars[at..at + len], english, tokens);
+        let (mut pending, mut rest) = (String::new(), piece);
+        let mut after_a_known_word = false;
+        while let Some(c) = rest.chars().next() {
+            if let Some((word, english)) = tongues::longest(rest) {
+                flush(&mut pending, tokens);
+                self.foreign(word, english, tokens);
                 after_a_known_word = true;
-                at += len;
+                rest = &rest[word.len()..];
             } else {
-                pending.push(chars[at]);
-                at += 1;
+                pending.push(c);
+                rest = &rest[c.len_utf8()..];
             }
         }
-        let least = if after_a_known_word { 0 } else { 1 };
-        let is_ending = |from: &usize| ENDINGS.contains(pending[*from..].iter().collect::<String>().as_str());
-        let cut = (least..pending.len()).find(|from| is_ending(from) && (*from != 1 || pending.len() == 2));
-        let mut kept: String = pending[..cut.unwrap_or(pending.len())].iter().collect();
-        if !STOP.contains(kept.as_str()) {
-            flush(&mut kept, tokens);
+        let (count, least) = (pending.chars().count(), if after_a_known_word { 0 } else { 1 });
+        let mut starts = pending.char_indices().enumerate().skip(least);
+        let cut = starts.find(|(from, (at, _))| ENDINGS.contains(&pending[*at..]) && (*from != 1 || count == 2));
+        pending.truncate(cut.map_or(pending.len(), |(_, (at, _))| at));
+        if !STOP.contains(pending.as_str()) {
+            flush(&mut pending, tokens);
         }
     }
 }
@@ -357,5 +371,19 @@ fn flush(pending: &mut String, tokens: &mut Vec<Token>) {
         let pairs = pairs(&run);
         let part = 1.0 / pairs.len() as f32;
         tokens.extend(pairs.into_iter().map(|pair| Token::exact(pair, Form::Pair, part)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_was_seen_at_the_start_of_a_sentence_is_a_name_inside_one() {
+        let names = |text: &str| Splitter::new().split(text).iter().map(|token| token.name).collect::<Vec<_>>();
+        for _ in 0..2 {
+            assert_eq!(names("Anya reviews. Anya leads"), [false, false, false, false]);
+            assert_eq!(names("reviews by Anya"), [false, false, true]);
+        }
     }
 }
