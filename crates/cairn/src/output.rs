@@ -44,13 +44,10 @@ pub(crate) struct Output {
 #[derive(Debug, Default)]
 struct State {
     session: String,
-    model: String,
     /// What is said of the session before each turn, and whether it is still to be said of this one.
     init: Option<Value>,
     to_begin: bool,
     denials: Vec<Value>,
-    /// What all turns used, and the agents that were sent out, by the model.
-    used: BTreeMap<String, Usage>,
     /// When the request went out that is under way.
     asked: Option<Instant>,
     /// How long the model was waited for in this turn.
@@ -66,8 +63,31 @@ pub(crate) struct Facts<'a> {
     pub(crate) took: Duration,
     /// What ended the program, if something did.
     pub(crate) closed: Option<Closed>,
-    /// What teammates have used since the program began.
+    /// What was used since the program began, whatever it was for, by the model.
+    pub(crate) used: BTreeMap<String, Usage>,
+    /// What teammates have used since then.
     pub(crate) teammates: Vec<Teammate>,
+}
+
+impl Facts<'_> {
+    /// What all of it cost, teammates' work too, where every price is known, and what each model used.
+    fn spent(&self) -> (Option<f64>, Value) {
+        let mut used = self.used.clone();
+        for (model, usage) in self.teammates.iter().flat_map(|mate| &mate.models) {
+            *used.entry(model.clone()).or_default() += *usage;
+        }
+        let cost = |(model, usage): (&String, &Usage)| self.prices.of(model).map(|price| price.cost(usage));
+        let of = |(model, usage): (&String, &Usage)| {
+            let used = json!({
+                "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
+                "cacheReadInputTokens": usage.cache_read_input_tokens,
+                "cacheCreationInputTokens": usage.cache_creation_input_tokens,
+                "webSearchRequests": 0, "costUSD": cost((model, usage)),
+            });
+            (model.clone(), used)
+        };
+        (used.iter().map(cost).sum(), Value::Object(used.iter().map(of).collect()))
+    }
 }
 
 impl Output {
@@ -130,9 +150,7 @@ impl Output {
         }
         let mut state = self.state();
         state.begin();
-        let model = state.model.clone();
-        *state.used.entry(model).or_default() += turn.usage;
-        let (cost, models) = state.spent(&facts.teammates, facts.prices);
+        let (cost, models) = facts.spent();
         let denials = std::mem::take(&mut state.denials);
         let waited = std::mem::take(&mut state.waited);
         let printed = match self.format {
@@ -188,34 +206,13 @@ impl State {
         }
     }
 
-    /// What all of it cost, teammates' work too, where every price is known, and what each model used.
-    fn spent(&self, teammates: &[Teammate], prices: &Prices) -> (Option<f64>, Value) {
-        let mut used = self.used.clone();
-        for (model, usage) in teammates.iter().flat_map(|mate| &mate.models) {
-            *used.entry(model.clone()).or_default() += *usage;
-        }
-        let cost = |(model, usage): (&String, &Usage)| prices.of(model).map(|price| price.cost(usage));
-        let of = |(model, usage): (&String, &Usage)| {
-            let used = json!({
-                "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
-                "cacheReadInputTokens": usage.cache_read_input_tokens,
-                "cacheCreationInputTokens": usage.cache_creation_input_tokens,
-                "webSearchRequests": 0, "costUSD": cost((model, usage)),
-            });
-            (model.clone(), used)
-        };
-        (used.iter().map(cost).sum(), Value::Object(used.iter().map(of).collect()))
-    }
-
     fn heard(&mut self, event: &Event) {
         match event {
-            Event::SessionStarted { session, model, .. } => {
+            Event::SessionStarted { session, .. } => {
                 self.session.clone_from(session);
-                self.model.clone_from(model);
             }
             Event::Agent { news: News::Does(event), .. } => match &**event {
                 Event::ToolDenied { .. } => self.heard(event),
-                Event::Replied { reply } => *self.used.entry(reply.model.clone()).or_default() += reply.usage,
                 _ => {}
             },
             Event::ToolDenied { id, tool, input, .. } => {

@@ -10,6 +10,7 @@
 
 mod day;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -99,6 +100,8 @@ struct State {
     readings: Vec<(Date, Reading)>,
     /// What could not be written, by day.
     unwritten: Vec<(Date, Day)>,
+    /// What this process has used, by the model.
+    spent: BTreeMap<String, Usage>,
     /// What the user is to hear, and the days on which it was heard.
     news: Vec<String>,
     told: Vec<(Date, News)>,
@@ -161,6 +164,7 @@ impl Ledger {
 
     /// Written down after each round: what it used.
     pub fn record(&self, kind: &str, model: &str, usage: &Usage) {
+        *self.state().spent.entry(model.to_owned()).or_default() += *usage;
         let now = self.world.now();
         let entry = Entry {
             at: now.to_string(),
@@ -184,6 +188,11 @@ impl Ledger {
             let text = format!("what is spent cannot be written down and counts for this session alone: {error}");
             state.tell(date, News::NotWritten, text);
         }
+    }
+
+    /// What was used since this was opened, whatever it was for, by the model.
+    pub fn spent(&self) -> BTreeMap<String, Usage> {
+        self.state().spent.clone()
     }
 
     /// What was spent today, by everybody.

@@ -97,7 +97,7 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
     let cancel = CancellationToken::new();
     let started = tokio::time::Instant::now();
     let (mut agent, prices) = (session.ready.agent, session.ready.prices);
-    let teammates = session.ready.mailing.teammates.clone();
+    let (teammates, ledger) = (session.ready.mailing.teammates.clone(), agent.ledger().clone());
     let work = async {
         let mut turn = agent.turn(said, &cancel).await;
         // Teammates end with their lead: those who still work are waited for, and heard.
@@ -129,7 +129,7 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
     Ok(match session.closing.or_done(&cancel, work).await {
         Ok(((turn, left), closed)) => {
             let teammates = teammates.as_ref().map(Teammates::spent).unwrap_or_default();
-            let facts = Facts { prices: &prices, took: started.elapsed(), closed, teammates };
+            let facts = Facts { prices: &prices, took: started.elapsed(), closed, used: ledger.spent(), teammates };
             let code = session.output.result(&turn, &facts);
             if let Some(agent) = left {
                 learn(agent, &mut session.closing, closed).await;
@@ -268,7 +268,8 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
             }
         };
         let teammates = teammates.map(Teammates::spent).unwrap_or_default();
-        code = output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed, teammates });
+        let (prices, took, used) = (&ready.prices, started.elapsed(), agent.ledger().spent());
+        code = output.result(&turn, &Facts { prices, took, closed, used, teammates });
         if closed.is_some() || code == Code::Unread {
             gone = closed.or(Some(Closed::Unread));
             break;

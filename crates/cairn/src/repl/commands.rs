@@ -1,8 +1,10 @@
 //! What the commands that begin with a slash do; those that go to another place in time are in `back`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use engine::agent::Alone;
+use engine::agents::Errand;
 use engine::stats::{Stats, causes, saved_text};
 
 use super::conversation::{Conversation, Face};
@@ -154,13 +156,19 @@ impl Conversation {
         Ok(())
     }
 
-    /// The session's figures with those of its teammates, and what all of it cost.
+    /// The session's figures with those of its teammates, and what all of it cost, also by agents that are still at work.
     fn figures(&self) -> Option<(Stats, String)> {
         let (session, prices) = (self.agent.as_ref()?.session(), &self.status.prices);
         let teammates = engine::stats::teammates(session.path(), session.log(), prices);
         let stats = Stats { teammates, ..Stats::of(session.log(), prices) };
-        let cost = told::cost(stats.cost_usd, &stats.teammates);
+        let so_far: f64 = self.at_work().map(|errand| errand.progress().cost_usd).sum();
+        let cost = told::cost(stats.cost_usd.map(|cost| cost + so_far), &stats.teammates);
         Some((stats, cost))
+    }
+
+    /// Agents whose cost the session has not written down yet.
+    fn at_work(&self) -> impl Iterator<Item = Arc<Errand>> {
+        self.errands().into_iter().filter(|errand| errand.is_out())
     }
 
     fn cost(&mut self) {
@@ -184,6 +192,8 @@ impl Conversation {
         if !stats.beside.is_empty() {
             entries.push(("beside", told::beside(&stats.beside)));
         }
+        let so_far = |errand: Arc<Errand>| format!("{} ${:.4} so far", errand.kind, errand.progress().cost_usd);
+        entries.extend(self.at_work().map(|errand| ("at work", so_far(errand))));
         entries.extend(stats.teammates.iter().map(|mate| ("teammate", told::teammate(mate))));
         if let Some(agent) = &self.agent {
             let (today, budget) = (agent.ledger().today(), agent.ledger().budget());

@@ -101,7 +101,8 @@ impl Conversation {
     /// What an agent does, or what came of it. A question it waits with is asked now.
     fn look_at(&mut self, errand: &Arc<Errand>) {
         let progress = errand.progress();
-        let used = format!("{} calls, {} requests, {} tokens", progress.calls, progress.requests, progress.tokens);
+        let (calls, requests, tokens) = (progress.calls, progress.requests, progress.tokens);
+        let used = format!("{calls} calls, {requests} requests, {tokens} tokens, ${:.4}", progress.cost_usd);
         let rows = [
             (errand.id.clone(), format!("{}: {}", errand.kind, first_line(&errand.description, 200))),
             (phase(errand).to_owned(), progress.label.or(progress.tool).unwrap_or_default()),

@@ -106,15 +106,20 @@ impl Status {
 
     /// The line. Where the window is too narrow for all of it, what matters least is left out.
     pub(crate) fn row(&self, work: &Work, columns: usize) -> Vec<Span> {
-        let whole = fitted(self.parts(work), columns);
-        // That something runs matters more than what it does.
-        let is_lost = |label: &Option<String>, part: &str| {
-            label.is_some() && !whole.iter().any(|(_, span)| span.text().contains(part))
+        let (label, mates_label) = (&work.label, &work.mates_label);
+        // That something runs matters more than what it does: the words for that give way, one after the other.
+        let with = |(label, mates_label): (&Option<String>, &Option<String>)| {
+            fitted(
+                self.parts(&Work { label: label.clone(), mates_label: mates_label.clone(), ..work.clone() }),
+                columns,
+            )
         };
-        let shown = match is_lost(&work.label, BACKGROUND) || is_lost(&work.mates_label, AT_WORK) {
-            true => fitted(self.parts(&Work { label: None, mates_label: None, ..work.clone() }), columns),
-            false => whole,
+        let says = |row: &[(u8, Span)], part: &str| row.iter().any(|(_, span)| span.text().contains(part));
+        let is_whole = |row: &Vec<(u8, Span)>| {
+            (label.is_none() || says(row, BACKGROUND)) && (mates_label.is_none() || says(row, AT_WORK))
         };
+        let ways = [(label, mates_label), (label, &None), (&None, mates_label)];
+        let shown = ways.into_iter().map(with).find(is_whole).unwrap_or_else(|| with((&None, &None)));
         let mut row = Vec::new();
         for (at, (_, span)) in shown.into_iter().enumerate() {
             if at > 0 {

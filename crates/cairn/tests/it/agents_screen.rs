@@ -347,7 +347,7 @@ fn listed(terminal: &mut Terminal) -> String {
 }
 
 /// AGENT-4: what an agent in the background is doing stands in the status line, in five words at most, in `/tasks`, and where it
-/// is looked at. In a narrow window the words give way, and that it runs is still said. It is gone with the agent.
+/// is looked at, and `/cost` has what it cost so far. In a narrow window the words give way, and that it runs is still said. It is gone with the agent.
 #[test]
 fn the_label_of_an_agent_stands_on_the_screen() {
     let stage = Stage::new(LOOKS);
@@ -365,6 +365,13 @@ fn the_label_of_an_agent_stands_on_the_screen() {
     terminal.keys(&format!("/tasks {id}\r"));
     terminal.until("looked at", |screen| {
         screen.rows.iter().any(|row| row.contains("running") && row.ends_with("Waiting for the green light"))
+    });
+    terminal.keys("/cost\r");
+    terminal.until("what it has cost so far", |screen| {
+        screen
+            .rows
+            .iter()
+            .any(|row| row.starts_with("at work") && row.contains("general-purpose $") && row.ends_with("so far"))
     });
     terminal.resize(62, 30, Reflow::Yes);
     terminal.until("a short line", |screen| {

@@ -53,3 +53,51 @@ fn a_spent_budget_is_said_and_the_work_goes_on() {
     let today = json(&run(stage.cairn().args(["stats", "--json"])))["today"].clone();
     assert_eq!(today["spent"]["kinds"].as_object().unwrap().keys().collect::<Vec<_>>(), ["conversation"], "{today}");
 }
+
+/// TOK-7: what a run says that it cost is what the ledger has of it, and what its session says: with agents, those that these
+/// send out, and all that was asked beside.
+#[test]
+fn the_cost_that_is_told_is_the_whole_of_it() {
+    let script = r#"
+        [[rule]]
+        when = { user = "^Look deeper" }
+        say = "Deep down it is red."
+        [[rule]]
+        when = { user = "^Look at it", tool = "Agent" }
+        say = "It is red."
+        [[rule]]
+        when = { user = "^Look at it" }
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Look deeper.", subagent_type = "Explore", model = "haiku" } }]
+        [[rule]]
+        when = { tool = "Agent" }
+        say = "Done."
+        [[rule]]
+        call = [{ tool = "Agent", input = { description = "d", prompt = "Look at it.", subagent_type = "general-purpose" } }]
+    "#;
+    let stage = Stage::new(script);
+    let result = json(&run(stage.cairn().args(["-p", "hi", "--output-format", "json"])));
+    let stats = json(&run(stage.cairn().args(["stats", "--json"])));
+    assert_eq!(stats["today"]["spent"]["kinds"]["agent"]["requests"], 3, "{stats}");
+    let (told, spent) = (result["total_cost_usd"].as_f64().unwrap(), stats["today"]["usd"].as_f64().unwrap());
+    assert!((told - spent).abs() < 1e-9, "{told} {spent}");
+    let session = &stats["sessions"][0];
+    assert!((session["costUsd"].as_f64().unwrap() - spent).abs() < 1e-9, "{spent} {session}");
+    let beside: Vec<&str> =
+        session["beside"].as_array().unwrap().iter().filter_map(|one| one["who"].as_str()).collect();
+    assert_eq!(beside, ["general-purpose", "general-purpose: Explore"]);
+    assert_eq!(result["modelUsage"].as_object().unwrap().len(), 2, "{result}");
+}
+
+/// TOK-7: so it is after long work with notes and a compaction.
+#[test]
+fn the_cost_of_notes_and_summaries_is_told() {
+    let stage = Stage::new(&worker::script(12));
+    worker::equip(&stage.project(), 9_000);
+    let mut cairn = stage.cairn();
+    cairn.args(["-p", "Do all the steps.", "--permission-mode", "bypassPermissions", "--output-format", "json"]);
+    let result = json(&run(cairn.args(["--settings", r#"{"notesShare": 0}"#])));
+    let today = json(&run(stage.cairn().args(["stats", "--json"])))["today"].clone();
+    assert!(today["spent"]["kinds"].as_object().unwrap().len() > 1, "{today}");
+    let (told, spent) = (result["total_cost_usd"].as_f64().unwrap(), today["usd"].as_f64().unwrap());
+    assert!((told - spent).abs() < 1e-9, "{told} {spent}");
+}

@@ -65,7 +65,8 @@ fn a_teammate_at_work_has_a_label_on_the_screen() {
     assert!(processes(&stage).is_empty());
 }
 
-/// AGENT-4: a program is told what a teammate is doing, with what it has used until then; no model hears of it.
+/// AGENT-4: a program is told what a teammate is doing, with what it has used until then, and in the end what saying so cost; no
+/// model hears of it.
 #[test]
 fn a_program_is_told_what_a_teammate_is_doing() {
     let stage = Stage::new(WAITS);
@@ -80,8 +81,17 @@ fn a_program_is_told_what_a_teammate_is_doing() {
     assert_eq!((&told["subtype"], &told["status"]), (&json!("task_progress"), &json!("running")), "{told}");
     assert_eq!((&told["task_id"], told["usage"]["replies"].as_u64()), (&json!("scout"), Some(2)), "{told}");
     stage.write("there", "");
-    while talk.until("result")["result"] != "The scout has seen it." {}
+    let result = loop {
+        let result = talk.until("result");
+        if result["result"] == "The scout has seen it." {
+            break result;
+        }
+    };
     talk.end();
+    let today = object(&run(stage.cairn().args(["stats", "--json"])).stdout)["today"].clone();
+    assert!(today["spent"]["kinds"]["label"]["usd"].as_f64() > Some(0.0), "{today}");
+    let (told, spent) = (result["total_cost_usd"].as_f64().unwrap(), today["usd"].as_f64().unwrap());
+    assert!((told - spent).abs() < 1e-9, "what saying so cost is told too: {told} {spent}");
     let requests = stage.simulator.requests();
     assert!(!requests.iter().any(|request| request.to_string().contains("\\\"progress\\\"")));
 }

@@ -12,6 +12,7 @@ use transcript::line::{Body, Source};
 use super::Agent;
 use crate::agents::{Children, Errand, Labels, Phase, notification};
 use crate::error::Error;
+use crate::ledger::LABEL;
 use crate::session::Beside;
 
 /// Why a session sends no agents out.
@@ -55,7 +56,15 @@ impl Agent {
             world: self.session().world().clone(),
             every: parts.labelled,
             known: 0,
+            used: Vec::new(),
         }
+    }
+
+    /// Writes down what was used to say what it is doing.
+    pub fn account_for_labels(&mut self, labels: Labels) -> Result<(), Error> {
+        let used = labels.used.into_iter().filter(|(_, usage)| usage.total() > 0);
+        used.map(|(model, usage)| (LABEL.to_owned(), model, usage))
+            .try_for_each(|(agent, model, usage)| self.driver.record(Fact::Side { agent, model, usage }))
     }
 
     /// Keeps memories of its own there: nothing that holds a secret is written.
@@ -126,7 +135,11 @@ impl Agent {
         let Phase::Ended(ended) = errand.phase() else { return Ok(()) };
         self.below += ended.usage.total() + ended.below;
         let agent = errand.kind.clone();
-        self.driver.record(Fact::Side { agent, model: ended.model, usage: ended.usage })
+        self.driver.record(Fact::Side { agent, model: ended.model, usage: ended.usage })?;
+        for (who, model, usage) in ended.beside {
+            self.driver.record(Fact::Side { agent: format!("{}: {who}", errand.kind), model, usage })?;
+        }
+        Ok(())
     }
 
     /// Waits for agents in the background where nobody would be told of them later. Says whether one has reported.

@@ -29,6 +29,7 @@ use crate::knowledge::Knowledge;
 use crate::mail::{SendMessage, below};
 use crate::permission::{Answer, Approver, Question, Who as Asked};
 use crate::run::Ending;
+use crate::savings;
 use crate::session::Session;
 use crate::world::World;
 
@@ -145,7 +146,8 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
 }
 
 fn ended_early(how: How, seat: &Seat) -> Ended {
-    Ended { how, report: String::new(), usage: Usage::default(), below: 0, model: seat.parts.name.clone() }
+    let (report, usage, model) = (String::new(), Usage::default(), seat.parts.name.clone());
+    Ended { how, report, usage, below: 0, beside: Vec::new(), model }
 }
 
 async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
@@ -160,17 +162,20 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
     };
     let turn = match agent(seat, children, &order, errand, worktree.as_ref()) {
         Ok(mut agent) => {
-            let (model, labels) = (agent.model().to_owned(), agent.labels());
+            let (model, mut labels) = (agent.model().to_owned(), agent.labels());
+            let before = agent.session().log().lines().len();
             let turn = {
                 let talk = agent.turn(opening(&order), &errand.stop);
                 tokio::select! {
                     biased;
                     turn = talk => turn,
-                    never = keep_label(seat, errand, labels) => match never {},
+                    never = keep_label(seat, errand, &mut labels) => match never {},
                 }
             };
+            let _ = agent.account_for_labels(labels); // the ledger has it in any case
+            let beside = savings::of_forks(&agent.session().log().lines()[before..]);
             agent.close().await;
-            Ok((turn, model))
+            Ok((turn, model, beside))
         }
         Err(error) => Err(error),
     };
@@ -178,16 +183,16 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
         Some(worktree) => worktree.finish(seat).await,
         None => Left::Nothing,
     };
-    let (turn, model) = turn?;
+    let (turn, model, beside) = turn?;
     let spent = match budget(seat, &order.who) {
         Some(budget) => format!("its budget of {budget} tokens is spent"),
         None => "its budget is spent".to_owned(),
     };
-    Ok(ended(turn, model, spent, errand, &left))
+    Ok(Ended { beside, ..ended(turn, model, spent, errand, &left) })
 }
 
 /// Keeps the words for what it does up to date while it works in the background.
-async fn keep_label(seat: &Seat, errand: &Arc<Errand>, mut labels: Labels) -> Infallible {
+async fn keep_label(seat: &Seat, errand: &Arc<Errand>, labels: &mut Labels) -> Infallible {
     loop {
         let label = labels.next(|| errand.is_background(), &errand.stop).await;
         errand.progressed(seat.world.now(), |so_far| so_far.label = Some(label));
@@ -207,7 +212,7 @@ fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &Left)
         End::Stopped(why) => How::Failed(format!("a hook stopped it: {why}")),
     };
     let report = report::framed(errand, &turn.text, left);
-    Ended { how, report, usage: turn.usage, below: turn.below, model }
+    Ended { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model }
 }
 
 /// Why it did not answer.
@@ -336,6 +341,8 @@ fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who) -> crate::agent::Liste
             Event::Replied { reply } => errand.progressed(now, |so_far| {
                 so_far.requests += 1;
                 so_far.tokens += reply.usage.total();
+                let price = seat.parts.ledger.price(&reply.model);
+                so_far.cost_usd += price.map_or(0.0, |price| price.cost(&reply.usage));
             }),
             _ => {}
         }

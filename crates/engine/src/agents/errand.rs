@@ -63,6 +63,8 @@ pub struct Ended {
     pub usage: Usage,
     /// What those used that it sent out, and theirs, in tokens.
     pub below: u64,
+    /// What was asked beside its conversation: by whom, of which model, and what that used.
+    pub beside: Vec<(String, String, Usage)>,
     /// The model it talked to.
     pub model: String,
 }
@@ -90,7 +92,7 @@ impl How {
 }
 
 /// What an agent has done so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
     /// What it does, in three to five words.
     pub label: Option<String>,
@@ -102,6 +104,8 @@ pub struct Progress {
     pub requests: u64,
     /// What they read and wrote, in tokens.
     pub tokens: u64,
+    /// What that cost, in dollars, where a price is known.
+    pub cost_usd: f64,
     /// How long it has been at work.
     pub took: Duration,
 }

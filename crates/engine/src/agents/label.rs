@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use provider::Model;
 use tokio_util::sync::CancellationToken;
-use transcript::{Block, Message, Prologue, Request, Role};
+use transcript::{Block, Message, Prologue, Request, Role, Usage};
 
 use crate::agent::Small;
 use crate::fork::{Fork, ToolPolicy};
@@ -70,6 +70,8 @@ pub struct Labels {
     pub(crate) every: Option<Duration>,
     /// How long the conversation was when it was last asked about.
     pub(crate) known: usize,
+    /// What the questions used, each with the model it went to.
+    pub(crate) used: Vec<(String, Usage)>,
 }
 
 impl Labels {
@@ -84,8 +86,14 @@ impl Labels {
                 continue;
             }
             self.known = messages;
-            let forked = self.question(request, at, stop).run().await;
-            if let Some(label) = forked.ok().and_then(|forked| words(&forked.text)) {
+            let question = self.question(request, at, stop);
+            let model = question.parent.prologue.model.clone();
+            let (text, used) = match question.run().await {
+                Ok(forked) => (forked.text, forked.usage),
+                Err((_, used)) => (String::new(), used),
+            };
+            self.used.push((model, used));
+            if let Some(label) = words(&text) {
                 return label;
             }
         }

@@ -52,11 +52,13 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         if own.take_interrupt(Unless::Sent).unwrap_or_default() {
             cancel.cancel(); // what the lead gave it to do, it has taken back before this began
         }
-        let labels = keep_label(agent.labels(), &post, &cancel);
-        let (turn, closed) = match closing.or_done(&cancel, work(&mut agent, &own, &cancel, labels)).await {
+        let mut labels = agent.labels();
+        let labelling = keep_label(&mut labels, &post, &cancel);
+        let (turn, closed) = match closing.or_done(&cancel, work(&mut agent, &own, &cancel, labelling)).await {
             Ok(done) => done,
             Err(closed) => return Ok(closed.code()),
         };
+        let _ = agent.account_for_labels(labels); // the ledger has it in any case
         if closed.is_some() {
             (code, gone) = (closed.map_or(Code::Success, |closed| closed.code()), closed);
             break;
@@ -64,7 +66,16 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         if turn.rounds == 0 && matches!(turn.end, End::Ended(Ending::Answered)) {
             continue;
         }
-        output.result(&turn, &Facts { prices: &ready.prices, took: started.elapsed(), closed, teammates: Vec::new() });
+        output.result(
+            &turn,
+            &Facts {
+                prices: &ready.prices,
+                took: started.elapsed(),
+                closed,
+                used: agent.ledger().spent(),
+                teammates: Vec::new(),
+            },
+        );
         let word = match mail.life() {
             Life::Ends => break,
             // It was asked to end and has ended its turn without a word on it: it has nothing left to do.
@@ -91,7 +102,7 @@ pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
 }
 
 /// Says to the lead what it is doing, whenever there are new words for it.
-async fn keep_label(mut labels: Labels, post: &Post, cancel: &CancellationToken) -> Infallible {
+async fn keep_label(labels: &mut Labels, post: &Post, cancel: &CancellationToken) -> Infallible {
     loop {
         let label = labels.next(|| true, cancel).await;
         let _ = post.say(LEAD, &Word::Progress { label }, None).await; // the next ones may get there
