@@ -41,8 +41,6 @@ pub(crate) enum Whose {
 struct Mark {
     team_name: Option<String>,
     agent_name: Option<String>,
-    #[serde(default)]
-    is_sidechain: bool,
     meta: Option<Value>,
 }
 
@@ -75,31 +73,36 @@ impl Whose {
 pub(crate) fn look(path: &Path) -> (Whose, String) {
     let mut whose = Whose::Person;
     let Ok(mut lines) = files::Lines::open(path) else { return (whose, String::new()) };
+    // An agent's talk may also stand in the session of a person.
+    let mut agents = None;
     for _ in 0..LINES {
         let Ok(Some(line)) = lines.next() else { break };
         let files::Text::Whole(text) = line.text else { continue };
         if whose == Whose::Person {
-            whose = marked(text);
+            whose = teammate(text).unwrap_or(Whose::Person);
         }
         let Ok(line) = Line::parse(text) else { continue };
-        if let Some(title) = said(&line, &whose) {
-            return (whose, one_line(&title, TITLE));
+        match whose {
+            Whose::Person if line.sidechain => agents = agents.or_else(|| said(&line, &Whose::Agent)),
+            _ => {
+                if let Some(title) = said(&line, &whose) {
+                    return (whose, one_line(&title, TITLE));
+                }
+            }
         }
     }
-    (whose, String::new())
+    match agents {
+        Some(title) => (Whose::Agent, one_line(&title, TITLE)),
+        None => (whose, String::new()),
+    }
 }
 
-fn marked(line: &[u8]) -> Whose {
-    let Ok(Mark { team_name, agent_name, is_sidechain, meta }) = serde_json::from_slice(line) else {
-        return Whose::Person;
-    };
+fn teammate(line: &[u8]) -> Option<Whose> {
+    let Mark { team_name, agent_name, meta } = serde_json::from_slice(line).ok()?;
     let meta = meta.filter(|meta| meta["kind"] == TEAMMATE).unwrap_or_default();
     let text = |key: &str| meta[key].as_str().map(str::to_owned);
-    match (text("team").or(team_name), text("name").or(agent_name)) {
-        (Some(team), Some(name)) => Whose::Teammate { name, team },
-        _ if is_sidechain => Whose::Agent,
-        _ => Whose::Person,
-    }
+    let (team, name) = (text("team").or(team_name)?, text("name").or(agent_name)?);
+    Some(Whose::Teammate { name, team })
 }
 
 /// What a line says of what was said first. To a teammate it is the lead that says it, in a frame.

@@ -190,8 +190,19 @@ fn sessions_of_teammates_are_marked() {
         "message": {"role": "user", "content": "Paint it."},
     });
     std::fs::write(folder.join("theirs.jsonl"), format!("{line}\n")).unwrap();
+    // An agent's own file is an agent's; a person's in which one speaks first is not.
+    let side = |text: &str, is_side: bool| {
+        let mut line = line.clone();
+        (line["isSidechain"], line["message"]["content"]) = (json!(is_side), json!(text));
+        line.as_object_mut().unwrap().retain(|key, _| !["teamName", "agentName"].contains(&key.as_str()));
+        line
+    };
+    std::fs::write(folder.join("agent-1.jsonl"), format!("{}\n", side("Look.", true))).unwrap();
+    let both = format!("{}\n{}\n", side("Warm up.", true), side("Say it.", false));
+    std::fs::write(folder.join("mine.jsonl"), both).unwrap();
     let listed = run(stage.cairn().args(["session", "list"])).stdout;
     assert!(listed.contains("[teammate red__31m] Paint it.") && !listed.contains('\u{1b}'), "{listed}");
+    assert!(listed.contains("  [agent] Look.\n") && listed.contains("  Say it.\n"), "{listed}");
 }
 
 /// MSG-1: what somebody wrote into the lead's mailbox in a teammate's name is a stranger's: a question that it has not asked is
