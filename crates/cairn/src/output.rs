@@ -211,10 +211,9 @@ impl State {
             Event::SessionStarted { session, .. } => {
                 self.session.clone_from(session);
             }
-            Event::Agent { news: News::Does(event), .. } => match &**event {
-                Event::ToolDenied { .. } => self.heard(event),
-                _ => {}
-            },
+            Event::Agent { news: News::Does(event), .. } if matches!(**event, Event::ToolDenied { .. }) => {
+                self.heard(event);
+            }
             Event::ToolDenied { id, tool, input, .. } => {
                 self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
             }
