@@ -62,6 +62,11 @@ impl Field {
         }
     }
 
+    /// Whether it is surely one argument: a pattern may become several files, and what is not quoted may be taken apart.
+    pub(crate) fn is_one(&self) -> bool {
+        matches!(self, Self::Known(_) | Self::Home(_) | Self::Unknown { count: Count::One, .. })
+    }
+
     /// Whether a program may take it for an option.
     pub(crate) fn may_be_option(&self) -> bool {
         match self {

@@ -15,6 +15,20 @@ const VALUE: &str = "-maxdepth -mindepth -regextype -amin -atime -cmin -ctime -m
 /// Those with a value that is a file, which is looked at.
 const FILE: &str = "-anewer -cnewer -newer -samefile -newermt -newerat -newerct -newermm -neweraa -newercc";
 
+/// Actions that write, and those that run something.
+const WRITES: &str = "-delete -fprint -fprint0 -fprintf -fls";
+const RUNS: &str = "-exec -execdir -ok -okdir -files0-from";
+
+/// Whether one of the words that a word becomes may be an action. A pattern becomes names that fit it.
+fn may_act(field: &Field) -> bool {
+    let Field::Glob(pattern) = field else { return true };
+    let (first, last) = (field.beginning(), pattern.rsplit(['*', '?', ']', '\\']).next().unwrap_or_default());
+    WRITES
+        .split_whitespace()
+        .chain(RUNS.split_whitespace())
+        .any(|action| action.starts_with(first) && action.ends_with(last))
+}
+
 /// Looks at the arguments of find, and gives what it runs for each file.
 pub(super) fn find(arguments: &[Field]) -> (Finding, Vec<Vec<Field>>) {
     let mut finding = Finding::read_only("find only lists");
@@ -55,6 +69,12 @@ pub(super) fn find(arguments: &[Field]) -> (Finding, Vec<Vec<Field>>) {
             let Some(value) = rest.next() else {
                 return (Finding::unknown("find with a test that lacks its value"), runs);
             };
+            if !value.is_one() && may_act(value) {
+                return (
+                    Finding::unknown("find with a value that may be several words, and one of them an action"),
+                    runs,
+                );
+            }
             prints &= text != "-printf";
             if is(FILE) && !text.ends_with('t') {
                 finding.touches.push(Touch::read(value.clone(), How::Names));
@@ -68,6 +88,8 @@ pub(super) fn find(arguments: &[Field]) -> (Finding, Vec<Vec<Field>>) {
                     _ => false,
                 };
                 if ends {
+                    // With a plus it is given several files at once.
+                    command.extend((field.text() == Some("+")).then(|| Field::Known("{}".into())));
                     break;
                 }
                 command.push(field.clone());
@@ -77,7 +99,7 @@ pub(super) fn find(arguments: &[Field]) -> (Finding, Vec<Vec<Field>>) {
             }
             prints = false;
             runs.push(command);
-        } else if matches!(text, "-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls") {
+        } else if WRITES.split_whitespace().any(|known| known == text) {
             let reason = if text == "-delete" { "find -delete removes files" } else { "find writes to a file" };
             finding = Finding::writes(format!("{reason} ({text})"));
         } else if finding.verdict == super::Verdict::ReadOnly {

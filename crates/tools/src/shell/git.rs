@@ -233,6 +233,9 @@ pub(super) fn git(arguments: &[Field]) -> Finding {
         match rest.first().and_then(Field::text) {
             Some("-C") => {
                 let Some(path) = rest.get(1) else { return Finding::unknown("git -C lacks a directory") };
+                if !path.is_one() {
+                    return Finding::unknown("git -C with what may be several words");
+                }
                 if directory.is_some() {
                     return Finding::unknown("git changes the directory twice");
                 }

@@ -94,8 +94,9 @@ impl Options<'_> {
             };
             if takes == Takes::Value || takes == Takes::Path {
                 let Some(value) = rest.next() else { return Err("an option lacks its value".to_owned()) };
-                if matches!(value, Field::Unknown { count: Count::Any, .. }) && self.others == Others::Harmful {
-                    return Err("the value of an option is not known, or missing".to_owned());
+                // What it is besides the value may be an option, or the command that is to run.
+                if !value.is_one() && self.others == Others::Harmful {
+                    return Err("the value of an option may be several words, or none".to_owned());
                 }
                 if takes == Takes::Path {
                     given.paths.push(value.clone());

@@ -123,10 +123,10 @@ fn table(name: &str, known: &Known, arguments: &[Field]) -> Finding {
             touch(&mut finding, operands, how);
         }
         Operands::OnePath => {
+            let mut values = given.options.iter().filter_map(|(_, value)| value.as_ref());
             let many = operands.len() > 1
-                || operands.iter().any(|field| {
-                    matches!(field, Field::Unknown { count: super::field::Count::Any, .. } | Field::Glob(_))
-                });
+                || values.any(|value| !value.is_one())
+                || operands.iter().any(|field| !field.is_one());
             if many {
                 return Finding::writes(format!("{name} writes to its second operand"));
             }

@@ -324,7 +324,8 @@ fn read(arguments: &[Field], state: &mut State, input: &Source) -> Finding {
     while let Some(field) = rest.next() {
         match field.text() {
             Some("-r" | "-s" | "-rs") if names.is_empty() => {}
-            Some("-d" | "-n" | "-N" | "-t" | "-p" | "-u" | "-rd" | "-rn") if names.is_empty() => drop(rest.next()),
+            Some("-d" | "-n" | "-N" | "-t" | "-p" | "-u" | "-rd" | "-rn")
+                if names.is_empty() && rest.next().is_some_and(Field::is_one) => {}
             Some(name) if harmless_name(name) && !name.starts_with(|letter: char| letter.is_ascii_digit()) => {
                 names.push(name.to_owned());
             }
