@@ -163,7 +163,8 @@ impl Kind {
             let compiled = |pin: &pin::Pin| rules::compile(&pin.probe);
             let pattern = self.rule.pattern().unwrap_or_default();
             let written = pinned(&pattern).filter(|pin| pin.lead.is_some());
-            let wide = pinned(&wide::wide(&pattern)).and_then(|pin| Some((compiled(&pin)?, pin)));
+            let wide =
+                pinned(&self.rule.wide_pattern().unwrap_or_default()).and_then(|pin| Some((compiled(&pin)?, pin)));
             wide.map_or(Plan::Whole, |(probe, pin)| Plan::Pinned {
                 pin: Box::new(pin),
                 probe,

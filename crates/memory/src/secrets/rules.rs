@@ -137,9 +137,14 @@ impl Rule {
         self.compiled.get_or_init(|| compile(&self.pattern()?)).as_ref()
     }
 
+    /// The same with more surroundings let in.
+    pub(super) fn wide_pattern(&self) -> Option<String> {
+        Some(wide::wide(&self.pattern()?, self.is_generic()))
+    }
+
     /// The same in wider surroundings.
     pub(super) fn wide(&self) -> Option<&Regex> {
-        self.compiled_wide.get_or_init(|| compile(&wide::wide(&self.pattern()?))).as_ref()
+        self.compiled_wide.get_or_init(|| compile(&self.wide_pattern()?)).as_ref()
     }
 
     /// Whether it knows a secret by a name before it, and not by its form.

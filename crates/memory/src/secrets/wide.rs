@@ -10,29 +10,36 @@
 /// What may stand between a name and its value, in the rules that know a name.
 const ASSIGNED: &str = r"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)";
 
+/// What may stand there besides: a call, a cell of a table, `is`, a wide colon, and the value of a variable that is named
+/// in a field of its own.
+const ALSO_ASSIGNED: &str =
+    r#"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\(|\||\bis\b|\xef\xbc\x9a|["']?,?\s{0,20}["']?value["']?[ \t]?[:=])"#;
+
+/// And where the name is that of a service: nothing but a blank, if the last word says that a secret follows.
+const ALSO_ASSIGNED_TO_A_SERVICE: &str = r#"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\(|\||\bis\b|\xef\xbc\x9a|["']?,?\s{0,20}["']?value["']?[ \t]?[:=]|(?i:key|token|secret|passw(?:or)?d)[ \t](?:-[ \t])?)"#;
+
 /// What the rules say of a secret's surroundings, and what is said instead.
 const SURROUNDINGS: &[(&str, &str)] = &[
     // The end of a secret. Also: a sentence goes on or ends, an address or a list goes on, a tag, a bracket or a text
     // within a text closes.
     (r#"(?:[\x60'"\s;]|\\[nr]|$)"#, END),
-    (r#"(?:$|[\\'"\x60\s<),])"#, END),
+    (r#"(?:$|[\\'"\x60\s<),])"#, r#"(?:[\x00-\x20\x60'";,)\]}<>&|*@:!?#%\\\x7f-\xff]|\.(?:[\s"')\]]|$)|$)"#),
     (r"(?:[\/|\#|\?|:]|$)", r#"(?:[\/|\#?:\s\x60'"),<>\]]|$)"#),
     // The start of one whose form is known: after anything that is no part of it.
-    (r#"(?:^|[\\'"\x60\s>=:(,)])"#, r"(?:^|[^\w~.-]|\\[nrt]|%2[0267]|%3[ADad])"),
-    (r"|\b(", r"|(?:\b|\\[nrt]|%2[0267]|%3[ADad])("),
-    // Between a name and its value: quotes within quotes, Markdown, a call, a cell of a table, and `is`.
-    (r#"[\s'"]{0,3}"#, r#"(?:[\s'"\x60]|\\["']|\*\*){0,3}"#),
-    (ASSIGNED, r"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\(|\||\bis\b)"),
-    (r#"[\x60'"\s=]{0,5}"#, r#"(?:[\x60'"\s=]|\\["']|\*\*|\xe2\x80[\x98-\x9f]){0,5}"#),
+    (r#"(?:^|[\\'"\x60\s>=:(,)])"#, r"(?:^|[^\w~.-]|\\[nrt]|\\u002[0267]|%2[0267]|%3[ADad]|\x1b\[[0-9;]{0,8}m)"),
+    (r"|\b(", r"|(?:\b|\\[nrt]|\\u002[0267]|%2[0267]|%3[ADad]|\x1b\[[0-9;]{0,8}m)("),
+    // Between a name and its value: quotes within quotes, Markdown.
+    (r#"[\s'"]{0,3}"#, r#"(?:[\s'"\x60\]]|\\{1,4}["']|\\u002[27]|\*\*){0,3}"#),
+    (r#"[\x60'"\s=]{0,5}"#, r#"(?:[\x60'"\s=@]|\\{1,4}["']|\\u002[27]|\*\*|\xe2\x80[\x98-\x9f]){0,5}"#),
 ];
 
-const END: &str = r#"(?:\\[nr]|[\x60'"\s;,)\]}<&|*@:!?#%\\\x80-\xff]|\.(?:[\s"')\]]|$)|$)"#;
+const END: &str = r#"(?:\\[nr]|[\x00-\x20\x60'";,)\]}<>&|*@:!?#%=/~\\\x80-\xff]|\.(?:[\s"')\]]|$)|$)"#;
 
-/// How a known form begins, and what is said instead: also after an escape or a percent sign within a text.
+/// How a known form begins, and what is said instead: also after an escape, a percent sign or a colour within a text.
 const STARTS: &[(&str, &str)] = &[
-    (r"\b", r"(?:\b|\\[nrt]|%2[0267]|%3[ADad])"),
-    (r"(?i)\b(\b(", r"(?i)(?:\b|\\[nrt]|%2[0267]|%3[AD])(("),
-    (r"(?i)\b", r"(?i)(?:\b|\\[nrt]|%2[0267]|%3[AD])"),
+    (r"\b", r"(?:\b|\\[nrt]|\\u002[0267]|%2[0267]|%3[ADad]|\x1b\[[0-9;]{0,8}m)"),
+    (r"(?i)\b(\b(", r"(?i)(?:\b|\\[nrt]|\\u002[0267]|%2[0267]|%3[AD]|\x1b\[[0-9;]{0,8}m)(("),
+    (r"(?i)\b", r"(?i)(?:\b|\\[nrt]|\\u002[0267]|%2[0267]|%3[AD]|\x1b\[[0-9;]{0,8}m)"),
 ];
 
 /// The bits a character that a value has at least, of which no more is known than that it is called a secret: more than
@@ -43,10 +50,12 @@ const RANDOM: f64 = 3.9;
 const WORD: usize = 4;
 
 /// An expression with more surroundings let in.
-pub(super) fn wide(pattern: &str) -> String {
+pub(super) fn wide(pattern: &str, is_generic: bool) -> String {
     let start = STARTS.iter().find_map(|(from, to)| Some(format!("{to}{}", pattern.strip_prefix(from)?)));
     let pattern = start.unwrap_or_else(|| pattern.to_owned());
-    SURROUNDINGS.iter().fold(pattern, |pattern, (from, to)| pattern.replace(from, to))
+    let assigned = if is_generic { ALSO_ASSIGNED } else { ALSO_ASSIGNED_TO_A_SERVICE };
+    let pattern = SURROUNDINGS.iter().fold(pattern, |pattern, (from, to)| pattern.replace(from, to));
+    pattern.replace(ASSIGNED, assigned)
 }
 
 /// Whether an expression knows a secret by a name before it, and not by its form.
@@ -80,12 +89,12 @@ mod tests {
     fn the_rules_write_surroundings_as_they_are_known_here() {
         let rules = Rules::shipped().unwrap().rules;
         let patterns: Vec<String> = rules.iter().filter_map(|rule| rule.pattern()).collect();
-        for (from, _) in SURROUNDINGS.iter().chain(STARTS) {
+        for from in SURROUNDINGS.iter().chain(STARTS).map(|(from, _)| *from).chain([ASSIGNED]) {
             assert!(patterns.iter().any(|pattern| pattern.contains(from)), "{from}");
         }
-        assert!(patterns.iter().filter(|pattern| wide(pattern) != **pattern).count() > 150);
+        assert!(patterns.iter().filter(|pattern| wide(pattern, false) != **pattern).count() > 150);
         for pattern in patterns {
-            assert!(compile(&wide(&pattern)).is_some(), "{pattern}");
+            assert!(compile(&wide(&pattern, false)).is_some() && compile(&wide(&pattern, true)).is_some(), "{pattern}");
         }
     }
 

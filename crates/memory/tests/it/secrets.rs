@@ -166,6 +166,10 @@ const AROUND_A_FORM: &[&str] = &[
     "use “SECRET” there",
     "\u{feff}SECRET\r\n",
     "cat <<EOF\nA=SECRET\nEOF\n",
+    "<SECRET>",
+    "\u{1b}[32mSECRET\u{1b}[0m",
+    r#"{"a":"\u0022SECRET\u0022"}"#,
+    "密钥：SECRET。请保密",
 ];
 
 /// The same for one that only its name gives away.
@@ -182,6 +186,15 @@ const AROUND_A_NAME: &[&str] = &[
     "<conf><NAME_key>SECRET</NAME_key></conf>",
     "auth: {NAME_key: SECRET}",
     "\u{feff}NAME_KEY=SECRET\r\n",
+    "ENV['NAME_KEY'] = \"SECRET\"",
+    "var NAMEKey = @\"SECRET\";",
+    "cmd --NAME-key SECRET --verbose",
+    "ENV NAME_TOKEN SECRET",
+    "NAME key - SECRET",
+    "- name: NAME_KEY\n  value: SECRET\n",
+    r#"{"name": "NAME_KEY", "value": "SECRET"}"#,
+    r#""{\\\"NAME_key\\\":\\\"SECRET\\\"}""#,
+    "NAME key：SECRET。",
 ];
 
 /// TEAM-6: in prose, addresses, tables and texts within texts, as in source.
@@ -224,6 +237,7 @@ fn a_secret_is_found_whatever_stands_around_it() {
         }
     }
     assert!(silent.is_empty(), "{silent:#?}");
+    assert_eq!(found(&made("https://x.acme.io/sk_live_{a30}/y")), ["stripe-access-token"]);
 }
 
 /// TEAM-6: a password in an address is one, a word in its place is none.
@@ -268,6 +282,10 @@ fn names_hashes_and_placeholders_are_none_in_wider_surroundings_either() {
         "curl -H \"X-Api-Key: YOUR_API_KEY\" https://x".to_owned(),
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==".to_owned(),
         made("key: pk_live_{a24}"),
+        made("The datadog agent was built from commit {h40} on Monday."),
+        made("heroku release {h8}-{h4}-{h4}-{h4}-{h12} is live"),
+        "- name: CACHE_KEY\n  value: build-cache-linux-2024\n".to_owned(),
+        "token TokenKindIdentifier2024 is unused".to_owned(),
         "The password is in 1Password, vault Infra, item cairn-deploy-2026.".to_owned(),
     ];
     for text in silent {
