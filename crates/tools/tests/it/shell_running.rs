@@ -97,7 +97,8 @@ fn with_arguments() -> impl Strategy<Value = String> {
         "--in-place", "--files0-from=a.txt", "-T.", "--compress-program=touch", "-S 10", "-l", "-s", "-x", "-p",
         "{a,out}", "$x", "\"$x\"", "-I{} touch {}", "-0", "-n1", "touch", "cat", "sort", "x=-o;", "| xargs",
         "| sort", "| tee out", "> out", "> /dev/null", "2>&1", "< a.txt", "-R", "-b", "-A", "-v", "-z", "-D", "-C",
-        "-L", "-h", "--color=never", "'s/a/b/'",
+        "-L", "-h", "--color=never", "'s/a/b/'", "-k *", "-f *", "-s $x", "-name *", "-name $x", "-n *",
+        "-exec uniq {} +", "-exec xxd {} +",
     ];
     #[rustfmt::skip]
     let programs = [
@@ -107,7 +108,7 @@ fn with_arguments() -> impl Strategy<Value = String> {
         "sed", "strings", "file", "xxd", "tree", "rg x", "jq .", "column", "expand", "basename", "dirname",
         "seq 1", "echo", "printf", "test", "pr", "hexdump", "iconv", "for f in *; do cat \"$f\"", "tar tf",
         "getconf", "numfmt", "ps", "id", "uname", "git status", "git log", "git diff --no-index a.txt",
-        "git branch", "git config",
+        "git branch", "git config", "env -u", "xargs -n", "uniq -f", "sort -k", "find . -name", "rg -e", "tree -I",
     ];
     let plain = (
         proptest::sample::select(programs.to_vec()),
@@ -145,6 +146,7 @@ fn nothing_that_is_judged_read_only_changes_a_file() {
         ("w", "x\n"),
         ("--output=out", "x\n"),
         ("-delete", "x\n"),
+        ("1", "x\n"),
     ];
     let restore = || {
         for file in std::fs::read_dir(directory.path()).unwrap().flatten() {
