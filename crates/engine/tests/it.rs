@@ -70,6 +70,8 @@ mod posting;
 mod replaying;
 #[path = "it/restricted.rs"]
 mod restricted;
+#[path = "it/restricted_tricks.rs"]
+mod restricted_tricks;
 #[path = "it/retention.rs"]
 mod retention;
 #[path = "it/rewind.rs"]

@@ -340,6 +340,10 @@ pub fn checked(path: &str) -> Result<&str, Error> {
     if path.starts_with("logs/") {
         return bad("logs/ is for daily logs");
     }
+    // It would stand where an index or a memory is to be.
+    if path.rsplit('/').skip(1).any(|folder| folder.to_ascii_lowercase().ends_with(".md")) {
+        return bad("a folder of it is named like a memory");
+    }
     if !scan::is_memory(path) {
         return bad("it must end in .md and not be an index");
     }

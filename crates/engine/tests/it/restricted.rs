@@ -20,12 +20,12 @@ use transcript::{Id, Outcome};
 pub struct Place {
     pub held: tempfile::TempDir,
     pub restricted: Arc<Restricted>,
-    tools: Vec<Arc<dyn Tool>>,
-    scope: Scope,
+    pub tools: Vec<Arc<dyn Tool>>,
+    pub scope: Scope,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(Standing::No { why: "a test".into() }, Rules::default(), Injected::default())
     }
 
@@ -70,16 +70,16 @@ impl Place {
         Self { held, restricted, tools, scope }
     }
 
-    fn at(&self, path: &str) -> PathBuf {
+    pub fn at(&self, path: &str) -> PathBuf {
         self.held.path().canonicalize().unwrap().join(path)
     }
 
-    fn memory(&self, path: &str) -> PathBuf {
+    pub fn memory(&self, path: &str) -> PathBuf {
         self.at("home/.claude/projects/p/memory").join(path)
     }
 
     /// A call, judged and run as a fork does it: what it says, and whether it worked.
-    async fn call(&self, name: &str, input: Value) -> Result<String, String> {
+    pub async fn call(&self, name: &str, input: Value) -> Result<String, String> {
         use engine::fork::Judge;
         let tool = self.tools.iter().find(|tool| tool.name() == name).unwrap();
         let subject = tool.subject(&input, &self.scope);
@@ -89,11 +89,11 @@ impl Place {
         if output.outcome == Outcome::Done { Ok(output.text()) } else { Err(output.text()) }
     }
 
-    async fn write(&self, path: &Path, text: &str) -> Result<String, String> {
+    pub async fn write(&self, path: &Path, text: &str) -> Result<String, String> {
         self.call("Write", json!({"file_path": path, "content": text})).await
     }
 
-    async fn read(&self, path: &Path) -> Result<String, String> {
+    pub async fn read(&self, path: &Path) -> Result<String, String> {
         self.call("Read", json!({"file_path": path})).await
     }
 
