@@ -24,7 +24,7 @@ const NAMES: &str = "January|February|March|April|May|June|July|August|September
 static ISO: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\b(20\d\d)[-/.](0?[1-9]|1[0-2])(?:[-/.](0?[1-9]|[12]\d|3[01]))?\b").ok());
 static MONTH_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(r"\b({NAMES})\.?(?:\s+([0-3]?\d)(?:st|nd|rd|th)?\b)?(?:,?\s+(20\d\d)\b)?")).ok()
+    Regex::new(&format!(r"\b({NAMES})\b\.?(?:\s+([0-3]?\d)(?:st|nd|rd|th)?\b)?(?:,?\s+(20\d\d)\b)?")).ok()
 });
 static DAY_MONTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)\b([0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?({NAMES})\b(?:,?\s+(20\d\d)\b)?")).ok()
@@ -34,7 +34,7 @@ static DAY_MONTH_ROUGHLY: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r"(?i)\d(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{})", MONTHS.join("|"))).ok());
 static LOWER_MONTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names = "january|february|april|june|july|august|september|october|november|december";
-    Regex::new(&format!(r"\b({names})(?:\s+([0-3]?\d)(?:st|nd|rd|th)?\b)?(?:,?\s+(20\d\d)\b)?")).ok()
+    Regex::new(&format!(r"\b({names})\b(?:\s+([0-3]?\d)(?:st|nd|rd|th)?\b)?(?:,?\s+(20\d\d)\b)?")).ok()
 });
 static CJK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?:(20\d\d)\s?[年년]\s?)?(1[0-2]|0?[1-9])\s?[月월](?:\s?([12]\d|3[01]|0?[1-9])\s?[日号일])?").ok()
@@ -221,6 +221,16 @@ mod tests {
             let found = mentions(text);
             assert_eq!(found.first().map(|mention| mention.terms[0].0.as_str()), Some("@3/5"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_word_that_begins_like_a_month_is_none() {
+        for text in
+            ["Decision on the queue", "Marketing, Junior staff", "Separate 5 lists", "Augment 3", "novelty juneteenth"]
+        {
+            assert!(mentions(text).is_empty(), "{text}");
+        }
+        assert_eq!(mentions("Dec. 5, Sept 3 and june").len(), 3);
     }
 
     /// Letters whose lower case is longer or shorter do not move what stands behind them.
