@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use memory::bench::{ASKED, Figures, Half, Plain, Set, by_kind, repository};
+use memory::bench::{ASKED, Figures, Half, Plain, Set, by_kind, projects, repository};
 use memory::rank::{Doing, Question};
 use memory::{Ranker, scan};
 
@@ -49,6 +49,9 @@ const AFTERWARDS: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
+/// Projects whose memories one wrote and whose questions another, asked once when the order had its lists.
+const AT_THE_END: &str = include_str!("../../crates/memory/tests/recall/projects_afterwards.txt");
+
 /// The figures of the half of the questions that nothing was fitted on, of the sets that were written afterwards, and of a
 /// directory of 200 and one of 10,000 files.
 pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
@@ -58,18 +61,22 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     let asked: Vec<Set> = sets.iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect();
     rows.push(Row::figure("with the questions that they say they answer", String::new()));
     rows.extend(quality(&asked, now));
+    rows.extend(told("ten projects of others", &projects(Half::Telling), now));
+    rows.extend(told("four that were asked once, at the end", &Set::projects(AT_THE_END), now));
     for (name, memories, questions, asked) in AFTERWARDS {
         let set = Set::read(memories, questions);
-        rows.extend(told(name, &set, now));
-        rows.extend(told("  with the questions they answer", &set.with_asked(asked), now));
+        let asked = set.with_asked(asked);
+        rows.extend(told(name, &[set], now));
+        rows.extend(told("  with the questions they answer", &[asked], now));
     }
     rows.extend(speed(&sets[0], place)?);
     Ok(rows)
 }
 
-/// A set's figures, and those by kind of question.
-fn told(name: &str, set: &Set, now: jiff::Timestamp) -> Vec<Row> {
-    let (ours, plain) = (set.ask(now), Plain::of(&set.memories).ask(set));
+/// The figures of some sets, and those by kind of question.
+fn told(name: &str, sets: &[Set], now: jiff::Timestamp) -> Vec<Row> {
+    let ours: Vec<_> = sets.iter().flat_map(|set| set.ask(now)).collect();
+    let plain: Vec<_> = sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
     let plain_kinds = by_kind(&plain);
     let kinds = by_kind(&ours);
     let kinds = kinds.iter().map(|(kind, figures)| match figures.answerable {

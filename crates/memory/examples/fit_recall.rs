@@ -1,15 +1,15 @@
-//! Fits the ranker's numbers on every second question of the repository's sets, and prints figures of the others. Each set
-//! counts twice: its memories as they are, and with the questions that they say they answer.
+//! Fits the ranker's numbers on every second question of the repository's sets and on ten projects, and prints figures of the
+//! others. Each set counts twice: its memories as they are, and with the questions that they say they answer.
 //!
 //! `cargo run -p memory --example fit_recall [-- --show]` prints what today's numbers give; with `--fit` it looks for
 //! better ones first. The order's five are tried one after the other over a small grid until none gets better. Of the cut-off's
-//! three, two are tried over a grid, and the third is moved until the fitting half is silent where it must be: what then
-//! surfaces most is taken.
+//! three, two are tried over a grid on the sets, and the third is moved until their fitting half is silent where it must be: what
+//! then surfaces most is taken.
 
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 use memory::Ranker;
-use memory::bench::{ASKED, Answer, Figures, Half, Plain, Set, by_kind, repository};
+use memory::bench::{ASKED, Answer, Figures, Half, Plain, Set, by_kind, projects, repository};
 use memory::rank::{Route, Weights};
 
 /// What a change must gain to be made: less is two questions more or less, and chance.
@@ -41,18 +41,21 @@ fn main() {
     let mut weights = Weights::FITTED;
     if arguments.iter().any(|argument| argument == "--fit") {
         let sets = [repository(Half::Fitting), asked(Half::Fitting)].concat();
-        let mut bench = Bench::new(sets, weights);
+        let mut all = Bench::new([sets.clone(), projects(Half::Fitting)].concat(), weights);
+        let mut sets = Bench::new(sets, weights);
         for _ in 0..2 {
-            weights = order(&mut bench, weights);
-            weights = cut_off(&mut bench, weights);
+            weights = order(&mut all, weights);
+            weights = cut_off(&mut sets, weights);
         }
         println!("{weights:#?}");
     }
     for (name, sets) in [
         ("fitting half", repository(Half::Fitting)),
         ("fitting half, with questions", asked(Half::Fitting)),
+        ("projects, to fit", projects(Half::Fitting)),
         ("telling half", repository(Half::Telling)),
         ("telling half, with questions", asked(Half::Telling)),
+        ("projects, to tell", projects(Half::Telling)),
     ] {
         println!("\n{name}");
         let mut bench = Bench::new(sets, weights);
@@ -96,14 +99,13 @@ fn show(answers: &[Answer<'_>]) {
     }
 }
 
-/// How good an order is: is a wanted memory among the first five, where does it stand, and does it surface where so many
-/// others stay silent as must.
+/// How good an order is: is a wanted memory among the first five, and where does it stand.
 fn goodness(bench: &mut Bench, weights: Weights) -> f64 {
-    let figures = Figures::of(&silenced(bench, weights).1);
-    figures.ranked() + figures.reciprocal / figures.answerable.max(1) as f64 + figures.recall()
+    let figures = Figures::of(&bench.answers(weights));
+    figures.ranked() + figures.reciprocal / figures.answerable.max(1) as f64
 }
 
-/// The same with as much evidence asked for as silence needs, and what is then answered.
+/// Numbers with as much evidence asked for as silence needs, and what is then answered.
 fn silenced(bench: &mut Bench, weights: Weights) -> (Weights, Vec<Answer<'_>>) {
     let sure_from = enough(&bench.answers(weights), weights.sure_missing);
     let weights = Weights { sure_from, ..weights };
@@ -114,11 +116,12 @@ fn silenced(bench: &mut Bench, weights: Weights) -> (Weights, Vec<Answer<'_>>) {
 type Grid = (fn(&mut Weights) -> &mut f32, &'static [f32]);
 
 fn order(bench: &mut Bench, start: Weights) -> Weights {
-    let grids: [Grid; 4] = [
+    let grids: [Grid; 5] = [
         (|weights| &mut weights.saturation, &[0.5, 0.7, 0.9, 1.2, 1.6]),
         (|weights| &mut weights.length, &[0.2, 0.3, 0.4, 0.5, 0.75]),
         (|weights| &mut weights.alike, &[0.2, 0.25, 0.3, 0.35, 0.4]),
-        (|weights| &mut weights.soft, &[0.4, 0.5, 0.6, 0.8, 1.0]),
+        (|weights| &mut weights.soft, &[0.4, 0.45, 0.5, 0.6, 0.8]),
+        (|weights| &mut weights.title, &[0.0, 0.25, 0.5, 0.75, 1.0]),
     ];
     let mut best = (goodness(bench, start), start);
     loop {
@@ -146,7 +149,7 @@ const SILENT: [(&str, f32); 3] = [("none", 1.4), ("foreign", 1.4), ("near", 1.0)
 
 fn cut_off(bench: &mut Bench, start: Weights) -> Weights {
     let mut best = (0.0, start);
-    let others = [0.35, 0.4, 0.45, 0.5].map(|most| [0.3, 0.4, 0.5, 0.6].map(|missing| (most, missing)));
+    let others = [0.35, 0.4, 0.45, 0.5, 0.6].map(|most| [0.3, 0.4, 0.5, 0.6].map(|missing| (most, missing)));
     for (sure_most, sure_missing) in
         [(start.sure_most, start.sure_missing)].iter().chain(others.as_flattened()).copied()
     {

@@ -62,6 +62,14 @@ pub const ASKED: [&str; 3] = [
     include_str!("../tests/recall/third_memories_asked.txt"),
 ];
 
+/// Ten projects of other writers: the order is fitted on one ten, figures come from the other.
+pub fn projects(half: Half) -> Vec<Set> {
+    Set::projects(match half {
+        Half::Fitting => include_str!("../tests/recall/projects_fitting.txt"),
+        Half::Telling => include_str!("../tests/recall/projects_telling.txt"),
+    })
+}
+
 /// A labelled set.
 #[derive(Debug, Clone, Default)]
 pub struct Set {
@@ -118,6 +126,36 @@ impl Set {
                 })
                 .collect(),
         }
+    }
+
+    /// Reads projects, one after the other: `## whose notes`, then each memory (`### name | description`, and its text on a
+    /// line) with the questions it answers, plain (`?`) and in other words (`~`), and at the end questions that nothing
+    /// answers (`-`) or whose matter alone is known (`=`).
+    pub fn projects(text: &str) -> Vec<Self> {
+        format!("\n{text}").split("\n## ").skip(1).map(Self::project).collect()
+    }
+
+    fn project(text: &str) -> Self {
+        let mut set = Self::default();
+        let mut title = None;
+        for line in text.lines() {
+            let asks = [("? ", "plain"), ("~ ", "reworded"), ("- ", "none"), ("= ", "known")]
+                .iter()
+                .find_map(|(sign, kind)| Some((*kind, line.strip_prefix(sign)?)));
+            if let Some((kind, asked)) = asks {
+                let answered = matches!(kind, "plain" | "reworded");
+                let wanted = set.memories.last().filter(|_| answered).map(|memory| memory.path.clone());
+                let (kind, text) = (kind.to_owned(), asked.to_owned());
+                set.questions.push(Labelled { kind, wanted: wanted.into_iter().collect(), text, files: Vec::new() });
+            } else if let Some((name, description)) = line.strip_prefix("### ").and_then(|line| line.split_once(" | "))
+            {
+                title = Some((name, description));
+            } else if let Some((name, description)) = title.take() {
+                let path = format!("{name}.md");
+                set.memories.extend(memory(&[&path, "project", "", name, description, line]));
+            }
+        }
+        set
     }
 
     /// The same with the questions that its memories say they answer.

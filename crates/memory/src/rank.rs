@@ -1,7 +1,7 @@
 //! Which memories matter to a question, without a model.
 //!
 //! Two routes. **Likeness**: how much of what the question asks for a memory has, word by word, each worth what it is rare,
-//! with words of like meaning ([`question`], [`score`], [`table`]). **Standing instructions**: what the turn does against
+//! with words of like meaning ([`question`], [`score`], [`table`], [`near`]). **Standing instructions**: what the turn does against
 //! what a memory applies to ([`standing`]). Whether the best is an answer or only the least bad is told by [`sure`]: if it
 //! is not, nothing is surfaced. "Nothing relevant" is an answer, and mostly the right one.
 //!
@@ -10,6 +10,7 @@
 mod corpus;
 mod dates;
 mod facets;
+mod near;
 mod question;
 mod score;
 mod standing;
@@ -48,19 +49,19 @@ const FOLLOWS: f32 = 0.5;
 /// How many of the likeliest are looked at closely.
 const SHORTLIST: usize = 24;
 
-/// The numbers: five for the order, of which four are fitted, three for the cut-off. The one for duplicates is [`twins::KIN`].
+/// The numbers: five for the order, three for the cut-off. The one for duplicates is [`twins::KIN`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// How soon a word said again counts for nothing more (BM25's k1).
     pub saturation: f32,
     /// How far a long text counts for less (BM25's b).
     pub length: f32,
-    /// How much of a word's worth is its rarity in the language, and not in the directory: half, whatever fits best.
-    pub language: f32,
     /// From which likeness on one word stands for another.
     pub alike: f32,
-    /// What a word of the same meaning is worth at most.
+    /// What a word that is said instead is worth, and one of the same meaning at most.
     pub soft: f32,
+    /// What it is worth if a question has all of a memory's title, beside what the memory has of the question.
+    pub title: f32,
     /// The cut-off: how much evidence is enough, for each unit of the logarithm of how many memories there are.
     pub sure_from: f32,
     /// For how much one thing that is asked can count.
@@ -74,10 +75,10 @@ impl Weights {
     pub const FITTED: Self = Self {
         saturation: 0.5,
         length: 0.75,
-        language: 0.5,
         alike: 0.25,
         soft: 0.5,
-        sure_from: 0.113,
+        title: 0.5,
+        sure_from: 0.116,
         sure_most: 0.45,
         sure_missing: 0.4,
     };
@@ -235,7 +236,7 @@ impl Ranker {
     pub fn rank(&self, question: &Question<'_>) -> Vec<Hit> {
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
         let found = score::search(&self.corpus, &units, &self.weights);
-        let order = self.order(&found.shares, SHORTLIST);
+        let order = self.order(&found.likely, SHORTLIST);
         let hits: Vec<(usize, Hit)> = order.into_iter().map(|doc| (doc, self.hit(doc, &found, &units))).collect();
         let mut hits = self.with_newer_first(hits);
         let at = usize::from(hits.iter().any(|hit| hit.confidence >= SURE));
@@ -246,17 +247,17 @@ impl Ranker {
         hits
     }
 
-    /// So many memories with a part of the question, the one with most first; among equals the newest.
-    fn order(&self, shares: &[f32], count: usize) -> Vec<usize> {
+    /// So many memories with a part of the question, the likeliest first; among equals the newest.
+    fn order(&self, likely: &[f32], count: usize) -> Vec<usize> {
         let docs = &self.corpus.docs;
         let before = |one: &usize, other: &usize| {
             let newest = || docs[*other].dated.cmp(&docs[*one].dated);
-            shares[*other]
-                .total_cmp(&shares[*one])
+            likely[*other]
+                .total_cmp(&likely[*one])
                 .then_with(newest)
                 .then_with(|| docs[*one].path.cmp(&docs[*other].path))
         };
-        let mut order: Vec<usize> = (0..docs.len()).filter(|doc| shares[*doc] > 0.0).collect();
+        let mut order: Vec<usize> = (0..docs.len()).filter(|doc| likely[*doc] > 0.0).collect();
         if order.len() > count {
             order.select_nth_unstable_by(count, before);
             order.truncate(count);
@@ -293,7 +294,7 @@ impl Ranker {
             let (doc, hit) = &hits[at];
             let (share, confidence) = (hit.share, hit.confidence);
             let overtakes = |(other, _): &(usize, Hit)| {
-                docs[*other].dated > docs[*doc].dated && twins::are_kin(*doc, *other, &self.corpus, &self.weights)
+                docs[*other].dated > docs[*doc].dated && twins::are_kin(*doc, *other, &self.corpus)
             };
             let Some(newer) = hits[at + 1..].iter().position(overtakes) else {
                 at += 1;
@@ -353,11 +354,11 @@ impl Ranker {
     pub fn likeliest(&self, question: &Question<'_>, count: usize) -> Vec<String> {
         let mut paths: Vec<String> = self.rank(question).into_iter().map(|hit| hit.path).collect();
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
-        let shares = score::search(&self.corpus, &units, &self.weights).shares;
+        let likely = score::search(&self.corpus, &units, &self.weights).likely;
         let docs = &self.corpus.docs;
-        let mut rest: Vec<usize> = (0..docs.len()).filter(|doc| shares[*doc] == 0.0).collect();
+        let mut rest: Vec<usize> = (0..docs.len()).filter(|doc| likely[*doc] == 0.0).collect();
         rest.sort_by(|one, other| docs[*other].dated.cmp(&docs[*one].dated));
-        for doc in self.order(&shares, count + SHORTLIST).into_iter().chain(rest) {
+        for doc in self.order(&likely, count + SHORTLIST).into_iter().chain(rest) {
             if paths.len() < count && !paths.contains(&docs[doc].path) {
                 paths.push(docs[doc].path.clone());
             }

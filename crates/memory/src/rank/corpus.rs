@@ -19,6 +19,9 @@ use crate::entry::Memory;
 /// How much of a text is indexed.
 const BODY_LIMIT: usize = 64 * 1024;
 
+/// The natural logarithm of how many words a language has, about: what is not in the table is as rare as the last of them.
+const RAREST: f32 = 11.92;
+
 /// A word's number.
 pub(crate) type Term = u32;
 
@@ -42,8 +45,9 @@ struct Counted {
     /// Its row in the table.
     row: Option<Row>,
     count: Count,
-    /// Whether its description has it.
+    /// Whether its description has it, and whether its name or its description has.
     describes: bool,
+    titles: bool,
 }
 
 /// How often a word occurs in a memory.
@@ -66,6 +70,8 @@ pub(crate) struct Doc {
     pub(crate) length: f32,
     /// The words of its description, in order of their numbers.
     pub(crate) about: Vec<Term>,
+    /// The words of its name and its description.
+    pub(crate) title: Vec<Term>,
     pub(crate) gist: Vec<u64>,
     pub(crate) scope: Option<AppliesTo>,
 }
@@ -79,6 +85,8 @@ pub(crate) struct Corpus {
     pub(crate) postings: Vec<Vec<(u32, f32)>>,
     /// For each word its row in the table.
     pub(crate) rows: Vec<Option<Row>>,
+    /// What each word is worth.
+    worths: Vec<f32>,
     /// The directions of words that have one, side by side, and whose they are.
     pub(crate) directions: Vec<[i8; WIDTH]>,
     pub(crate) directed: Vec<Term>,
@@ -121,11 +129,13 @@ impl Words {
             splitter.each(text, |token| {
                 if !token.stop {
                     let (text, describes) = (Arc::clone(&token.text), of == Part::Description);
-                    counts.push(Counted { text, row: token.row, count: count(token.part), describes });
+                    let titles = describes || of == Part::Name;
+                    counts.push(Counted { text, row: token.row, count: count(token.part), describes, titles });
                 }
             });
             for (term, _) in dates::mentions(text).into_iter().flat_map(|mention| mention.terms) {
-                counts.push(Counted { text: term.into(), row: None, count: count(1.0), describes: false });
+                let text = term.into();
+                counts.push(Counted { text, row: None, count: count(1.0), describes: false, titles: false });
             }
         }
         // Of the same word the first stays first: its row counts.
@@ -135,6 +145,7 @@ impl Words {
                 first.count.all += next.count.all;
                 first.count.own += next.count.own;
                 first.describes |= next.describes;
+                first.titles |= next.titles;
                 true
             }
         });
@@ -156,13 +167,16 @@ impl Corpus {
         for words in all {
             let number = corpus.docs.len() as u32;
             let mut terms = Vec::with_capacity(words.counts.len());
-            let mut about = Vec::new();
+            let (mut about, mut title) = (Vec::new(), Vec::new());
             for word in &words.counts {
                 let term = corpus.number(&word.text, word.row);
                 corpus.postings[term as usize].push((number, word.count.all));
                 terms.push((term, word.count));
                 if word.describes {
                     about.push(term);
+                }
+                if word.titles {
+                    title.push(term);
                 }
             }
             terms.sort_unstable_by_key(|(term, _)| *term);
@@ -174,12 +188,20 @@ impl Corpus {
                 terms,
                 length,
                 about,
+                title,
                 gist: words.gist.clone(),
                 scope: words.scope.clone(),
             });
         }
         let total: f32 = corpus.docs.iter().map(|doc| doc.length).sum();
         corpus.average = total / corpus.docs.len().max(1) as f32;
+        let all = corpus.docs.len() as f32;
+        let worth = |(postings, row): (&Vec<(u32, f32)>, &Option<Row>)| {
+            let has = postings.len() as f32;
+            let here = (1.0 + (all - has + 0.5) / (has + 0.5)).ln() / (all + 1.0).ln().max(1.0);
+            f32::midpoint(here.min(1.0), rarity(*row))
+        };
+        corpus.worths = corpus.postings.iter().zip(&corpus.rows).map(worth).collect();
         corpus
     }
 
@@ -208,8 +230,14 @@ impl Corpus {
         Size { memories: self.docs.len(), words: self.average * self.docs.len() as f32 }
     }
 
-    /// How many memories have a word.
-    pub(crate) fn frequency(&self, term: Term) -> usize {
-        self.postings[term as usize].len()
+    /// What a word is worth: half how rare it is in the directory, half how rare in the language. The second keeps small
+    /// directories steady, where every word is rare.
+    pub(crate) fn worth(&self, term: Term) -> f32 {
+        self.worths[term as usize]
     }
+}
+
+/// How rare a word is in the language, at most 1.
+pub(crate) fn rarity(row: Option<Row>) -> f32 {
+    row.map_or(1.0, |row| (row.place() as f32).ln() / RAREST)
 }

@@ -1,13 +1,16 @@
-//! How much of a question each memory has: BM25 over one field, with words of like meaning.
+//! How much of a question each memory has: BM25 over one field, with words of like meaning; and how much of its title the
+//! question has.
 
 use super::Weights;
-use super::corpus::{Corpus, Doc};
+use super::corpus::{Corpus, Doc, Term};
 use super::question::Unit;
 
 /// What was found of a question.
 pub(crate) struct Found {
     /// How much of what is asked for each memory has, as a share of all of it; by the memory's number.
     pub(crate) shares: Vec<f32>,
+    /// The same with what people say instead, and with what its title adds: by this the memories are ordered.
+    pub(crate) likely: Vec<f32>,
     /// How well all memories together have each thing that is asked, none counted for more than one.
     pub(crate) together: Vec<f32>,
 }
@@ -15,31 +18,63 @@ pub(crate) struct Found {
 /// Looks for a question in all memories.
 pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> Found {
     let all: f32 = units.iter().map(|unit| unit.weight).sum();
-    let mut together = vec![0.0_f32; units.len()];
-    let mut shares = vec![0.0_f32; corpus.docs.len()];
-    let mut best = vec![0.0_f32; corpus.docs.len()];
-    let mut touched: Vec<u32> = Vec::new();
-    for (unit, together) in units.iter().zip(&mut together).filter(|(unit, _)| unit.weight > 0.0) {
+    let none = || vec![0.0_f32; corpus.docs.len()];
+    let mut found = Found { shares: none(), likely: none(), together: vec![0.0; units.len()] };
+    let mut best = Best { found: none(), touched: Vec::new() };
+    let mut asked = vec![0.0_f32; corpus.postings.len()];
+    for (unit, together) in units.iter().zip(&mut found.together).filter(|(unit, _)| unit.weight > 0.0) {
+        best.raise(&unit.stands, corpus, weights);
+        for doc in &best.touched {
+            let has = best.found[*doc as usize];
+            found.shares[*doc as usize] += unit.weight * has / all;
+            *together += has.min(1.0);
+        }
+        best.raise(&unit.instead, corpus, weights);
+        for doc in best.touched.drain(..) {
+            found.likely[doc as usize] += unit.weight * std::mem::take(&mut best.found[doc as usize]) / all;
+        }
         for (term, well) in &unit.stands {
+            asked[*term as usize] = asked[*term as usize].max(*well);
+        }
+    }
+    for (likely, doc) in found.likely.iter_mut().zip(&corpus.docs).filter(|(likely, _)| **likely > 0.0) {
+        *likely += weights.title * titled(doc, &asked, corpus);
+    }
+    found
+}
+
+/// How much of a memory's title is asked for.
+fn titled(doc: &Doc, asked: &[f32], corpus: &Corpus) -> f32 {
+    let (mut has, mut all) = (0.0, 0.0);
+    for term in &doc.title {
+        all += corpus.worth(*term);
+        has += corpus.worth(*term) * asked[*term as usize];
+    }
+    has / all.max(f32::MIN_POSITIVE)
+}
+
+/// How well each memory has one thing that is asked, by the best of what stands for it.
+struct Best {
+    found: Vec<f32>,
+    touched: Vec<u32>,
+}
+
+impl Best {
+    fn raise(&mut self, stands: &[(Term, f32)], corpus: &Corpus, weights: &Weights) {
+        for (term, well) in stands {
             for (doc, count) in &corpus.postings[*term as usize] {
                 let found = well * saturated(*count, &corpus.docs[*doc as usize], corpus, weights);
-                let slot = &mut best[*doc as usize];
+                let slot = &mut self.found[*doc as usize];
                 if *slot == 0.0 {
-                    touched.push(*doc);
+                    self.touched.push(*doc);
                 }
                 *slot = slot.max(found);
             }
         }
-        for doc in touched.drain(..) {
-            let found = std::mem::take(&mut best[doc as usize]);
-            shares[doc as usize] += unit.weight * found / all;
-            *together += found.min(1.0);
-        }
     }
-    Found { shares, together }
 }
 
-/// How well a memory has one thing a question asks for.
+/// How well a memory has one thing a question asks for, by the word itself or one of like meaning.
 pub(crate) fn found(doc: &Doc, unit: &Unit, corpus: &Corpus, weights: &Weights) -> f32 {
     let count = |term: u32| doc.terms.binary_search_by_key(&term, |(term, _)| *term).ok().map(|at| doc.terms[at].1.all);
     let each = unit.stands.iter().filter_map(|(term, well)| Some((count(*term)?, *well)));

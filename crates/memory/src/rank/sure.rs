@@ -75,7 +75,7 @@ mod tests {
     /// RECALL-8: the best of many, and of long ones, has more by chance than the best of few, so more is asked of it.
     #[test]
     fn the_same_evidence_says_less_among_more() {
-        let unit = || Unit { label: String::new(), weight: 0.8, stands: Vec::new() };
+        let unit = || Unit { label: String::new(), weight: 0.8, stands: Vec::new(), instead: Vec::new() };
         let sure = |memories: usize, words: f32| {
             let size = Size { memories, words: memories as f32 * words };
             let figures = Figures::of(&[unit(), unit()], &[0.9, 0.8], &[0.9, 0.8], size, &Weights::FITTED);

@@ -1,13 +1,13 @@
 //! What words of the language mean, roughly, and how common they are.
 //!
-//! The table is part of the program: 33,092 English words, each with 64 small numbers (a direction: words that are used
+//! The table is part of the program: 33,092 English words, each with 48 small numbers (a direction: words that are used
 //! alike point alike) and its place in the order of frequency. It lies sorted and is searched where it lies, so nothing is
 //! built at the start. `scripts/make-word-table` makes it. A word that is not in it has no meaning here and is rare.
 
 const TABLE: &[u8] = include_bytes!("table.bin");
 
 /// How many numbers a word has.
-pub(crate) const WIDTH: usize = 64;
+pub(crate) const WIDTH: usize = 48;
 
 /// What a word's own direction is worth with itself: 127 squared.
 const UNIT: f32 = 127.0 * 127.0;
@@ -110,6 +110,6 @@ mod tests {
     /// RECALL-8: table and ranker are small.
     #[test]
     fn the_table_is_small() {
-        assert!(TABLE.len() < 2_600_000);
+        assert!(TABLE.len() < 2_100_000);
     }
 }

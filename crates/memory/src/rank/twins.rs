@@ -5,9 +5,7 @@
 //! all that the other's says; then the newer may be a correction, and comes first and together with the older. And that they are **twins**: one is the
 //! other with a value changed, the same words but for numbers, names in quotes and code; then the older is overtaken.
 
-use super::Weights;
 use super::corpus::{Corpus, Term};
-use super::question::worth;
 use super::words::{Form, Splitter};
 
 /// How much of the shorter memory's weight of words the other must have. Chosen by looking at all pairs of the first four
@@ -46,7 +44,7 @@ pub(crate) fn gist(text: &str, splitter: &Splitter) -> Vec<u64> {
 }
 
 /// Whether two memories are about the same.
-pub(crate) fn are_kin(one: usize, other: usize, corpus: &Corpus, weights: &Weights) -> bool {
+pub(crate) fn are_kin(one: usize, other: usize, corpus: &Corpus) -> bool {
     let (one, other) = (&corpus.docs[one], &corpus.docs[other]);
     let (ones, others) = (one.own(), other.own());
     if [&ones, &others].iter().any(|terms| !(FEWEST..=MOST).contains(&terms.len())) {
@@ -55,9 +53,7 @@ pub(crate) fn are_kin(one: usize, other: usize, corpus: &Corpus, weights: &Weigh
     if have_one_subject(&one.about, &other.about) {
         return true;
     }
-    let worth = |terms: &mut dyn Iterator<Item = &Term>| -> f32 {
-        terms.map(|term| worth(Some(*term), corpus.rows[*term as usize], corpus, weights)).sum()
-    };
+    let worth = |terms: &mut dyn Iterator<Item = &Term>| -> f32 { terms.map(|term| corpus.worth(*term)).sum() };
     let shared = worth(&mut ones.iter().filter(|term| others.binary_search(term).is_ok()));
     shared >= KIN * worth(&mut ones.iter()).min(worth(&mut others.iter()))
 }
