@@ -25,9 +25,14 @@ pub struct Found {
 
 impl Root {
     /// Everything below that is no directory, by path. A directory is entered when `enter` says so of its relative path.
-    pub fn walk(&self, mut enter: impl FnMut(&Path) -> bool) -> Result<Vec<Found>, Error> {
+    pub fn walk(&self, enter: impl FnMut(&Path) -> bool) -> Result<Vec<Found>, Error> {
+        self.walk_some(usize::MAX, enter)
+    }
+
+    /// The same, but no more than so many of them: those that the system names first.
+    pub fn walk_some(&self, most: usize, mut enter: impl FnMut(&Path) -> bool) -> Result<Vec<Found>, Error> {
         let mut found = Vec::new();
-        below(self.dir(), Path::new(""), DEEPEST, &mut enter, &mut found)
+        below(self.dir(), Path::new(""), DEEPEST, most, &mut enter, &mut found)
             .map_err(|error| Error::of(self.path(), error))?;
         found.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(found)
@@ -38,10 +43,14 @@ fn below(
     dir: &Dir,
     at: &Path,
     deeper: usize,
+    most: usize,
     enter: &mut impl FnMut(&Path) -> bool,
     found: &mut Vec<Found>,
 ) -> std::io::Result<()> {
     for entry in dir.entries()? {
+        if found.len() >= most {
+            break;
+        }
         let Ok(entry) = entry else { continue };
         let Ok(kind) = entry.file_type().map(EntryKind::of) else { continue };
         let path = at.join(entry.file_name());
@@ -50,7 +59,7 @@ fn below(
                 && enter(&path)
                 && let Ok(sub) = entry.open_dir()
             {
-                let _ = below(&sub, &path, deeper - 1, enter, found);
+                let _ = below(&sub, &path, deeper - 1, most, enter, found);
             }
         } else {
             found.push(Found { path, kind });

@@ -23,6 +23,8 @@ const MOST: usize = 12;
 /// How many source files and folders are looked at for one memory, and how much of each file: a few milliseconds.
 const FILES: usize = 400;
 const FOLDERS: usize = 300;
+/// So many files are looked at by name; a tree with more is not known well enough to say that something is nowhere in it.
+const ENTRIES: usize = 6_000;
 const BYTES: u64 = 64 * 1024;
 const ALL_BYTES: u64 = 12 * 1024 * 1024;
 
@@ -149,11 +151,12 @@ fn look<'n>(named: &'n [Named], tree: &Path) -> Option<Looked<'n>> {
         folders += usize::from(is_source);
         is_source && folders <= FOLDERS
     };
-    let files = root.walk(enter).unwrap_or_default();
+    let files = root.walk_some(ENTRIES, enter).unwrap_or_default();
+    let all = folders <= FOLDERS && files.len() < ENTRIES;
     // A path may be given from a folder inside: `deploy.sh` for `scripts/deploy.sh`.
     let elsewhere = |one: &Named| files.iter().any(|file| file.path.ends_with(one.text()));
-    missing.retain(|one| !elsewhere(one) && (folders <= FOLDERS || one.text().contains('/')));
-    let (mut read, mut whole) = (0, files.len() <= FILES && folders <= FOLDERS);
+    missing.retain(|one| !elsewhere(one) && (all || one.text().contains('/')));
+    let (mut read, mut whole) = (0, all && files.len() <= FILES);
     for file in files.iter().take(FILES) {
         if words.is_empty() || read > ALL_BYTES {
             break;

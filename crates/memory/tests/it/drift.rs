@@ -79,6 +79,21 @@ fn a_large_tree_is_checked_quickly_and_nothing_is_claimed() {
     assert!(record("`never_written()`", Path::new("/nowhere")).is_empty());
 }
 
+/// DRIFT-1: a folder of thousands of files takes no longer, and what could lie among those that were not looked at is not said
+/// to be gone.
+#[test]
+fn a_folder_of_thousands_of_files_is_not_gone_through() {
+    let tree = tempfile::tempdir().unwrap();
+    for file in 0..7_000 {
+        std::fs::write(tree.path().join(format!("row-{file}.csv")), "").unwrap();
+    }
+    let memory = memory("Run `deploy.sh`, then `tools/load.sh`.");
+    let said: Vec<String> = check(&memory, tree.path()).iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["`tools/load.sh` was not found here"]);
+    let root = files::Root::open(tree.path()).unwrap();
+    assert_eq!(root.walk_some(100, |_| true).unwrap().len(), 100);
+}
+
 fn timed(memory: &Memory, tree: &Path) -> Duration {
     let start = Instant::now();
     check(memory, tree);
