@@ -266,7 +266,11 @@ impl Instructions {
         if !any {
             self.file(&directory.join("AGENTS.md"), Owner::Project, &reach, reason);
         }
-        self.rules(&directory.join(".claude/rules"), Owner::Project, &reach, directory, reason);
+        let rules = directory.join(".claude/rules");
+        // Above a project in the home lie the user's own, which are loaded already, wherever a link leads.
+        if real(&rules) != real(&self.sources.config_home.join("rules")) {
+            self.rules(&rules, Owner::Project, &reach, directory, reason);
+        }
         self.file(&directory.join("CLAUDE.local.md"), Owner::Local, &reach, reason);
     }
 

@@ -260,6 +260,21 @@ fn files_above_the_project_reach_their_own_directory() {
     assert_eq!(loaded.notes.len(), 2, "{:?}", loaded.notes);
 }
 
+/// INSTR-1: who keeps the config home elsewhere, behind a link in the home, hears nothing of it in a project below the home,
+/// and has rules once.
+#[test]
+fn a_config_home_behind_a_link_is_the_users_own() {
+    for files in [&[("dotfiles/CLAUDE.md", "mine")][..], &[("dotfiles/rules/a.md", "rule a")][..]] {
+        let place = Place::new(files);
+        std::fs::create_dir_all(place.base.join("home/work")).unwrap();
+        std::os::unix::fs::symlink(place.base.join("dotfiles"), place.base.join("home/.claude")).unwrap();
+        let (config_home, working_directory) = (place.base.join("home/.claude"), place.base.join("home/work"));
+        let sources = Sources { config_home, working_directory, ..place.sources() };
+        let loaded = Instructions::load(sources, Reason::SessionStart);
+        assert_eq!((loaded.files.len(), loaded.notes.len()), (1, 0), "{:?}", loaded.notes);
+    }
+}
+
 /// INSTR-3: rules with `paths` load when a matching file is touched, nested files when their directory is first read.
 #[test]
 fn rules_and_nested_files_load_when_touched() {
