@@ -11,7 +11,6 @@ use engine::dream::{Dream, Site};
 use engine::ledger::Ledger;
 use engine::settings::Settings;
 use engine::{Event, Home, World};
-use memory::store::Indexing;
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 
@@ -45,23 +44,24 @@ pub(crate) fn dream(
     ledger: Arc<Ledger>,
     listener: Listener,
     cancel: CancellationToken,
-) -> Dream {
+) -> anyhow::Result<Dream> {
     let mut scope = Scope::new(&place.directory, place.home.path().join("cairn/rehearsals"))
         .with_directories(settings.directories.clone());
     if let Some(home) = &place.user_home {
         scope = scope.with_home(home.clone());
     }
-    Dream {
+    Ok(Dream {
+        excluded: settings.extract.excluded(&place.ground())?,
         ledger,
         site,
-        indexing: Indexing::Kept,
+        indexing: knowledge::Plan::new(place, settings).indexing,
         model: chosen.model.clone(),
         name: model(settings, chosen),
         scope,
         rules: settings.rules.clone(),
         listener,
         cancel,
-    }
+    })
 }
 
 /// The model that dreams.
@@ -87,7 +87,7 @@ pub(crate) fn beside(
 ) -> Option<Dreaming> {
     let site = Site { session: Some(session.to_owned()), ..site(place, settings).ok()? };
     let tell: Listener = Arc::new(move |progress: &Progress| listener(Event::Dream(Box::new(progress.clone()))));
-    let dream = dream(site, place, settings, chosen, ledger.clone(), tell, CancellationToken::new());
+    let dream = dream(site, place, settings, chosen, ledger.clone(), tell, CancellationToken::new()).ok()?;
     Some(Dreaming::new(dream, rhythm(settings)))
 }
 

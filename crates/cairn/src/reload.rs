@@ -134,6 +134,7 @@ impl Follower {
             budget: settings.budget,
             dreams: dreaming::rhythm(settings),
             dream_model: dreaming::model(settings, &last.chosen),
+            excluded: settings.extract.excluded(&place.ground()).ok(),
             learning,
             max_tokens,
             effort: own.or_else(|| setup::effort(args, settings)),

@@ -30,7 +30,7 @@ use crate::dream::beside::Dreaming;
 use crate::driver::{Driver, Replied};
 use crate::error::Error;
 use crate::event::Event;
-use crate::extract::{Extraction, Outcome};
+use crate::extract::Extraction;
 use crate::filling::Filling;
 use crate::history::History;
 use crate::hooks::{CallsBack, Happening, Hook, Hooks, Leaving, Start, Word};
@@ -64,8 +64,8 @@ pub struct Agent {
     mail: Mail,
     knowledge: Option<Knowledge>,
     extraction: Option<Extraction>,
-    /// What was learnt since the user last said something.
-    learnt: Vec<Outcome>,
+    /// The memories that were saved by learning since the user last said something.
+    learnt: Vec<String>,
     dreaming: Option<Dreaming>,
     /// What the turn has touched and used, for what has to be known about it.
     doing: Doing,

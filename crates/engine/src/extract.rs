@@ -7,6 +7,7 @@
 //!
 //! Failures are told as events and recorded; the next run begins where the last one that succeeded ended.
 
+mod apart;
 mod left;
 mod span;
 mod work;
@@ -20,8 +21,8 @@ use memory::store::Indexing;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tools::permission::{Rules, Verdict};
-use tools::{Scope, Subject};
+use tools::Scope;
+use tools::permission::Rules;
 use transcript::{Block, Id};
 
 use crate::agent::Listener;
@@ -30,8 +31,10 @@ use crate::event::Event;
 use crate::home::Home;
 use crate::session::Session;
 use span::{Note, Span, is_private, learns, span, texts};
+pub(crate) use span::{Since, learnt};
 use work::{Job, Tools};
 
+pub(crate) use apart::Apart;
 pub(crate) use work::KIND;
 pub use work::Outcome;
 
@@ -92,14 +95,16 @@ impl Learning {
     /// Why nothing is learnt from these turns, whatever was said in them.
     fn passed_over(&self, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
         let memory = files::real(memory).unwrap_or_else(|_| memory.to_owned());
-        let paths: Vec<(bool, PathBuf, PathBuf)> =
-            new.calls.iter().filter_map(|(tool, input)| touched(tool, input, scope)).collect();
-        if paths.iter().any(|(writes, _, real)| *writes && real.starts_with(&memory)) {
+        let mut written = new.calls.iter().filter(|(tool, _)| matches!(tool.as_str(), "Write" | "Edit"));
+        let place = |input: &serde_json::Value| Some(scope.place(input["file_path"].as_str()?).1);
+        if written.any(|(_, input)| place(input).is_some_and(|real| real.starts_with(&memory))) {
             return Some("memories were saved in the conversation itself".to_owned());
         }
-        let inside = scope.project().join("any");
-        let working = (false, inside.clone(), files::real(&inside).unwrap_or(inside));
-        if paths.iter().chain([&working]).any(|(_, named, real)| self.is_excluded(named, real)) {
+        let inside = scope.project().join("any").to_string_lossy().into_owned();
+        let mut inputs = new.calls.iter().map(|(_, input)| input);
+        if apart::is_excluded(&self.excluded, scope, &inside)
+            || inputs.any(|input| apart::touches(&self.excluded, scope, &scope.directory(), input))
+        {
             return Some("it touched what nothing is learnt from".to_owned());
         }
         (!self.looks_worth_it(new)).then(|| "nothing in it looked worth it".to_owned())
@@ -109,11 +114,6 @@ impl Learning {
     fn looks_worth_it(&self, new: &Span) -> bool {
         let mut said = new.said.iter().filter_map(Block::as_text);
         self.gate == Gate::Open || said.any(|text| memory::extract::signals(&text))
-    }
-
-    fn is_excluded(&self, named: &Path, real: &Path) -> bool {
-        let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
-        matches!(self.excluded.decide("Read", &subject), Verdict::Deny(_))
     }
 }
 
@@ -273,6 +273,7 @@ impl Extraction {
             home: self.learning.home.clone(),
             memory: memory.to_owned(),
             team: self.learning.team.clone(),
+            excluded: self.learning.excluded.clone(),
             indexing: self.learning.indexing,
             ledger: driver.parts.ledger.clone(),
             world: driver.session.world().clone(),
@@ -344,6 +345,13 @@ impl Outcome {
     }
 }
 
+/// Memories that were saved in a session by learning, the newest first: the run their changes are kept under, and where each
+/// lies below the memory directory.
+pub fn saved(session: &Session) -> Vec<(String, String)> {
+    let runs = learnt(session.log(), Since::Beginning).into_iter().rev();
+    runs.flat_map(|(run, paths)| paths.into_iter().map(move |path| (run.clone(), path))).collect()
+}
+
 /// Whether nothing is learnt from a session now.
 pub fn private(session: &Session) -> bool {
     is_private(session.log())
@@ -358,11 +366,4 @@ pub fn set_private(session: &mut Session, on: bool) -> Result<(), crate::Error> 
 fn can_write(driver: &Driver) -> bool {
     let prologue = driver.session.log().view().prologue();
     prologue.is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Write"))
-}
-
-/// The file a call touched: whether it writes, as it was named, and where that leads.
-fn touched(tool: &str, input: &serde_json::Value, scope: &Scope) -> Option<(bool, PathBuf, PathBuf)> {
-    let path = ["file_path", "path"].iter().find_map(|key| input[*key].as_str())?;
-    let (named, real) = scope.place(path);
-    Some((matches!(tool, "Write" | "Edit"), named, real))
 }

@@ -5,7 +5,8 @@
 //! made, so that it can be taken back. All else is refused with a reason it can act on, and counted. Whatever it tries, nothing
 //! outside the memory directory changes: that directory is an opened handle, and there is no other tool that writes.
 //!
-//! What a user's rules deny or would ask about is refused; what they allow widens nothing.
+//! What a user's rules deny or would ask about is refused; what they allow widens nothing. Of sessions that nothing is learnt
+//! from it sees nothing, and commands see no sessions at all.
 
 mod saving;
 
@@ -21,6 +22,7 @@ use tools::permission::{Confined, Decision, Mode, Rules, Situation, decide};
 use tools::sandbox::{Confinement, Sandbox, Standing};
 use tools::{Access, Scope, Subject, Tool};
 
+use crate::extract::Apart;
 use crate::fork::{Judge, ToolPolicy};
 use crate::sandbox;
 use crate::world::World;
@@ -35,6 +37,8 @@ pub struct Ground {
     pub indexing: Indexing,
     /// Where the sessions of this project lie, its own and others'.
     pub sessions: Vec<PathBuf>,
+    /// Files and directories that nothing is learnt from: rules for Read that deny.
+    pub excluded: Rules,
     /// The config home: commands see nothing of it but what may be read.
     pub config: PathBuf,
     /// Where changes are kept.
@@ -89,6 +93,9 @@ pub struct Restricted {
     directory: PathBuf,
     /// Where it may look, links followed.
     looks: Vec<PathBuf>,
+    /// What of it commands see.
+    commands_look: Vec<PathBuf>,
+    apart: Arc<Apart>,
     /// What memories name is looked for here.
     tree: PathBuf,
     tally: Mutex<Tally>,
@@ -103,10 +110,12 @@ impl Restricted {
         ground.rules.allow.clear();
         let real = |path: &PathBuf| files::real(path).unwrap_or_else(|_| path.clone());
         let directory = real(&ground.memory);
-        let sessions = ground.sessions.iter().map(real);
-        let looks = scope.directories().into_iter().chain([directory.clone()]).chain(sessions).collect();
-        let (tally, run) = (Mutex::default(), Mutex::default());
-        Ok(Arc::new(Self { store, directory, looks, tree: scope.project().to_owned(), tally, run, ground }))
+        let sessions: Vec<PathBuf> = ground.sessions.iter().map(real).collect();
+        let commands_look: Vec<PathBuf> = scope.directories().into_iter().chain([directory.clone()]).collect();
+        let looks = commands_look.iter().chain(&sessions).cloned().collect();
+        let apart = Arc::new(Apart::new(sessions, ground.excluded.clone(), scope.clone()));
+        let (tally, run, tree) = (Mutex::default(), Mutex::default(), scope.project().to_owned());
+        Ok(Arc::new(Self { store, directory, looks, commands_look, apart, tree, tally, run, ground }))
     }
 
     /// The policy, over the tools its requests name and where the parent's run.
@@ -116,11 +125,18 @@ impl Restricted {
             "Edit" => Arc::new(saving::Edit(self.clone())),
             _ => tool.clone(),
         });
-        let (parent, looks) = (scope.clone(), self.looks.clone());
-        let may_show = move |named: &Path, real: &Path| inside(real, &looks) && parent.may_show(named, real);
+        let (parent, looks, apart) = (scope.clone(), self.looks.clone(), self.apart.clone());
+        let may_show =
+            move |named: &Path, real: &Path| inside(real, &looks) && parent.may_show(named, real) && !apart.has(real);
         let scope = scope.fork().with_readable(Arc::new(may_show));
         scope.set_sandbox(Some(Arc::new(self.sandbox())));
         ToolPolicy::Tools { tools: tools.collect(), scope, judge: self.clone() }
+    }
+
+    /// Whether a file belongs to a session that nothing is learnt from.
+    pub(crate) fn is_apart(&self, path: &Path) -> bool {
+        let real = files::real(path).unwrap_or_else(|_| path.to_owned());
+        self.apart.has(&real)
     }
 
     /// What it did so far.
@@ -143,7 +159,7 @@ impl Restricted {
 
     /// Commands see what may be read, change nothing, and run in it or not at all.
     fn sandbox(&self) -> Sandbox {
-        let mut confinement = Confinement::restricted(self.looks.clone(), Vec::new());
+        let mut confinement = Confinement::restricted(self.commands_look.clone(), Vec::new());
         confinement.hidden.push(self.ground.config.clone());
         Sandbox::new(confinement, self.ground.standing.clone()).closed().required()
     }
@@ -151,7 +167,18 @@ impl Restricted {
     fn may(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String> {
         let subject = tool.subject(input, scope);
         match tool.name() {
-            "Read" | "Grep" | "Glob" => self.may_look(tool.name(), Access::ReadOnly, &subject, scope),
+            "Read" | "Grep" | "Glob" => {
+                if let Subject::Path { real, .. } = &subject
+                    && self.is_apart(real)
+                {
+                    return Err(format!(
+                        "{} belongs to a session that nothing is learnt from: the user was private in it, or it touched \
+                         what they excluded. Leave it.",
+                        real.display()
+                    ));
+                }
+                self.may_look(tool.name(), Access::ReadOnly, &subject, scope, &self.looks)
+            }
             "Bash" => {
                 if input["run_in_background"] == Value::Bool(true) {
                     return Err("No command runs in the background here.".to_owned());
@@ -161,7 +188,7 @@ impl Restricted {
                         "Commands do not run here: there is no sandbox that holds. Use Read, Grep and Glob.".into()
                     );
                 }
-                self.may_look("Bash", Access::Changes, &subject, scope)
+                self.may_look("Bash", Access::Changes, &subject, scope, &self.commands_look)
             }
             "Write" | "Edit" => self.place(&subject).map(drop),
             other => Err(format!(
@@ -172,12 +199,19 @@ impl Restricted {
     }
 
     /// Whether a call that only looks may run, as if nobody could be asked.
-    fn may_look(&self, tool: &str, access: Access, subject: &Subject, scope: &Scope) -> Result<(), String> {
+    fn may_look(
+        &self,
+        tool: &str,
+        access: Access,
+        subject: &Subject,
+        scope: &Scope,
+        looks: &[PathBuf],
+    ) -> Result<(), String> {
         let directory = scope.directory();
         let situation = Situation {
             mode: Mode::Default,
             rules: &self.ground.rules,
-            directories: &self.looks,
+            directories: looks,
             directory: &directory,
             home: scope.home(),
             confined: Confined::No, // being confined is no reason to run what does more than look
@@ -186,7 +220,7 @@ impl Restricted {
             Decision::Allow => return Ok(()),
             Decision::Ask { why } | Decision::Deny { why } => why,
         };
-        let looks: Vec<String> = self.looks.iter().map(|path| path.display().to_string()).collect();
+        let looks: Vec<String> = looks.iter().map(|path| path.display().to_string()).collect();
         Err(format!("{tool} was not run: {why}. Here you may only look, and only in {}.", looks.join(", ")))
     }
 

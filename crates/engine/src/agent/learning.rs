@@ -9,7 +9,7 @@ use transcript::{Block, Usage};
 
 use super::Agent;
 use crate::error::Error;
-use crate::extract::{CLOSING, Extraction, KIND, Learning, Occasion, Outcome};
+use crate::extract::{CLOSING, Extraction, KIND, Learning, Occasion, Since, learnt};
 use crate::knowledge::{Attached, Knowledge};
 use crate::session::Beside;
 
@@ -25,6 +25,9 @@ impl Agent {
         {
             let _ = learning.home.changes(memory).settle(&store); // what stays so is tried again at the next start
         }
+        // What was saved when the session was left, nobody has told the model of yet.
+        let untold = learnt(self.driver.session.log(), Since::Said);
+        self.learnt = untold.into_iter().flat_map(|(_, paths)| paths).collect();
         self.extraction = Some(Extraction::new(learning));
         self
     }
@@ -96,7 +99,7 @@ impl Agent {
                 if let Some(knowledge) = &self.knowledge {
                     knowledge.memories_changed();
                 }
-                self.learnt.push(outcome);
+                self.learnt.extend(outcome.tally.saved);
             }
         }
         Ok(())
@@ -104,8 +107,7 @@ impl Agent {
 
     /// What was learnt since the user last said something: the model has to know what "forget that" means.
     pub(super) fn what_was_learnt(&mut self) -> Option<Attached> {
-        let learnt = std::mem::take(&mut self.learnt);
-        let saved: Vec<&str> = learnt.iter().flat_map(|one: &Outcome| &one.tally.saved).map(String::as_str).collect();
+        let saved = std::mem::take(&mut self.learnt);
         let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory)?;
         (!saved.is_empty()).then(|| {
             let text = format!(

@@ -63,6 +63,8 @@ pub struct Reloaded {
     pub dreams: Rhythm,
     /// The model that dreams.
     pub dream_model: String,
+    /// What nothing is learnt from; none where that cannot be understood, and then it stays as it was.
+    pub excluded: Option<Rules>,
     /// What is said of the sandbox.
     pub sandbox: Said<settings::Sandbox>,
     /// Where sessions and keys of ours lie: the sandbox does not show it.
@@ -143,7 +145,8 @@ impl Agent {
         }
         if let Some(dreaming) = &mut self.dreaming {
             dreaming.set_rhythm(new.dreams);
-            dreaming.follow(new.dream_model, self.driver.parts.policy.rules.clone());
+            let excluded = new.excluded.unwrap_or_else(|| dreaming.excluded().clone());
+            dreaming.follow(new.dream_model, self.driver.parts.policy.rules.clone(), excluded);
         }
         let window = self.driver.parts.layers.window;
         self.set_learning(new.learning);

@@ -81,7 +81,9 @@ fn sessions_in(folder: &Path) -> Vec<SessionFile> {
     let session = |entry: files::Entry| {
         let id = entry.name.to_str()?.strip_suffix(".jsonl")?.to_owned();
         // What a subagent did stands beside the sessions, and is none.
-        let is_session = !id.starts_with("agent-") && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
+        let is_file = entry.kind == files::EntryKind::File;
+        let is_session =
+            is_file && !id.starts_with("agent-") && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
         let path = folder.join(&entry.name);
         is_session.then_some(SessionFile { id, path, modified: entry.modified, len: entry.len })
     };
@@ -188,6 +190,8 @@ mod tests {
             session(&home.project(cwd), id, cwd, &["hello there"]);
         }
         session(&home.project(&root), "agent-x", &root, &["I am a subagent"]);
+        std::fs::create_dir(home.project(&root).join("folder.jsonl")).unwrap();
+        std::os::unix::fs::symlink(base.join("elsewhere"), home.project(&root).join("link.jsonl")).unwrap();
         for from in [&root, &sub, &worktree] {
             let found = folders(&home, from);
             let mut ids: Vec<String> = touched(&found, None, None).into_iter().map(|session| session.id).collect();

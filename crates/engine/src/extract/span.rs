@@ -83,6 +83,31 @@ pub(crate) fn is_private(log: &Log) -> bool {
     notes.into_iter().find_map(|note| if let Note::Private { on } = note { Some(on) } else { None }) == Some(true)
 }
 
+/// Memories that were saved in the session itself: the run their changes are kept under and their paths, the oldest first.
+/// With `Since::Said`, only those that the model was not told of, since the user has said nothing after them.
+pub(crate) fn learnt(log: &Log, since: Since) -> Vec<(String, Vec<String>)> {
+    let is_said = |line: &Line| matches!(line.body, Body::User { source: Source::Said, .. });
+    let from = log.lines().iter().rposition(|line| match since {
+        Since::Said => is_said(line) || Note::of(line) == Some(Note::Continued),
+        Since::Beginning => Note::of(line) == Some(Note::Continued),
+    });
+    let notes = log.lines().iter().skip(from.map_or(0, |at| at + 1)).filter_map(Note::of);
+    let saved = notes.filter_map(|note| match note {
+        Note::Extracted { saved, run: Some(run), .. } if !saved.is_empty() => Some((run, saved)),
+        _ => None,
+    });
+    saved.collect()
+}
+
+/// From where on memories are looked for that were saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// From the beginning.
+    Beginning,
+    /// From what the user said last.
+    Said,
+}
+
 /// Where learning begins: behind the cursor, behind what was said elsewhere, behind what was private. `after` is a cursor
 /// that is not in the log yet.
 fn begins(lines: &[Line], after: Option<&Id>) -> usize {

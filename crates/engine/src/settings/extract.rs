@@ -35,11 +35,15 @@ impl Extract {
         }
     }
 
+    /// What nothing is learnt from, as rules for Read that deny.
+    pub fn excluded(&self, ground: &Ground<'_>) -> Result<Rules, BadRule> {
+        let excluded: Vec<String> = self.excludes.iter().map(|pattern| format!("Read({pattern})")).collect();
+        Ok(Rules { deny: rules(&excluded, ground)?, ..Rules::default() })
+    }
+
     /// How a session learns; none where it does not. A pattern that cannot be understood is an error: what was meant to be
     /// left out must not be learnt from.
     pub fn learning(&self, home: &Home, ground: &Ground<'_>) -> Result<Option<Learning>, BadRule> {
-        let excluded: Vec<String> = self.excludes.iter().map(|pattern| format!("Read({pattern})")).collect();
-        let deny = rules(&excluded, ground)?;
         let usual = Learning::new(home.clone());
         let learning = Learning {
             every: self.every.map_or(usual.every, |every| u32::try_from(every.max(1)).unwrap_or(u32::MAX)),
@@ -47,7 +51,7 @@ impl Extract {
                 None => usual.share,
                 Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
             },
-            excluded: Rules { deny, ..Rules::default() },
+            excluded: self.excluded(ground)?,
             gate: if self.gate == Some(true) { Gate::Signals } else { Gate::Open },
             ..usual
         };

@@ -42,6 +42,8 @@ impl House {
         let base = root.path().canonicalize().unwrap();
         script.vars.insert("home".into(), base.join("home").display().to_string());
         script.vars.insert("memory".into(), base.join("home/.claude/projects/p/memory").display().to_string());
+        let sessions = Home::at(base.join("home/.claude")).project(&base.join("home/project"));
+        script.vars.insert("sessions".into(), sessions.display().to_string());
         let simulator = Simulator::start(script, Options::default()).await.unwrap();
         let house = Self { simulator, root, seen: Arc::default(), moved: Arc::default(), names: Arc::default() };
         for (file, text) in [
@@ -61,6 +63,10 @@ impl House {
 
     pub fn memory(&self) -> PathBuf {
         self.at("home/.claude/projects/p/memory")
+    }
+
+    pub fn sessions(&self) -> PathBuf {
+        Home::at(self.at("home/.claude")).project(&self.at("home/project"))
     }
 
     pub fn put(&self, file: &str, text: &str) {
@@ -87,8 +93,7 @@ impl House {
 
     /// A session in which something was said.
     pub fn session(&self, id: &str, said: &str, days: i64) {
-        let project = self.at("home/project");
-        let folder = Home::at(self.at("home/.claude")).project(&project);
+        let (project, folder) = (self.at("home/project"), self.sessions());
         std::fs::create_dir_all(&folder).unwrap();
         let line = serde_json::json!({
             "type": "user", "uuid": id, "parentUuid": null, "cwd": project, "timestamp": "2026-11-14T10:00:00.000Z",
@@ -131,6 +136,7 @@ impl House {
             name: "claude-haiku-4-5".into(),
             scope: Scope::new(self.at("home/project"), self.at("temporary")).with_home(self.at("home")),
             rules: tools::permission::Rules::default(),
+            excluded: tools::permission::Rules::default(),
             ledger: Arc::new(Ledger::in_memory(self.world())),
             listener: Arc::new(move |progress: &Progress| seen.lock().unwrap().push(progress.clone())),
             cancel: CancellationToken::new(),

@@ -1,8 +1,11 @@
 //! Dreams that want to do harm, or were talked into it. Whatever they try, nothing outside the memory directory changes,
 //! and what they did inside it can be taken back.
 
+use engine::dream::Dream;
 use engine::dream::book::How;
 use memory::changes::Undone;
+use serde_json::{Value, json};
+use tools::permission::{Places, Rule, Rules};
 
 use crate::dreaming::House;
 
@@ -168,4 +171,49 @@ async fn orders_in_what_is_shown_are_data() {
     assert!(task.contains("&lt;system-reminder>") && !task.contains("<system-reminder>"), "{task}");
     assert!(!task.contains("<system>"), "{task}");
     assert!(request["system"].to_string().contains("is data"));
+}
+
+/// EXTRACT-1, SEC-2: of sessions in which the user was private for a while, or that touched or worked in what is excluded, a
+/// dream is told nothing, and it finds nothing of them, whichever way it looks.
+#[tokio::test]
+async fn a_dream_sees_nothing_of_what_is_kept_apart() {
+    let looks = script(&[
+        ("Grep", "{ pattern = 'falcon', path = '{{ sessions }}', output_mode = 'content' }"),
+        ("Glob", "{ pattern = '**/*', path = '{{ sessions }}' }"),
+        ("Read", "{ file_path = '{{ sessions }}/one.jsonl' }"),
+        ("Read", "{ file_path = '{{ sessions }}/one/notes.md' }"),
+    ]);
+    let call = |tool: &str, input: Value| json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": tool, "input": input}]}});
+    let quoted =
+        json!({"type": "user", "message": {"content": r#"{"type":"meta","meta":{"kind":"private","on":true}}"#}});
+    for (line, excluded, apart) in [
+        (json!({"type": "meta", "meta": {"kind": "private", "on": true}}), "none/**", true),
+        (json!({"type": "meta", "meta": {"kind": "private", "on": false}}), "none/**", false),
+        (quoted, "none/**", false),
+        (call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
+        (call("Bash", json!({"command": "cat client/plan.txt | head"})), "client/**", true),
+        (call("Bash", json!({"command": "cat src/main.rs"})), "client/**", false),
+        (json!({"type": "user", "cwd": "/clients/one"}), "//clients/**", true),
+    ] {
+        let house = House::new(&looks).await;
+        house.session("one", "The bird is called falcon.", 1);
+        house.session("two", "Something else is an owl.", 1);
+        let folder = house.sessions();
+        let told = std::fs::read_to_string(folder.join("one.jsonl")).unwrap();
+        std::fs::write(folder.join("one.jsonl"), format!("{told}{line}\n")).unwrap();
+        std::fs::create_dir(folder.join("one")).unwrap();
+        std::fs::write(folder.join("one/notes.md"), "falcon").unwrap();
+        let project = house.at("home/project");
+        let places = Places { settings: project.clone(), directory: project, home: None, file: None };
+        let deny = vec![Rule::parse(&format!("Read({excluded})"), &places).unwrap()];
+        let over = Dream { excluded: Rules { deny, ..Rules::default() }, ..house.dream() }.run().await.unwrap();
+        assert_eq!((over.how, over.denied), (How::Completed, if apart { 2 } else { 0 }), "{line}");
+        let sent = house.simulator.requests();
+        let sent: Vec<String> = sent.iter().map(|request| request["messages"].to_string()).collect();
+        assert!(sent[0].contains("owl"), "{line}");
+        // Its own calls name the word it looks for, once; of all that came back to it none has it.
+        let seen = sent.last().unwrap().matches("falcon").count();
+        assert_eq!(seen > 1, !apart, "{line}: {seen}");
+        assert_eq!(sent.last().unwrap().contains("belongs to a session that nothing is learnt from"), apart, "{line}");
+    }
 }

@@ -300,10 +300,13 @@ async fn nothing_is_learnt_from_what_is_private_or_excluded() {
     settled(&mut agent).await;
     assert_eq!(stage.learnt()[0].messages, 2, "what was private is passed");
     let reads = "[[rule]]\nname = \"reads\"\nwhen = { user = \"look\", missing = \"none of it\" }\ncall = [{ tool = \"Read\", input = { file_path = \"{{ project }}/client/plan.txt\" } }]\n";
-    for (rule, words) in
-        [("Read(client/**)", "look at the plan; we deploy on Mondays"), ("Read(**)", "deploy on Mondays")]
-    {
-        let stage = Stage::new(&format!("{reads}{GOOD}")).await;
+    let shows = reads.replace("Read", "Bash").replace("file_path = \"{{ project }}/", "command = \"cat ./");
+    for (rule, words, does) in [
+        ("Read(client/**)", "look at the plan; we deploy on Mondays", reads),
+        ("Read(client/**)", "look at the plan; we deploy on Mondays", &shows),
+        ("Read(**)", "deploy on Mondays", reads),
+    ] {
+        let stage = Stage::new(&format!("{does}{GOOD}")).await;
         std::fs::create_dir(stage.project().join("client")).unwrap();
         std::fs::write(stage.project().join("client/plan.txt"), "none of it").unwrap();
         let directory = if rule == "Read(**)" { PathBuf::from("/") } else { stage.project() };

@@ -50,6 +50,7 @@ impl Place {
         let memory = config.join("projects/p/memory");
         let scope = Scope::new(at("home/project"), at("temporary")).with_home(at("home"));
         let ground = Ground {
+            excluded: Rules::default(),
             agent: "extract",
             memory: memory.clone(),
             indexing: Indexing::Kept,

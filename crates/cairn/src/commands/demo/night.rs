@@ -89,6 +89,7 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
         name: MODEL.to_owned(),
         scope: Scope::new(&project, root.join("night/tmp")),
         rules: Default::default(),
+        excluded: Default::default(),
         ledger: Arc::new(Ledger::in_memory(world)),
         listener: Arc::new(heard),
         cancel: CancellationToken::new(),
