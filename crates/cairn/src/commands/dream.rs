@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use engine::dream::NotDreamt;
 use engine::dream::book::{How, Over};
-use engine::dream::gate::{Gate, Said};
+use engine::dream::gate::{Gate, Rhythm, Said};
 use engine::dream::progress::{Progress, improved};
 use engine::dream::run::Listener;
 use serde_json::json;
@@ -123,7 +123,7 @@ async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
         match site.due(&mut Gate::default(), &dreaming::rhythm(&settings))? {
             Said::Due => {}
             other => {
-                talk!("{}", why_not(&other));
+                talk!("{}", why_not(&other, &dreaming::rhythm(&settings)));
                 return Ok(Code::Success);
             }
         }
@@ -131,7 +131,7 @@ async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
     let chosen = model::choose(None, None, &settings).await?;
     let cancel = CancellationToken::new();
     let ledger = Arc::new(place.ledger(&settings, ""));
-    let dream = dreaming::dream(site, place, &settings, &chosen, ledger, told(), cancel.clone());
+    let dream = dreaming::dream(site, place, &settings, &chosen, ledger, told(), cancel.clone())?;
     let price = settings.prices.of(&dream.name);
     let mut closing = Closing::watch_all()?;
     if args.dry_run {
@@ -210,7 +210,11 @@ fn object(over: &Over, place: &Place, price: Option<Price>) -> serde_json::Value
 fn told() -> Listener {
     let rounds = AtomicU32::new(0);
     Arc::new(move |progress: &Progress| {
-        if rounds.swap(progress.rounds, Ordering::Relaxed) == progress.rounds {
+        let waits = progress.waits.as_deref().filter(|_| progress.is_under_way());
+        if let Some(waits) = waits {
+            talk_row(&[dim(&format!("waits: {}", first_line(waits, 200)))]);
+        }
+        if rounds.swap(progress.rounds, Ordering::Relaxed) == progress.rounds || waits.is_some() {
             return;
         }
         let calls: Vec<String> = progress.tools.iter().map(|(tool, times)| format!("{tool} {times}")).collect();
@@ -220,12 +224,14 @@ fn told() -> Listener {
 }
 
 /// Why no dream is due.
-pub(crate) fn why_not(said: &Said) -> String {
+pub(crate) fn why_not(said: &Said, rhythm: &Rhythm) -> String {
     match said {
         Said::Due => "A dream is due.".to_owned(),
         Said::Off => "Dreams do not come by themselves here.".to_owned(),
         Said::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
         Said::JustLooked => "It was looked a moment ago.".to_owned(),
-        Said::TooFew(sessions) => format!("Not yet: {sessions} sessions were touched since the last one."),
+        Said::TooFew(sessions) => {
+            format!("Not yet: {sessions} of the {} sessions it takes were touched since the last one.", rhythm.sessions)
+        }
     }
 }

@@ -66,6 +66,11 @@ impl Repl {
             waiting: out.iter().filter(|errand| errand.waits_for().is_some()).count()
                 + self.talk.teammates_asking().len(),
             asks: self.talk.teammates_asking().pop(),
+            dream: self
+                .talk
+                .dreaming
+                .as_ref()
+                .map(|dream| format!("dream: {}, round {}", dream.phase.word(), dream.rounds)),
             label: out.iter().rev().find_map(|errand| errand.progress().label),
             mates_label: mates.iter().rev().find_map(|name| self.talk.teammate_label(name)),
         };

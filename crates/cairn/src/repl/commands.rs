@@ -54,7 +54,7 @@ impl Conversation {
             "learnt" => self.learnt(),
             "private" => self.private(argument),
             "team" => self.team(argument),
-            "dream" => self.dream(argument),
+            "dream" => self.dream(argument).await?,
             "model" => self.model(argument).await?,
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),

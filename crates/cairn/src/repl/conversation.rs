@@ -11,6 +11,7 @@ use engine::agent::Alone;
 use engine::agent::Listener;
 use engine::agents::Children;
 use engine::context::Reach as Covered;
+use engine::dream::progress::Progress;
 use engine::hooks::Leaving;
 use engine::mail::Mail;
 use engine::permission::{Answer, Approver, Question};
@@ -131,6 +132,8 @@ pub(super) struct Conversation {
     pub(super) shown: VecDeque<Shown>,
     /// What was learnt in this session, the newest first.
     pub(super) learnt: Vec<Learnt>,
+    /// The dream that is under way beside the session.
+    pub(super) dreaming: Option<Progress>,
     /// The folder beside the session, and the tasks in it.
     pub(super) folder: PathBuf,
     pub(super) tasks: Vec<engine::plan::tasks::Task>,
@@ -174,6 +177,7 @@ impl Conversation {
             tasks: ready.mailing.board.tasks(ready.agent.scope().temporary()),
             folder: ready.agent.scope().temporary().to_owned(),
             sharing: Sharing::start(&place, &ready, wires.listener()),
+            learnt: super::learnt::of(ready.agent.session()),
             agent: Some(ready.agent),
             mailing: ready.mailing,
             args,
@@ -182,7 +186,7 @@ impl Conversation {
             face,
             page: Page::new(columns),
             shown: VecDeque::new(),
-            learnt: Vec::new(),
+            dreaming: None,
             hint: None,
             choices: None,
             prompt: None,
@@ -237,9 +241,10 @@ impl Conversation {
         for warning in &ready.warnings {
             self.page.warning(warning);
         }
+        self.learnt = super::learnt::of(ready.agent.session());
         self.agent = Some(ready.agent);
         self.shown.clear();
-        self.learnt.clear();
+        self.dreaming = None;
     }
 
     /// Waits until others have written something that is not heard yet.

@@ -6,16 +6,19 @@ use super::conversation::Conversation;
 use super::page::Part;
 use crate::commands::dream::past;
 use crate::dreaming;
-use crate::span::Look;
+use crate::span::{Look, first_line};
 
 impl Conversation {
     /// Begins one, stops it, or shows and takes back what the last one did.
-    pub(super) fn dream(&mut self, argument: &str) {
+    pub(super) async fn dream(&mut self, argument: &str) -> anyhow::Result<()> {
         let (word, id) = argument.split_once(' ').unwrap_or((argument, ""));
         let id = Some(id.trim()).filter(|id| !id.is_empty());
+        if let Some(agent) = &mut self.agent {
+            agent.take_in_dreams().await?; // one that is over is not under way
+        }
         let Some(dreams) = self.agent.as_mut().and_then(engine::Agent::dreams) else {
             self.hint = Some("memory is off here, so there is nothing to dream of".to_owned());
-            return;
+            return Ok(());
         };
         match word {
             "" if dreams.start() => self.page.note("dreaming in the background; /dream stop ends it", Look::DIM),
@@ -28,6 +31,7 @@ impl Conversation {
             "log" | "diff" | "undo" | "status" => {
                 let site = dreams.site().clone();
                 match self.of_the_past(word, id, &site) {
+                    Ok(lines) if lines.is_empty() => self.hint = Some(past::NONE.to_owned()),
                     Ok(lines) => {
                         self.page.begin(Part::Note);
                         self.show_lines(&lines.iter().flat_map(|line| line.lines()).collect::<Vec<_>>());
@@ -37,6 +41,15 @@ impl Conversation {
             }
             other => self.hint = Some(format!("/dream {other} means nothing; /dream [stop|status|log|diff|undo]")),
         }
+        Ok(())
+    }
+
+    /// How far the dream under way is, and what it said, the newest last.
+    fn live(&self) -> Vec<String> {
+        let Some(dream) = &self.dreaming else { return Vec::new() };
+        let now = format!("{:<12} {}", dream.phase.word(), dream.line());
+        let said = dream.said.iter().map(|text| format!("{:<12} {}", "", first_line(text, 200)));
+        [now].into_iter().chain(said).collect()
     }
 
     fn of_the_past(&self, word: &str, id: Option<&str>, site: &Site) -> anyhow::Result<Vec<String>> {
@@ -44,7 +57,10 @@ impl Conversation {
             "log" => Ok(past::log(site)),
             "diff" => past::diff(site, id),
             "undo" => Ok(past::undo(site, id)?.lines()),
-            _ => past::status(site, &dreaming::rhythm(&self.place.settings(self.args.settings.as_deref())?)),
+            _ => {
+                let rhythm = dreaming::rhythm(&self.place.settings(self.args.settings.as_deref())?);
+                Ok(past::status(site, &rhythm)?.into_iter().chain(self.live()).collect())
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What was shown in one line, shown whole.
 
 use engine::Event;
+use engine::dream::progress::Progress;
 use engine::event::Recalled;
 
 use super::conversation::Conversation;
@@ -52,6 +53,7 @@ impl Conversation {
             }
             Event::Recalled { memories } => self.remember(Shown::Memories(memories.clone())),
             Event::Extracted(outcome) => self.was_learnt(outcome),
+            Event::Dream(progress) => self.dreaming = Some((**progress).clone()).filter(Progress::is_under_way),
             _ => {}
         }
     }

@@ -73,7 +73,12 @@ impl Conversation {
             let doing = errand.progress().label.map(|label| format!(" ({label})")).unwrap_or_default();
             (errand.id.clone(), format!("{:<12} {about}{doing}", phase(errand)))
         };
-        let rows: Vec<(String, String)> = jobs.iter().map(job).chain(self.errands().iter().map(agent)).collect();
+        let dream = self.dreaming.iter().map(|dream| {
+            let how = format!("{:<12} {} (/dream status, /dream stop)", dream.phase.word(), dream.line());
+            ("dream".to_owned(), how)
+        });
+        let rows: Vec<(String, String)> =
+            jobs.iter().map(job).chain(self.errands().iter().map(agent)).chain(dream).collect();
         self.read_tasks();
         if rows.is_empty() && self.tasks.is_empty() {
             self.hint = Some("nothing runs in the background, and there are no tasks".into());

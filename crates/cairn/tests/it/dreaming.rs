@@ -170,7 +170,7 @@ fn a_timer_goes_through_all_projects() {
     let before = stage.simulator.requests().len();
     let ran = dream(&stage, &["--all-projects", "--if-due"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("Not yet: 1 sessions") && ran.stderr.contains("project"), "{ran:?}");
+    assert!(ran.stderr.contains("Not yet: 1 of the 5 sessions") && ran.stderr.contains("project"), "{ran:?}");
     assert_eq!(stage.simulator.requests().len(), before, "no request");
     let elsewhere = stage.project().parent().unwrap().to_owned();
     let project = stage.project().display().to_string();
@@ -199,6 +199,65 @@ fn a_session_shows_and_takes_back_what_dreams_did() {
         assert!(shown.contains(words), "{words} in {shown}");
     }
     assert!(!memory(&stage).join(".consolidate-lock").exists());
+}
+
+/// DREAM-4: while a dream runs the line below the prompt says so, `/tasks` lists it, and `/dream status` shows what it said
+/// and did.
+#[test]
+fn a_dream_under_way_can_be_watched() {
+    let stage = stage_with(&format!("[[fault]]\nrequest = 2\nstall = true\n{SCRIPT}"));
+    let mut terminal = Terminal::start(&stage);
+    terminal.keys(&format!("/dream{ENTER}"));
+    terminal.shows("· dream: updating, round 1");
+    terminal.keys(&format!("/tasks{ENTER}"));
+    terminal.shows("round 1, Write 2, deploys.md, channel.md touched");
+    terminal.keys(&format!("/dream status{ENTER}"));
+    terminal.shows("Both are about deploys.");
+    terminal.keys(&format!("/dream stop{ENTER}"));
+    terminal
+        .until("it is over", |screen| screen.contains("the dream was stopped") && !screen.contains("dream: updating"));
+    terminal.leave();
+}
+
+/// DREAM-4: a server that cannot be reached is told of while it is tried again, not only at the end.
+#[test]
+fn a_dream_that_waits_says_for_what() {
+    let stage = stage_with(&format!("[[fault]]\nrequest = 1\nstatus = 529\nretry_after = 0\n{SCRIPT}"));
+    let ran = dream(&stage, &[]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("waits: ") && ran.stderr.contains("again in"), "{ran:?}");
+}
+
+/// DREAM-4: a dream that is over is not under way, so another can be asked for at once; and who asks while another process
+/// dreams is told so.
+#[test]
+fn one_dream_after_another_can_be_asked_for() {
+    let stage = stage_with(SCRIPT);
+    let mut terminal = Terminal::start(&stage);
+    terminal.keys(&format!("/dream log{ENTER}"));
+    terminal.shows("Nobody has dreamt here yet");
+    terminal.keys(&format!("/dream{ENTER}"));
+    terminal.rests("Improved 2 memory files");
+    terminal.keys(&format!("/dream stop{ENTER}"));
+    terminal.shows("no dream is under way here");
+    terminal.keys(&format!("/dream undo{ENTER}"));
+    terminal.rests("restored deploys.md");
+    let seen = stage.simulator.requests().len();
+    terminal.keys(&format!("/dream{ENTER}"));
+    terminal.until("the second one has begun", |_| stage.simulator.requests().len() > seen);
+    terminal.leave();
+    assert_eq!(dream(&stage, &["log"]).stdout.lines().count(), 2);
+
+    let stage = stage_with("[[fault]]\nstall = true\ntimes = 9\n");
+    let mut other = stage.cairn().arg("dream").stderr(Stdio::null()).spawn().unwrap();
+    while stage.simulator.requests().is_empty() {
+        std::thread::yield_now();
+    }
+    let mut terminal = Terminal::start(&stage);
+    terminal.keys(&format!("/dream{ENTER}"));
+    terminal.rests("the dream failed: another process is dreaming (pid ");
+    terminal.leave();
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
 
 /// DREAM-4, EXTRACT-8: leaving waits for a dream, and says so; a key ends it at once, a signal within two seconds; nothing

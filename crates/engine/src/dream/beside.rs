@@ -9,6 +9,7 @@ use tools::permission::Rules;
 
 use super::book::{How, Over};
 use super::gate::{Gate, Rhythm, Said};
+use super::progress::{Phase, Progress};
 use super::run::{Dream, NotDreamt};
 use super::site::Site;
 use crate::background::Background;
@@ -31,6 +32,15 @@ pub struct Dreaming {
     failed: Option<Timestamp>,
 }
 
+/// Who wants a dream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// It is time. That another process was faster is nothing to tell then.
+    ByNobody,
+    /// Somebody who is waiting for an answer.
+    ByUser,
+}
+
 impl Dreaming {
     /// With what each dream needs, and when they come by themselves.
     pub fn new(dream: Dream, rhythm: Rhythm) -> Self {
@@ -43,9 +53,14 @@ impl Dreaming {
         self.rhythm = rhythm;
     }
 
-    /// Which model dreams from now on, and by which rules.
-    pub(crate) fn follow(&mut self, model: String, rules: Rules) {
-        (self.dream.name, self.dream.rules) = (model, rules);
+    /// Which model dreams from now on, by which rules, and what it learns nothing from.
+    pub(crate) fn follow(&mut self, model: String, rules: Rules, excluded: Rules) {
+        (self.dream.name, self.dream.rules, self.dream.excluded) = (model, rules, excluded);
+    }
+
+    /// What they learn nothing from.
+    pub(crate) fn excluded(&self) -> &Rules {
+        &self.dream.excluded
     }
 
     /// When they come by themselves.
@@ -61,20 +76,30 @@ impl Dreaming {
             return;
         }
         if matches!(self.dream.site.due(&mut self.gate, &self.rhythm), Ok(Said::Due)) {
-            self.start();
+            self.begin(Asked::ByNobody);
         }
     }
 
-    /// A dream begins now, unless one is under way. Says whether it did.
+    /// A dream begins now, for a user who asks for it, unless one is under way. Says whether it did.
     pub fn start(&mut self) -> bool {
-        if self.is_running() {
-            return false;
+        !self.is_running() && {
+            self.begin(Asked::ByUser);
+            true
         }
+    }
+
+    fn begin(&mut self, asked: Asked) {
         self.cancel = CancellationToken::new();
         let dream = Dream { cancel: self.cancel.clone(), ..self.dream.clone() };
-        let now = dream.site.world.now();
-        self.running.start(KIND, DEADLINE, now, dream.run());
-        true
+        let (now, listener) = (dream.site.world.now(), dream.listener.clone());
+        let work = async move {
+            let ended = dream.run().await;
+            if let (Asked::ByUser, Err(why)) = (asked, &ended) {
+                listener(&Progress { phase: Phase::Failed, said: [why.to_string()].into(), ..Progress::default() });
+            }
+            ended
+        };
+        self.running.start(KIND, DEADLINE, now, work);
     }
 
     /// Whether one is under way.
@@ -97,7 +122,7 @@ impl Dreaming {
         &self.dream.site
     }
 
-    /// Takes what is over by now. That another process was faster is nothing to tell.
+    /// Takes what is over by now.
     pub(crate) async fn take_ended(&mut self) -> Vec<Over> {
         let ended = self.running.take_ended().await;
         self.noted(ended)
@@ -120,6 +145,9 @@ impl Dreaming {
     }
 
     fn noted(&mut self, ended: Vec<Result<Over, NotDreamt>>) -> Vec<Over> {
+        if ended.iter().any(|ended| matches!(ended, Err(NotDreamt::Files(_) | NotDreamt::Memory(_)))) {
+            self.failed = Some(self.dream.site.world.now());
+        }
         let ended: Vec<Over> = ended.into_iter().filter_map(Result::ok).collect();
         self.failed = ended.iter().find(|over| over.how == How::Failed).map(|over| over.at).or(self.failed);
         ended

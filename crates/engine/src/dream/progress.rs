@@ -47,6 +47,8 @@ pub struct Progress {
     pub tools: BTreeMap<String, u32>,
     /// What was called last: the tool, and what it was about.
     pub doing: Option<(String, String)>,
+    /// Why it waits: a request that failed is made again.
+    pub waits: Option<String>,
     /// The memories it has changed or removed.
     pub touched: Vec<String>,
 }
@@ -55,6 +57,7 @@ impl Progress {
     /// A reply came.
     pub(super) fn replied(&mut self, text: String, calls: Vec<(String, String)>) {
         self.rounds += 1;
+        self.waits = None;
         for call in calls {
             *self.tools.entry(call.0.clone()).or_default() += 1;
             self.doing = Some(call);
@@ -65,6 +68,24 @@ impl Progress {
         while self.said.len() > ROUNDS {
             self.said.pop_front();
         }
+    }
+
+    /// Whether it is under way.
+    pub fn is_under_way(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Updating)
+    }
+
+    /// How far it is, in a line: the rounds, how often each tool ran, what it has touched.
+    pub fn line(&self) -> String {
+        let calls = self.tools.iter().map(|(tool, times)| format!("{tool} {times}"));
+        let touched = (!self.touched.is_empty()).then(|| format!("{} touched", self.touched.join(", ")));
+        let parts: Vec<String> = [format!("round {}", self.rounds)]
+            .into_iter()
+            .chain(calls)
+            .chain(touched)
+            .chain(self.waits.clone())
+            .collect();
+        parts.join(", ")
     }
 
     /// What it has touched by now.
@@ -101,6 +122,7 @@ mod tests {
         progress.touches(vec!["a.md".into()]);
         assert_eq!((progress.phase, progress.rounds, progress.said.len()), (Phase::Updating, 40, ROUNDS));
         assert_eq!((progress.said[0].as_str(), progress.tools["Read"]), ("round 10", 40));
+        assert_eq!(progress.line(), "round 40, Read 40, a.md touched");
         assert_eq!(improved(3), "Improved 3 memory files");
     }
 }

@@ -71,6 +71,8 @@ pub struct Dream {
     pub scope: Scope,
     /// The user's rules.
     pub rules: Rules,
+    /// Files and directories that nothing is learnt from: rules for Read that deny.
+    pub excluded: Rules,
     /// Where what it spends is written down.
     pub ledger: Arc<Ledger>,
     /// Who hears of progress.
@@ -156,6 +158,8 @@ impl Dream {
             Ok(told) => told,
             Err(error) => {
                 (over.how, over.text) = (How::Failed, error.to_string());
+                let (phase, said) = (Phase::Failed, [over.text.clone()].into());
+                (self.listener)(&Progress { phase, said, ..Progress::default() });
                 return over;
             }
         };
@@ -220,6 +224,7 @@ impl Dream {
             memory,
             indexing: self.indexing,
             sessions: self.site.folders(),
+            excluded: self.excluded.clone(),
             config: self.site.home.path().to_owned(),
             changes,
             rules: self.rules.clone(),
@@ -233,7 +238,11 @@ impl Dream {
         };
         let restricted = Restricted::new(ground, &scope)?;
         let (now, reading) = (self.site.world.now(), scope.clone());
-        let task = tokio::task::spawn_blocking(move || brief::task(&store, &reading, last, now, &touched));
+        let judge = restricted.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let told: Vec<SessionFile> = touched.into_iter().filter(|one| !judge.is_apart(&one.path)).collect();
+            brief::task(&store, &reading, last, now, &told)
+        });
         let task = task.await.unwrap_or_else(|_| Ok(String::new()))?;
         Ok((restricted, scope, task))
     }
@@ -357,10 +366,13 @@ impl Model for Watched {
     fn stream(&self, request: Request) -> BoxStream<'static, provider::Event> {
         self.watch.round_begins();
         let watch = self.watch.clone();
-        let seen = move |event: &provider::Event| {
-            if let provider::Event::Done(reply) = event {
-                watch.replied(reply);
+        let seen = move |event: &provider::Event| match event {
+            provider::Event::Done(reply) => watch.replied(reply),
+            provider::Event::Retrying { after, why, .. } => {
+                let waits = format!("{why}, again in {} s", after.as_secs_f64().ceil());
+                watch.tell(|progress| progress.waits = Some(waits));
             }
+            _ => {}
         };
         self.model.stream(request).inspect(seen).boxed()
     }

@@ -12,9 +12,12 @@ use similar::TextDiff;
 use super::{DreamCommand, why_not};
 use crate::dreaming;
 use crate::exit::Code;
-use crate::out::data;
+use crate::out::{data, talk};
 use crate::setup::Place;
 use crate::span::first_line;
+
+/// What is said where nobody has dreamt.
+pub(crate) const NONE: &str = "Nobody has dreamt here yet.";
 
 /// Runs one of the commands about the past.
 pub(super) fn run(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::Result<Code> {
@@ -37,6 +40,9 @@ pub(super) fn run(command: &DreamCommand, place: &Place, as_json: bool) -> anyho
         data!("{object}")?;
         return Ok(code);
     }
+    if lines.is_empty() {
+        talk!("{NONE}");
+    }
     for line in lines {
         data!("{line}")?;
     }
@@ -51,7 +57,7 @@ pub(crate) fn status(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Vec<String>
         format!("memories     {}", site.memory.display()),
         format!("last dream   {}", last.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}"))),
         format!("sessions     {} touched since", site.sessions(last).len()),
-        format!("next         {}", why_not(&said)),
+        format!("next         {}", why_not(&said, rhythm)),
     ];
     lines.extend(site.holder()?.map(|pid| format!("running      in process {pid}")));
     Ok(lines)
@@ -62,7 +68,7 @@ fn status_object(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Value> {
     let said = site.due(&mut Gate::default(), rhythm)?;
     Ok(json!({
         "memory": site.memory, "last": last.map(|at| at.to_string()), "sessionsSince": site.sessions(last).len(),
-        "due": said == Said::Due, "why": why_not(&said), "running": site.holder()?,
+        "due": said == Said::Due, "why": why_not(&said, rhythm), "running": site.holder()?,
     }))
 }
 
