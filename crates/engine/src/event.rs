@@ -247,6 +247,11 @@ pub enum Event {
         /// The file.
         path: PathBuf,
     },
+    /// A memory was written empty, which is how one is forgotten.
+    MemoryForgotten {
+        /// The file.
+        path: PathBuf,
+    },
     /// Memory that is shared with others came or went.
     TeamMemory {
         /// What happened, a sentence each.

@@ -102,6 +102,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::Recalled { memories } => ("recalled", json!({"memories": memories.len()})),
         Event::InstructionsLoaded { files } => ("instructions_loaded", json!({"files": files.len()})),
         Event::MemorySaved { .. } => ("memory_saved", json!({})),
+        Event::MemoryForgotten { .. } => ("memory_forgotten", json!({})),
         Event::TeammateAsks { name, tool } => ("teammate_asks", json!({"name": name, "tool": tool})),
         Event::Teammate { name, news, used, .. } => {
             let named = match news {

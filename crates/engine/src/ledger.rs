@@ -195,6 +195,11 @@ impl Ledger {
         self.state().spent.clone()
     }
 
+    /// The same in dollars; none where a price is not known.
+    pub fn here(&self) -> Option<f64> {
+        self.state().spent.iter().map(|(model, usage)| Some(self.prices.of(model)?.cost(usage))).sum()
+    }
+
     /// What was spent today, by everybody.
     pub fn today(&self) -> Day {
         let today = self.date();

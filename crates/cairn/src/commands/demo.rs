@@ -269,6 +269,7 @@ impl Timeline {
                 self.line("recall", &paths.join(", "));
             }
             Event::MemorySaved { .. } => self.line("memory", "saved"),
+            Event::MemoryForgotten { .. } => self.line("memory", "forgotten"),
             Event::ToolEnded { output, .. } => {
                 let failed = output.outcome == transcript::Outcome::Failed;
                 let mark = if failed { red("✗ ") } else { green("✓ ") };

@@ -17,6 +17,11 @@ pub(super) struct Learnt {
     pub(super) path: String,
 }
 
+/// What was learnt in a session by what its log says, the newest first.
+pub(super) fn of(session: &engine::Session) -> Vec<Learnt> {
+    engine::extract::saved(session).into_iter().map(|(run, path)| Learnt { run, path }).collect()
+}
+
 /// What can be done with one.
 const WHAT: [(&str, &str); 3] = [
     ("look", "show it whole"),
@@ -77,6 +82,7 @@ impl Conversation {
         let said = match undone.as_ref().map(Vec::as_slice) {
             Ok([Undone::Removed { path }]) => format!("{path} is forgotten"),
             Ok([Undone::Restored { path }]) => format!("{path} is as it was before"),
+            Ok([Undone::ChangedSince { path, now: None, .. }]) => format!("{path} is gone already"),
             Ok([Undone::ChangedSince { path, .. }]) => format!("{path} was changed since, and stays as it is"),
             Ok(_) => "there is nothing to take back".to_owned(),
             Err(error) => format!("not taken back: {error}"),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::event::News;
 use engine::ledger::{self, Day};
 use engine::permission::LiveMode;
 use engine::{Event, Ledger};
@@ -32,7 +31,8 @@ pub(crate) struct Status {
     /// Whether nothing is learnt from what is said.
     pub(crate) private: bool,
     used: u64,
-    cost: Option<f64>,
+    /// What the session had cost before this process went on with it.
+    before: Option<f64>,
     /// What teammates have cost, by their sessions.
     mates: BTreeMap<String, Option<f64>>,
     ledger: Arc<Ledger>,
@@ -55,7 +55,7 @@ impl Status {
             mode: ready.agent.mode().clone(),
             private: engine::extract::private(ready.agent.session()),
             used: stats.context_tokens,
-            cost: stats.cost_usd,
+            before: stats.cost_usd.zip(ready.agent.ledger().here()).map(|(all, here)| all - here),
             mates: mates.into_iter().map(|mate| (mate.session, mate.used.cost_usd)).collect(),
             today: ready.agent.ledger().today(),
             paused: is_paused(ready.agent.ledger()),
@@ -74,19 +74,11 @@ impl Status {
             }
             Event::Replied { reply } => {
                 self.used = reply.usage.total();
-                let cost = self.prices.of(&reply.model).map(|price| price.cost(&reply.usage));
-                self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
-            }
-            Event::Agent { news: News::Does(event), .. } => {
-                if let Event::Replied { reply } = &**event {
-                    let cost = self.prices.of(&reply.model).map(|price| price.cost(&reply.usage));
-                    self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
-                }
             }
             Event::Teammate { session, used, .. } if used.replies > 0 => {
                 self.mates.insert(session.clone(), used.cost_usd);
             }
-            Event::TurnEnded { .. } => {
+            Event::TurnEnded { .. } | Event::Extracted(_) | Event::Dream(_) => {
                 self.today = self.ledger.today();
                 self.paused = is_paused(&self.ledger);
             }
@@ -94,9 +86,9 @@ impl Status {
         }
     }
 
-    /// What the session has cost, with its teammates, where that is known.
+    /// What the session has cost, with all that went on beside it and its teammates, where that is known.
     pub(crate) fn cost(&self) -> Option<f64> {
-        self.mates.values().copied().chain([self.cost]).sum()
+        self.mates.values().copied().chain([self.before, self.ledger.here()]).sum()
     }
 
     /// The mode it is in now.
@@ -162,6 +154,9 @@ impl Status {
             let text = format!("{} {BACKGROUND}{}", work.background, said(&work.label));
             parts.push((3, Span::new(&text, yellow)));
         }
+        if let Some(dream) = &work.dream {
+            parts.push((3, Span::new(dream, yellow)));
+        }
         if work.waiting > 0 {
             let text = match (work.waiting, &work.asks) {
                 (1, Some(name)) => format!("{name} asks: /tasks {name}"),
@@ -215,6 +210,8 @@ pub(crate) struct Work {
     pub(crate) waiting: usize,
     /// A teammate among these.
     pub(crate) asks: Option<String>,
+    /// How far the dream is that is under way.
+    pub(crate) dream: Option<String>,
     /// What the newest of them is doing.
     pub(crate) label: Option<String>,
     /// What the newest of the teammates at work is doing.

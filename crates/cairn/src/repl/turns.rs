@@ -192,6 +192,10 @@ impl Repl {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 self.remark(&format!("memory saved: {name}"), Look::of(Colour::Green));
             }
+            Event::MemoryForgotten { path } => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                self.remark(&format!("memory forgotten: {name}"), Look::of(Colour::Green));
+            }
             Event::Extracted(_) => {
                 if let Some(text) = told::of_layers(&event) {
                     let how = if self.talk.leaving { "cairn memory log: look" } else { "Ctrl-S: look, change" };

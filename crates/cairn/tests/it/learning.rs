@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::stage::{Stage, piped, run};
-use crate::terminal::{DOWN, ENTER, Terminal, ctrl};
+use crate::terminal::{DOWN, ENTER, ESC, Terminal, ctrl};
 
 /// An agent that saves when deploys happen; all else is answered with a word.
 const MODEL: &str = r##"
@@ -72,6 +72,64 @@ fn what_was_saved_is_told_and_one_key_takes_it_back() {
     terminal.rests("deploys.md is forgotten");
     assert!(!deploys(&stage));
     assert_eq!(std::fs::read_to_string(memory(&stage).join("MEMORY.md")).unwrap(), "");
+    terminal.leave();
+}
+
+/// EXTRACT-7: what was saved as a session was left is known when it goes on: one key shows it, and the model is told, so that
+/// "forget that" works. The screen says that it is forgotten, and the line below what all of it has cost.
+#[test]
+fn a_session_that_goes_on_knows_what_was_learnt_in_it() {
+    let forgetting = r##"
+        [[rule]]
+        when = { user = "forget that", result = "Updated" }
+        say = "Gone."
+        [[rule]]
+        when = { user = "forget that", tool = "Read", visible = "saved in the background, in (?P<dir>[^:]+): deploys.md" }
+        call = [{ tool = "Write", input = { file_path = "{{ dir }}/deploys.md", content = "" } }]
+        [[rule]]
+        when = { user = "forget that", visible = "saved in the background, in (?P<dir>[^:]+): deploys.md" }
+        call = [{ tool = "Read", input = { file_path = "{{ dir }}/deploys.md" } }]
+    "##;
+    let stage = Stage::new(&format!("{forgetting}{MODEL}"));
+    let mut terminal = Terminal::start(&stage);
+    terminal.say("we deploy on Mondays");
+    terminal.rests("Understood.");
+    terminal.keys(&format!("/exit{ENTER}"));
+    assert_eq!(terminal.ended(), 0);
+    assert!(deploys(&stage));
+    let mut terminal = Terminal::start_with(&stage, &["--continue"]);
+    terminal.keys(&ctrl('s'));
+    terminal.shows("What was learnt:");
+    terminal.keys(ESC);
+    terminal.until("it closes", |screen| !screen.contains("What was learnt:"));
+    terminal.say("forget that");
+    terminal.rests("memory forgotten: deploys.md");
+    terminal.rests("Gone.");
+    assert!(!deploys(&stage));
+    terminal.keys(&format!("{}{ENTER}", ctrl('s')));
+    terminal.shows("take back");
+    terminal.keys(&format!("{DOWN}{DOWN}{ENTER}"));
+    terminal.rests("deploys.md is forgotten");
+    terminal.leave();
+}
+
+/// BUDGET-1: the line below the prompt and `/cost` tell the same: what was learnt beside the conversation is in both, as soon
+/// as it is over.
+#[test]
+fn the_line_below_the_prompt_counts_what_was_learnt() {
+    let stage = Stage::new(MODEL);
+    let mut terminal = Terminal::start_with(&stage, &["--settings", FREELY]);
+    terminal.say("we deploy on Mondays");
+    terminal.rests("saved 1 memory: deploys.md");
+    terminal.keys(&format!("/cost{ENTER}"));
+    let cost = terminal.until("what it cost", |screen| screen.contains("budget"));
+    let shown = cost.text();
+    let after = |words: &str| {
+        let rest = shown.split(words).nth(1).unwrap_or_else(|| panic!("{words} in {shown}"));
+        rest.split_whitespace().next().unwrap().to_owned()
+    };
+    assert_eq!(after("% context left ·"), after("\ncost"), "{shown}");
+    assert!(shown.contains("of it beside"), "{shown}");
     terminal.leave();
 }
 

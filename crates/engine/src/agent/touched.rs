@@ -28,7 +28,10 @@ impl Agent {
             self.doing.files.push(real.display().to_string());
             let Some(knowledge) = &mut self.knowledge else { continue };
             if knowledge.is_memory(&real) && changes {
-                self.driver.tell(Event::MemorySaved { path: real.clone() });
+                let path = real.clone();
+                let is_empty = files::read(&real, 1).is_ok_and(|file| file.bytes.is_empty());
+                let event = if is_empty { Event::MemoryForgotten { path } } else { Event::MemorySaved { path } };
+                self.driver.tell(event);
                 let warned = knowledge.wrote(&real);
                 self.attach(warned.into_iter().collect())?;
             }
