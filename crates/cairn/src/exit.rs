@@ -62,6 +62,9 @@ impl Code {
         if error.downcast_ref::<crate::model::NoModel>().is_some() {
             return Self::Credentials;
         }
+        if error.downcast_ref::<crate::commands::secrets::NotRead>().is_some() {
+            return Self::Files;
+        }
         match error.downcast_ref::<engine::Error>() {
             Some(engine::Error::BadId { .. } | engine::Error::Rule(_)) => Self::Usage,
             Some(_) => Self::Files,

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
+use crate::span::first_line;
 
 /// A text is looked at in pieces of this size.
 const PIECE: usize = 8 * 1024 * 1024;
@@ -59,6 +60,11 @@ Examples:
     },
 }
 
+/// Why nothing can be said: something else than a secret that was found, also by the exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotRead(String);
+
 /// What was found where.
 struct Found {
     file: String,
@@ -92,12 +98,10 @@ pub(crate) fn run(args: &SecretsArgs) -> anyhow::Result<Code> {
     if found.is_empty() {
         return Ok(if unread == 0 { Code::Success } else { Code::Files });
     }
-    talk!("{} found. Take them out, or mark a line that holds none with `gitleaks:allow`.", count(found.len()));
+    let (count, them) =
+        if found.len() == 1 { ("1 secret".to_owned(), "it") } else { (format!("{} secrets", found.len()), "them") };
+    talk!("{count} found. Take {them} out, or mark a line that holds none with `gitleaks:allow`.");
     Ok(Code::Failure)
-}
-
-fn count(found: usize) -> String {
-    if found == 1 { "1 secret".to_owned() } else { format!("{found} secrets") }
 }
 
 fn as_json(Found { file, finding }: &Found) -> serde_json::Value {
@@ -231,6 +235,7 @@ fn look_at_staged(found: &mut Vec<Found>) -> anyhow::Result<()> {
 
 /// The files that would be committed now, by path, with the ids of their contents.
 fn staged_blobs() -> anyhow::Result<Vec<(String, String)>> {
+    git(&["rev-parse", "--git-dir"])?;
     let raw = git(&["diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff"])?;
     let text = String::from_utf8_lossy(&raw);
     let mut parts = text.split('\0');
@@ -250,9 +255,11 @@ fn staged_blobs() -> anyhow::Result<Vec<(String, String)>> {
 
 /// What git prints.
 fn git(args: &[&str]) -> anyhow::Result<Vec<u8>> {
-    let out = git_command().args(args).stdin(Stdio::null()).output().context("git cannot be started")?;
+    let started = git_command().args(args).stdin(Stdio::null()).output();
+    let out = started.map_err(|error| NotRead(format!("git cannot be started: {error}")))?;
     if !out.status.success() {
-        bail!("git {}: {}", args.first().unwrap_or(&""), String::from_utf8_lossy(&out.stderr).trim());
+        let said = String::from_utf8_lossy(&out.stderr);
+        bail!(NotRead(format!("git {}: {}", args.first().unwrap_or(&""), first_line(&said, 300))));
     }
     Ok(out.stdout)
 }

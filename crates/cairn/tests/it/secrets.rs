@@ -97,6 +97,14 @@ fn what_is_staged_is_scanned_and_nothing_else() {
     assert_eq!(project.scan(&["--staged"]).code, Some(0), "what is deleted has no text");
 }
 
+/// TEAM-6: that nothing could be looked at is another exit code than that something was found, and is said in a line.
+#[test]
+fn where_there_is_no_repository_that_is_said() {
+    let ran = Project::new().scan(&["--staged"]);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(7), 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not a git repository"), "{}", ran.stderr);
+}
+
 /// TEAM-6: a repository's settings start no program while it is scanned.
 #[test]
 fn a_repository_cannot_run_a_program_by_being_scanned() {
