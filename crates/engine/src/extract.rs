@@ -93,7 +93,7 @@ impl Learning {
     }
 
     /// Why nothing is learnt from these turns, whatever was said in them.
-    fn passed_over(&self, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
+    fn passed_over(&self, session: &Path, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
         let memory = files::real(memory).unwrap_or_else(|_| memory.to_owned());
         let mut written = new.calls.iter().filter(|(tool, _)| matches!(tool.as_str(), "Write" | "Edit"));
         let place = |input: &serde_json::Value| Some(scope.place(input["file_path"].as_str()?).1);
@@ -104,6 +104,7 @@ impl Learning {
         let mut inputs = new.calls.iter().map(|(_, input)| input);
         if apart::is_excluded(&self.excluded, scope, &inside)
             || inputs.any(|input| apart::touches(&self.excluded, scope, &scope.directory(), input))
+            || Apart::new(Vec::new(), self.excluded.clone(), scope.clone()).sent_out_to_it(session)
         {
             return Some("it touched what nothing is learnt from".to_owned());
         }
@@ -214,7 +215,7 @@ impl Extraction {
         let cursor = self.shared.state().cursor.clone();
         let new = span(log, cursor.as_ref()).filter(|new| new.turns > 0)?;
         let covers = new.covers()?.clone();
-        if let Some(why) = self.learning.passed_over(&new, &driver.scope, memory) {
+        if let Some(why) = self.learning.passed_over(driver.session.path(), &new, &driver.scope, memory) {
             self.shared.state().cursor = Some(covers.clone());
             return Some(Passed { covers, why });
         }

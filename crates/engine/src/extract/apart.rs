@@ -2,8 +2,8 @@
 //! private for a while, and sessions that touched or worked in what is excluded.
 //!
 //! A session is judged by its file alone, ours and Claude Code's alike, line by line. Agents that look through transcripts
-//! see nothing of one that is kept apart: neither its file nor what lies beside it. What an agent that was sent out touched
-//! stands in a transcript of its own, and is not looked for here.
+//! see nothing of one that is kept apart: neither its file nor what lies beside it. What agents touched that a session sent
+//! out, it has touched.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use files::{Glance, Lines, Text};
 use serde_json::Value;
 use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, decide};
 use tools::{Access, Scope, Subject};
+
+use crate::session::CHILDREN;
 
 /// Whether a directory, or a file in it, is excluded.
 pub(crate) fn is_excluded(excluded: &Rules, scope: &Scope, path: &str) -> bool {
@@ -69,11 +71,21 @@ impl Apart {
             Some((seen, apart)) if *seen == glance => *apart,
             _ => {
                 // What cannot be read says nothing of itself.
-                let apart = self.is_apart(&session).unwrap_or(true);
+                let apart = self.is_apart(&session).unwrap_or(true) || self.sent_out_to_it(&session);
                 known.insert(session, (glance, apart));
                 apart
             }
         }
+    }
+
+    /// Whether an agent that a session sent out touched what is excluded.
+    pub(super) fn sent_out_to_it(&self, session: &Path) -> bool {
+        if self.excluded.deny.is_empty() {
+            return false;
+        }
+        let folder = session.with_extension("").join(CHILDREN);
+        let mut children = files::list(&folder).unwrap_or_default().into_iter().map(|entry| folder.join(entry.name));
+        children.any(|child| child.extension().is_some_and(|it| it == "jsonl") && self.is_apart(&child).unwrap_or(true))
     }
 
     fn is_apart(&self, session: &Path) -> Result<bool, files::Error> {

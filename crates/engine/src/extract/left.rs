@@ -53,7 +53,7 @@ pub(super) async fn over(tools: &Tools, learning: Learning, current: String) -> 
             let log = record::read(&session.path).ok()?.log;
             let new = span(&log, None).filter(|new| new.turns > 0)?;
             let eligible = learns(&log) && !log.is_foreign() && ended_well(&log);
-            if !eligible || learning.passed_over(&new, &tools.scope, &tools.memory).is_some() {
+            if !eligible || learning.passed_over(&session.path, &new, &tools.scope, &tools.memory).is_some() {
                 return None;
             }
             let parent = request(&tools, &said(&log, &new));

@@ -186,22 +186,25 @@ async fn a_dream_sees_nothing_of_what_is_kept_apart() {
     let call = |tool: &str, input: Value| json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": tool, "input": input}]}});
     let quoted =
         json!({"type": "user", "message": {"content": r#"{"type":"meta","meta":{"kind":"private","on":true}}"#}});
-    for (line, excluded, apart) in [
-        (json!({"type": "meta", "meta": {"kind": "private", "on": true}}), "none/**", true),
-        (json!({"type": "meta", "meta": {"kind": "private", "on": false}}), "none/**", false),
-        (quoted, "none/**", false),
-        (call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
-        (call("Bash", json!({"command": "cat client/plan.txt | head"})), "client/**", true),
-        (call("Bash", json!({"command": "cat src/main.rs"})), "client/**", false),
-        (json!({"type": "user", "cwd": "/clients/one"}), "//clients/**", true),
+    let (own, child) = ("one.jsonl", "one/subagents/agent-1.jsonl");
+    for (file, line, excluded, apart) in [
+        (own, json!({"type": "meta", "meta": {"kind": "private", "on": true}}), "none/**", true),
+        (own, json!({"type": "meta", "meta": {"kind": "private", "on": false}}), "none/**", false),
+        (own, quoted, "none/**", false),
+        (own, call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
+        (own, call("Bash", json!({"command": "cat client/plan.txt | head"})), "client/**", true),
+        (own, call("Bash", json!({"command": "cat src/main.rs"})), "client/**", false),
+        (own, json!({"type": "user", "cwd": "/clients/one"}), "//clients/**", true),
+        (child, call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
+        (child, call("Read", json!({"file_path": "src/main.rs"})), "client/**", false),
     ] {
         let house = House::new(&looks).await;
         house.session("one", "The bird is called falcon.", 1);
         house.session("two", "Something else is an owl.", 1);
         let folder = house.sessions();
-        let told = std::fs::read_to_string(folder.join("one.jsonl")).unwrap();
-        std::fs::write(folder.join("one.jsonl"), format!("{told}{line}\n")).unwrap();
-        std::fs::create_dir(folder.join("one")).unwrap();
+        std::fs::create_dir_all(folder.join("one/subagents")).unwrap();
+        let told = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+        std::fs::write(folder.join(file), format!("{told}{line}\n")).unwrap();
         std::fs::write(folder.join("one/notes.md"), "falcon").unwrap();
         let project = house.at("home/project");
         let places = Places { settings: project.clone(), directory: project, home: None, file: None };
