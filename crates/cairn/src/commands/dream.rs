@@ -173,7 +173,7 @@ fn finish<T>(
     };
     let code = match outcome {
         Ok(done) => show(done)?,
-        Err(why @ (NotDreamt::Busy(_) | NotDreamt::Overtaken)) => {
+        Err(why @ (NotDreamt::Busy(_) | NotDreamt::Overtaken | NotDreamt::Nothing)) => {
             talk!("Not now: {why}.");
             Code::Success
         }

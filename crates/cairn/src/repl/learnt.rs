@@ -47,7 +47,9 @@ impl Conversation {
     /// Opens the list of what was learnt.
     pub(super) fn learnt(&mut self) {
         if self.learnt.is_empty() {
-            self.hint = Some("nothing was learnt in this session yet; /memory shows all memories".into());
+            let waits = self.agent.as_ref().is_some_and(engine::Agent::has_to_learn);
+            let when = if waits { "; what was said waits to be looked at, at the latest when you leave" } else { "" };
+            self.hint = Some(format!("nothing was learnt in this session yet{when}; /memory shows all memories"));
             return;
         }
         let about = |one: &Learnt| {

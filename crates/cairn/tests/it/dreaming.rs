@@ -219,6 +219,18 @@ fn a_dream_under_way_can_be_watched() {
     terminal.leave();
 }
 
+/// BUDGET-1: where there are no memories and no sessions no model is paid.
+#[test]
+fn where_there_is_nothing_no_model_is_asked() {
+    let stage = Stage::new(SCRIPT);
+    for args in [&[][..], &["--dry-run"]] {
+        let ran = dream(&stage, args);
+        assert!(ran.code == Some(0) && ran.stderr.contains("Not now: there are no memories here"), "{ran:?}");
+    }
+    assert!(stage.simulator.requests().is_empty() && dream(&stage, &["log"]).stdout.is_empty());
+    assert!(!memory(&stage).join(".consolidate-lock").exists(), "as if it had never been");
+}
+
 /// DREAM-4: a server that cannot be reached is told of while it is tried again, not only at the end.
 #[test]
 fn a_dream_that_waits_says_for_what() {

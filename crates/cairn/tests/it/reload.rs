@@ -3,7 +3,7 @@
 use engine::settings::keys::{self, KEYS, Key, Kind};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, run};
 use crate::terminal::{ENTER, Screen, Terminal};
 
 /// A model that answers, or does what it is asked to.
@@ -282,6 +282,8 @@ fn the_text_of_the_prompt_changes_with_the_next_clear() {
 #[test]
 fn dreams_come_as_the_settings_say_now() {
     let mut house = House::open(&[]);
+    let kept = run(house.stage.cairn().args(["memory", "add", "Tabs", "--type", "user", "--body", "They like tabs."]));
+    assert_eq!(kept.code, Some(0), "{kept:?}");
     // Nobody else talks to these models.
     let (one, other) = ("claude-opus-5", "claude-opus-4-8");
     let settings =

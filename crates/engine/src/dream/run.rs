@@ -90,6 +90,9 @@ pub enum NotDreamt {
     /// Another process has dreamt since this one began.
     #[error("another process has just dreamt")]
     Overtaken,
+    /// There are no memories, and no sessions since.
+    #[error("there are no memories here, and no sessions to learn from")]
+    Nothing,
     /// The memory directory, or the book, cannot be read or written.
     #[error(transparent)]
     Files(#[from] files::Error),
@@ -107,7 +110,7 @@ impl Dream {
         let lock = Held::take(&store, mark.dreamt, self.site.world.now())?;
         changes.settle(&store)?;
         let now = self.site.world.now();
-        let touched = self.site.sessions(last);
+        let touched = self.something(&store, last)?;
         let id = format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), std::process::id());
         let (pid, model) = (std::process::id(), self.name.clone());
         let book = self.site.book();
@@ -123,14 +126,22 @@ impl Dream {
         let folder = self.site.home.path().join("cairn/rehearsals").join(self.site.world.fresh_id().to_string());
         let removed = Removed(folder.clone());
         let (last, _) = self.site.last()?;
-        let touched = self.site.sessions(last);
         copy(&self.site.memory, &folder.join("memory"))?;
         let store = Store::create(folder.join("memory"), self.indexing)?;
+        let touched = self.something(&store, last)?;
         let changes = Changes::at(folder.join("changes"));
         let over = self.work("rehearsal".to_owned(), store, changes.clone(), last, touched, None).await;
         let net = over.run.as_ref().and_then(|run| changes.run(run).ok()).map(|run| run.net()).unwrap_or_default();
         drop(removed);
         Ok((over, net))
+    }
+
+    /// The sessions since the last dream; an error where there is nothing at all a model could be paid for.
+    fn something(&self, store: &Store, last: Option<Timestamp>) -> Result<Vec<SessionFile>, NotDreamt> {
+        let touched = self.site.sessions(last);
+        let is_text = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "md");
+        let any = !touched.is_empty() || store.root().walk(|_| true)?.iter().any(|found| is_text(&found.path));
+        any.then_some(touched).ok_or(NotDreamt::Nothing)
     }
 
     async fn work(

@@ -4,7 +4,7 @@ use engine::World;
 use engine::dream::Site;
 use engine::dream::book::{Dreamt, How, Undone as TakenBack};
 use engine::dream::gate::{Gate, Rhythm, Said};
-use memory::changes::{Run, Undone};
+use memory::changes::{KEPT, Run, Undone};
 use memory::store::{Indexing, Store};
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -118,7 +118,12 @@ fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, Run)> {
         Some(id) => {
             let dreamt = dreams.find(|dreamt| dreamt.began.id.starts_with(id));
             let dreamt = dreamt.ok_or_else(|| anyhow::anyhow!("there is no dream {id}; dream log lists them"))?;
-            let run = run_of(&dreamt).ok_or_else(|| anyhow::anyhow!("dream {} changed nothing", dreamt.began.id))?;
+            let what = if dreamt.over.as_ref().is_some_and(|over| over.run.is_some()) {
+                format!("what dream {} changed is no longer kept: only the last {KEPT} runs are", dreamt.began.id)
+            } else {
+                format!("dream {} changed nothing", dreamt.began.id)
+            };
+            let run = run_of(&dreamt).ok_or_else(|| anyhow::anyhow!(what))?;
             Ok((dreamt, run))
         }
         None => dreams
