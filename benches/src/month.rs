@@ -179,6 +179,7 @@ impl Month {
             name: SMALL.to_owned(),
             scope: Scope::new(&self.project, self.project.join("tmp")),
             rules: Default::default(),
+            excluded: Default::default(),
             ledger,
             listener: Arc::new(|_| {}),
             cancel: Default::default(),
