@@ -13,6 +13,7 @@ mod facets;
 mod near;
 mod question;
 mod score;
+mod sorted;
 mod standing;
 mod sure;
 mod table;

@@ -150,6 +150,19 @@ pub const STUCK: &str = r#"
     say = "I wait."
 "#;
 
+/// What stands before [`STUCK`] where the scout is written to again, by a lead that goes on.
+pub const WOKEN: &str = r#"
+    [[rule]]
+    when = { system = "You are scout", visible = "Are you there" }
+    say = "Here I am again."
+    [[rule]]
+    when = { visible = "Here I am again" }
+    say = "It is there again."
+    [[rule]]
+    when = { user = "and now", missing = "Sent to scout" }
+    call = [{ tool = "SendMessage", input = { to = "scout", message = "Are you there?" } }]
+"#;
+
 /// A lead that writes to a scout which has shut down.
 const AGAIN: &str = r#"
     [[rule]]

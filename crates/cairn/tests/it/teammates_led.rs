@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, run};
 use crate::stream::{FLAGS, Talk};
-use crate::teammates::{ASKS, STUCK, lead, processes, until};
+use crate::teammates::{ASKS, STUCK, WOKEN, lead, processes, until};
 use crate::terminal::Terminal;
 
 /// A scout that is stuck until it is told to go on, and a lead that tells it.
@@ -187,21 +187,7 @@ fn a_teammate_follows_the_leads_mode() {
 /// they had begun can be taken again, nobody can be written to who is gone, and one that is written to goes on.
 #[test]
 fn a_session_that_is_continued_says_who_is_gone() {
-    let script = format!(
-        "{}{STUCK}",
-        r#"
-        [[rule]]
-        when = { system = "You are scout", visible = "Are you there" }
-        say = "Here I am again."
-        [[rule]]
-        when = { visible = "Here I am again" }
-        say = "It is there again."
-        [[rule]]
-        when = { user = "and now", missing = "Sent to scout" }
-        call = [{ tool = "SendMessage", input = { to = "scout", message = "Are you there?" } }]
-        "#
-    );
-    let stage = Stage::new(&script);
+    let stage = Stage::new(&format!("{WOKEN}{STUCK}"));
     let mut child = lead(&stage, &["-p", "go", "--allowedTools", "Bash"]).stdout(Stdio::null()).spawn().unwrap();
     until("the scout works", || stage.project().join("scouting").exists());
     let listed = run(stage.cairn().args(["send", "--list"]));

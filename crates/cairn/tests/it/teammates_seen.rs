@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, run};
 use crate::stream::{FLAGS, Talk};
-use crate::teammates::{ASKS, STUCK, TEAM, lead, processes, until};
+use crate::teammates::{ASKS, STUCK, TEAM, WOKEN, lead, processes, until};
 use crate::terminal::Terminal;
 
 /// A scout that says what it is doing while it waits for a file, and a lead that waits for the scout.
@@ -126,21 +126,7 @@ fn the_cost_of_a_team_is_told_whole_and_by_name() {
 /// AGENT-2: a teammate that was there before is counted from where it goes on: what a killed lead's run cost is not told again.
 #[test]
 fn a_teammate_that_goes_on_is_counted_from_there() {
-    let script = format!(
-        "{}{STUCK}",
-        r#"
-        [[rule]]
-        when = { system = "You are scout", visible = "Are you there" }
-        say = "Here I am again."
-        [[rule]]
-        when = { visible = "Here I am again" }
-        say = "It is there again."
-        [[rule]]
-        when = { user = "and now", missing = "Sent to scout" }
-        call = [{ tool = "SendMessage", input = { to = "scout", message = "Are you there?" } }]
-        "#
-    );
-    let stage = Stage::new(&script);
+    let stage = Stage::new(&format!("{WOKEN}{STUCK}"));
     let mut child = lead(&stage, &["-p", "go", "--allowedTools", "Bash"]).stdout(Stdio::null()).spawn().unwrap();
     until("the scout works", || stage.project().join("scouting").exists());
     child.kill().unwrap();

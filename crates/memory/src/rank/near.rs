@@ -2,48 +2,19 @@
 //!
 //! `near.txt` has a line for each of some ten thousand words of daily life and of software, with the words that stand for
 //! it in a question: the plain word for the jargon, the symptom for the cause, the act for the thing. It stands both ways, and
-//! is compared by stems. The program carries it as `near.bin`, sorted and searched where it lies: how many stems (u32), where
-//! each ends in the letters (u32 each), where its list ends (u32 each), the letters, the lists (u16 a word). Numbers are
-//! little-endian. `UPDATE_NEAR=1 cargo nextest run -p memory near` makes it anew.
+//! is compared by stems. The program carries it as `near.bin`: the stems ([`Sorted`]), beside each where its list ends (u32), and
+//! behind them the lists (u16 a word). `UPDATE_NEAR=1 cargo nextest run -p memory near` makes it anew.
 
-const TABLE: &[u8] = include_bytes!("near.bin");
+use super::sorted::Sorted;
+
+const STEMS: Sorted = Sorted { bytes: include_bytes!("near.bin"), more: 4 };
 
 /// The stems of the words that are said instead of a word with this stem.
 pub(crate) fn words(stem: &str) -> impl Iterator<Item = &'static str> {
-    let (mut low, mut high) = (0, count());
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        if letters(middle) < stem.as_bytes() { low = middle + 1 } else { high = middle }
-    }
-    let list = if low < count() && letters(low) == stem.as_bytes() { list(low) } else { &[] };
-    list.chunks_exact(2).filter_map(|at| str::from_utf8(letters(usize::from(u16::from_le_bytes([at[0], at[1]])))).ok())
-}
-
-fn number(at: usize) -> usize {
-    u32::from_le_bytes([TABLE[at], TABLE[at + 1], TABLE[at + 2], TABLE[at + 3]]) as usize
-}
-
-fn count() -> usize {
-    number(0)
-}
-
-/// From where to where the part of one word reaches, of those whose ends are noted from `ends` on.
-fn part(ends: usize, at: usize) -> std::ops::Range<usize> {
-    let from = if at == 0 { 0 } else { number(ends + 4 * (at - 1)) };
-    from..number(ends + 4 * at)
-}
-
-fn letters(at: usize) -> &'static [u8] {
-    let start = 4 + 8 * count();
-    let part = part(4, at);
-    &TABLE[start + part.start..start + part.end]
-}
-
-fn list(at: usize) -> &'static [u8] {
-    let all_letters = number(4 + 4 * (count() - 1));
-    let start = 4 + 8 * count() + all_letters;
-    let part = part(4 + 4 * count(), at);
-    &TABLE[start + 2 * part.start..start + 2 * part.end]
+    let list = STEMS.find(stem).map_or(0..0, |at| STEMS.part(STEMS.beside(), at));
+    let lists = &STEMS.bytes[STEMS.behind()..];
+    let words = lists[2 * list.start..2 * list.end].chunks_exact(2).map(|at| u16::from_le_bytes([at[0], at[1]]));
+    words.filter_map(|at| str::from_utf8(STEMS.letters(usize::from(at))).ok())
 }
 
 #[cfg(test)]
@@ -96,8 +67,8 @@ mod tests {
             std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/rank/near.bin"), &made).unwrap();
             return;
         }
-        assert!(made == TABLE, "UPDATE_NEAR=1 cargo nextest run -p memory near");
-        assert!(TABLE.len() < 700_000, "{}", TABLE.len());
+        assert!(made == STEMS.bytes, "UPDATE_NEAR=1 cargo nextest run -p memory near");
+        assert!(made.len() < 700_000, "{}", made.len());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What words of the language mean, roughly, and how common they are.
 //!
-//! The table is part of the program: 33,092 English words, each with 48 small numbers (a direction: words that are used
-//! alike point alike) and its place in the order of frequency. It lies sorted and is searched where it lies, so nothing is
-//! built at the start. `scripts/make-word-table` makes it. A word that is not in it has no meaning here and is rare.
+//! The table is part of the program: 33,092 English words ([`Sorted`]), beside each its place in the order of frequency (u16), and
+//! behind them 48 small numbers each: a direction, and words that are used alike point alike. `scripts/make-word-table`
+//! makes it. A word that is not in it has no meaning here and is rare.
 
-const TABLE: &[u8] = include_bytes!("table.bin");
+use super::sorted::Sorted;
+
+const WORDS: Sorted = Sorted { bytes: include_bytes!("table.bin"), more: 2 };
 
 /// How many numbers a word has.
 pub(crate) const WIDTH: usize = 48;
@@ -21,40 +23,30 @@ const NEIGHBOURS: usize = 12;
 
 /// The row of a word in small letters.
 pub(crate) fn row(word: &str) -> Option<Row> {
-    let at = place_of(word);
-    (at < count() && letters(at) == word.as_bytes()).then_some(Row(at as u16))
+    WORDS.find(word).map(|at| Row(at as u16))
 }
 
 /// The row of the most frequent word that begins with a stem and, by `has_stem`, has it.
 pub(crate) fn row_of_stem(stem: &str, has_stem: impl Fn(&str) -> bool) -> Option<Row> {
-    let from = place_of(stem);
-    let alike = (from..count().min(from + NEIGHBOURS)).take_while(|at| letters(*at).starts_with(stem.as_bytes()));
-    let same = alike.filter(|at| std::str::from_utf8(letters(*at)).is_ok_and(&has_stem));
+    let from = WORDS.place_of(stem);
+    let alike =
+        (from..WORDS.count().min(from + NEIGHBOURS)).take_while(|at| WORDS.letters(*at).starts_with(stem.as_bytes()));
+    let same = alike.filter(|at| std::str::from_utf8(WORDS.letters(*at)).is_ok_and(&has_stem));
     same.map(|at| Row(at as u16)).min_by_key(|row| row.place())
-}
-
-/// Where a word stands, or would stand.
-fn place_of(word: &str) -> usize {
-    let (mut low, mut high) = (0, count());
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        if letters(middle) < word.as_bytes() { low = middle + 1 } else { high = middle }
-    }
-    low
 }
 
 impl Row {
     /// Its place in the order of frequency, from 1.
     pub(crate) fn place(self) -> usize {
-        let at = 4 + 4 * count() + 2 * usize::from(self.0);
-        usize::from(u16::from_le_bytes([TABLE[at], TABLE[at + 1]])) + 1
+        let at = WORDS.beside() + 2 * usize::from(self.0);
+        usize::from(u16::from_le_bytes([WORDS.bytes[at], WORDS.bytes[at + 1]])) + 1
     }
 
     /// Its direction.
     pub(crate) fn direction(self) -> [i8; WIDTH] {
-        let at = rows_start() + WIDTH * usize::from(self.0);
+        let at = WORDS.behind() + WIDTH * usize::from(self.0);
         let mut direction = [0; WIDTH];
-        for (number, byte) in direction.iter_mut().zip(&TABLE[at..at + WIDTH]) {
+        for (number, byte) in direction.iter_mut().zip(&WORDS.bytes[at..at + WIDTH]) {
             *number = i8::from_le_bytes([*byte]);
         }
         direction
@@ -67,35 +59,17 @@ pub(crate) fn cosine(one: &[i8; WIDTH], other: &[i8; WIDTH]) -> f32 {
     sum as f32 / UNIT
 }
 
-fn number(at: usize) -> usize {
-    u32::from_le_bytes([TABLE[at], TABLE[at + 1], TABLE[at + 2], TABLE[at + 3]]) as usize
-}
-
-fn count() -> usize {
-    number(0)
-}
-
-fn letters(at: usize) -> &'static [u8] {
-    let start = 4 + 6 * count();
-    let from = if at == 0 { 0 } else { number(4 * at) };
-    &TABLE[start + from..start + number(4 + 4 * at)]
-}
-
-fn rows_start() -> usize {
-    4 + 6 * count() + number(4 * count())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_word_is_found_where_it_lies() {
-        for at in 0..count() {
-            let word = std::str::from_utf8(letters(at)).unwrap();
+        for at in 0..WORDS.count() {
+            let word = std::str::from_utf8(WORDS.letters(at)).unwrap();
             assert_eq!(row(word).map(|row| usize::from(row.0)), Some(at), "{word}");
         }
-        assert_eq!(TABLE.len(), rows_start() + WIDTH * count());
+        assert_eq!(WORDS.bytes.len(), WORDS.behind() + WIDTH * WORDS.count());
         assert!(row("qzxqzx").is_none() && row("").is_none());
     }
 
@@ -110,6 +84,6 @@ mod tests {
     /// RECALL-8: table and ranker are small.
     #[test]
     fn the_table_is_small() {
-        assert!(TABLE.len() < 2_100_000);
+        assert!(WORDS.bytes.len() < 2_100_000);
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use memory::Memory;
-use memory::bench::{ASKED, Figures, Half, Plain, Set, by_kind, repository};
+use memory::bench::{ASKED, Figures, Half, Plain, Set, by_kind, projects, repository};
 use memory::rank::{Doing, Hit, Question, Ranker, Route, surfaced};
 use proptest::prelude::*;
 
@@ -45,6 +45,20 @@ fn questions_that_nothing_was_fitted_on_are_answered() {
     for (kind, least) in [("none", 0.9), ("foreign", 0.9), ("near", 0.8)] {
         assert!(ours_by_kind[kind].abstention() >= least, "{kind}: {}", ours_by_kind[kind]);
     }
+}
+
+/// RECALL-8: ten projects that others wrote, asked in other words: who has forgotten the words finds the memory more often than
+/// by words alone.
+#[test]
+fn what_is_asked_in_other_words_is_among_the_first_five() {
+    let sets = projects(Half::Telling);
+    assert_eq!(sets.len(), 10);
+    let ours: Vec<_> = sets.iter().flat_map(|set| set.ask(now())).collect();
+    let plain: Vec<_> = sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
+    let (ours, plain) = (by_kind(&ours), by_kind(&plain));
+    assert!(ours["plain"].ranked() >= plain["plain"].ranked(), "{}", ours["plain"]);
+    let (reworded, least) = (ours["reworded"], plain["reworded"].ranked() + 0.18);
+    assert!(reworded.answerable > 1_000 && reworded.ranked() >= least, "{reworded}");
 }
 
 /// RECALL-8: with the questions that memories say they answer, written by a model that had not seen those they are asked with,
