@@ -42,6 +42,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == tools::guard::ARGUMENT) {
         return tools::guard::main();
     }
+    // Our variables and our memory hold keys: no command may look into them (`/proc/PID/environ`).
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

@@ -1,14 +1,12 @@
 //! Where the program runs, as the model is told: the system and its version, the user's shell, and git's status.
 //!
-//! Git runs programs that a repository's configuration names. Where it does more than look, it is not asked.
+//! Git runs programs that a repository's configuration names: it is confined, or not asked.
 
 use std::time::Duration;
 
 use engine::prompt::{Changes, Surroundings, is_name};
-use tokio_util::sync::CancellationToken;
 use tools::Environment;
-use tools::permission::git_runs_programs;
-use tools::program::{Ended, Program};
+use tools::git::{Git, Programs};
 
 use crate::env;
 use crate::setup::Place;
@@ -31,19 +29,18 @@ pub(crate) async fn look(place: &Place, environment: &Environment) -> Surroundin
 /// What git says of the working tree; none where there is no repository, or git would run something else.
 async fn changes(place: &Place, environment: &Environment) -> Option<Changes> {
     let is_repository = !engine::home::git_branch(&place.directory).is_empty();
-    if !is_repository || git_runs_programs(&place.directory, place.user_home.as_deref()).is_some() {
+    if !is_repository {
         return None;
     }
-    let given = [("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned())].into();
     let guard = env::program();
-    let status = Program {
-        words: ["git", "-c", "core.fsmonitor=false", "status", "--porcelain"].map(str::to_owned).to_vec(),
-        input: String::new(),
-        directory: &place.directory,
-        environment: &Environment { given, hidden: environment.hidden.clone() },
+    let git = Git {
+        environment,
         guard: guard.as_deref(),
+        home: place.user_home.as_deref(),
+        changes: None,
+        programs: Programs::Confined,
         limit: PATIENCE,
     };
-    let ran = status.run(&CancellationToken::new()).await.ok()?;
-    (ran.end == Ended::Exited(0)).then(|| Changes::of(&ran.out))
+    let status = git.run(&place.directory, &["--no-optional-locks", "status", "--porcelain"]).await.ok()?;
+    Some(Changes::of(&status))
 }

@@ -9,6 +9,9 @@ use memory::changes::{self, Changes};
 
 use crate::error::Error;
 
+/// Where the sessions of projects lie, below the config home.
+pub(crate) const PROJECTS: &str = "projects";
+
 /// Longer slugs are cut and get a hash, since file names have a limit.
 const SLUG_LENGTH: usize = 200;
 
@@ -44,7 +47,7 @@ impl Home {
 
     /// Where the sessions of a project lie.
     pub fn project(&self, directory: &Path) -> PathBuf {
-        self.path.join("projects").join(slug(directory))
+        self.path.join(PROJECTS).join(slug(directory))
     }
 
     /// What agents changed in a memory directory, and how it was before.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tools::permission::{Decision, Mode, Places, Rule, Rules, Situation, always, decide};
+use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, always, decide};
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
 
@@ -231,8 +231,8 @@ impl Approver for Nobody {
 /// What the rules and the mode say of a call.
 #[derive(Debug, Clone)]
 pub enum Weighed {
-    /// It may run.
-    Allow,
+    /// It may run, with these rights.
+    Allow(Rights),
     /// It may not.
     Deny {
         /// In words for the model.
@@ -257,7 +257,7 @@ impl Policy {
     /// Decides on a call, asking if the rules do not.
     pub async fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope, approver: &dyn Approver) -> Answer {
         match self.weigh(tool, input, scope, Leave::None) {
-            Weighed::Allow => Answer::Allow,
+            Weighed::Allow(_) => Answer::Allow,
             Weighed::Deny { why } => Answer::Deny { why },
             Weighed::Ask(question) => match approver.ask(*question).await {
                 Answer::Unanswered { why } => Answer::Deny { why },
@@ -284,18 +284,22 @@ impl Policy {
             directory: &directory,
             home: scope.home(),
             confined,
+            wall: scope.wall(),
+            leaves: sandbox::leaves(input),
         };
-        if let Some(why) = self.narrowed.refuses(&situation, access, tool.name(), &subject) {
-            return Weighed::Deny { why };
-        }
+        let left = match self.narrowed.left(&situation, access, tool.name(), &subject) {
+            Ok(left) => left,
+            Err(why) => return Weighed::Deny { why },
+        };
         let why = match decide(&situation, access, tool.name(), &subject) {
             Decision::Deny { why } => return Weighed::Deny { why },
-            Decision::Allow if leave != Leave::Asked => return Weighed::Allow,
-            Decision::Allow => "a hook says to ask".to_owned(),
+            Decision::Allow(Rights::Full) if leave != Leave::Asked => return Weighed::Allow(left),
+            Decision::Allow(rights) if leave != Leave::Asked => return Weighed::Allow(rights),
+            Decision::Allow(_) => "a hook says to ask".to_owned(),
             Decision::Ask { why } => why,
         };
         let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
-        let spared = decide(&accepting, access, tool.name(), &subject) == Decision::Allow;
+        let spared = decide(&accepting, access, tool.name(), &subject).allows();
         let spared = spared || tool.name() == "ExitPlanMode"; // who approves of a plan may let it be carried out at once
         let spared_by = (spared && leave != Leave::Asked).then_some(Mode::AcceptEdits);
         let always = always(&situation, access, tool.name(), &subject);

@@ -18,8 +18,8 @@ use memory::echo::Injected;
 use memory::remember::Origin;
 use memory::store::{Indexing, Store};
 use serde_json::Value;
-use tools::permission::{Confined, Decision, Mode, Rules, Situation, decide};
-use tools::sandbox::{Confinement, Sandbox, Standing};
+use tools::permission::{Confined, Decision, Mode, Rules, Situation, Wall, decide};
+use tools::sandbox::{Confinement, Leaves, Sandbox, Standing};
 use tools::{Access, Scope, Subject, Tool};
 
 use crate::extract::Apart;
@@ -159,7 +159,7 @@ impl Restricted {
 
     /// Commands see what may be read, change nothing, and run in it or not at all.
     fn sandbox(&self) -> Sandbox {
-        let mut confinement = Confinement::restricted(self.commands_look.clone(), Vec::new());
+        let mut confinement = Confinement::looking_at(self.commands_look.clone(), Vec::new(), None);
         confinement.hidden.push(self.ground.config.clone());
         Sandbox::new(confinement, self.ground.standing.clone()).closed().required()
     }
@@ -215,9 +215,11 @@ impl Restricted {
             directory: &directory,
             home: scope.home(),
             confined: Confined::No, // being confined is no reason to run what does more than look
+            wall: Wall::Whole,      // commands run in a sandbox in which nothing can be written, or not at all
+            leaves: Leaves::No,
         };
         let why = match decide(&situation, access, tool, subject) {
-            Decision::Allow => return Ok(()),
+            Decision::Allow(_) => return Ok(()),
             Decision::Ask { why } | Decision::Deny { why } => why,
         };
         let looks: Vec<String> = looks.iter().map(|path| path.display().to_string()).collect();

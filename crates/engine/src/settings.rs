@@ -113,6 +113,8 @@ pub struct Settings {
     pub extract: Extract,
     /// `dailyLog`: whether sessions keep a daily log instead of memories.
     pub daily_log: Option<bool>,
+    /// `commandCredentials`: whether commands get variables that look like credentials.
+    pub command_credentials: Option<bool>,
     /// `teammates`: whether the model may start processes that work beside the session.
     pub teammates: Option<bool>,
     /// `labelSeconds`: how often those who work beside the session say what they do.
@@ -293,6 +295,7 @@ impl Settings {
                 model: counting.one(&keys::DREAM_MODEL),
             },
             daily_log: counting.one(&keys::DAILY_LOG),
+            command_credentials: counting.one(&keys::COMMAND_CREDENTIALS),
             teammates: counting.one(&keys::TEAMMATES),
             label_seconds: counting.one(&keys::LABEL_SECONDS),
             messages: counting.one(&keys::MESSAGES),

@@ -9,7 +9,8 @@
 //! by its [guard](crate::guard), also what left its group or its session. A command that is meant to run on is started
 //! in the background, where it is one of the session's [`Jobs`](crate::Jobs); it does not move the working directory.
 //!
-//! API keys of model providers are taken out of the environment. Whether a command may run is not decided here.
+//! API keys of model providers are taken out of the environment. Whether a command may run is not decided here; one that
+//! may only look is held to that.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -25,9 +26,10 @@ use serde::Deserialize;
 
 use crate::capture::Capture;
 use crate::jobs::NotStarted;
-use crate::process::{self, End, Ended, Ground, exit_code};
+use crate::permission::{Rights, Wall};
+use crate::process::{self, End, Ended, Ground, Variables, exit_code};
 use crate::run::CANCELLED;
-use crate::sandbox::{self, Confinement, Leaves, Strength};
+use crate::sandbox::{self, Base, Confinement, Leaves, Strength};
 use crate::scope::Scope;
 use crate::tool::{Access, Limit, Output, Subject, Typed};
 
@@ -42,6 +44,9 @@ const PATH_LENGTH: u64 = 64 * 1024;
 
 /// What is `/tmp` in a sandbox, beside what else the session keeps.
 const TEMPORARY: &str = "tmp";
+
+/// What is `/tmp` to commands that only look: each has its own.
+const LOOKING: &str = "looking";
 
 /// What is said of a command that left processes behind.
 pub(crate) const OTHERS_STOPPED: &str = "processes that were still running in the background were stopped";
@@ -124,6 +129,11 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     if let Some(directory) = report.read() {
         scope.set_directory(directory);
     }
+    if let Some(own) =
+        confinement.as_ref().filter(|held| held.base == Base::System).and_then(|held| held.temporary.as_ref())
+    {
+        let _ = files::remove_tree(own); // what stays goes with the session
+    }
     match ended {
         Ok(ended) => output(ended, &printed.text(), timeout, confinement.as_ref(), notes),
         Err(trouble) => Output::failed(trouble.to_string()),
@@ -160,6 +170,15 @@ fn not_started(error: &files::Error) -> String {
 
 /// How the command is confined, if it is. What the session keeps can be read, and part of it is the temporary folder.
 fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, String> {
+    if let Rights::Looking(looking) = scope.rights() {
+        if scope.wall() == Wall::None {
+            return Ok(None);
+        }
+        let name = format!("{LOOKING}-{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
+        let temporary = scope.temporary().join(name);
+        files::create_directory(&temporary).map_err(|error| not_started(&error))?;
+        return Ok(Some(sandbox::looking(scope, looking, temporary)));
+    }
     let leaves = if input.dangerously_disable_sandbox == Some(true) { Leaves::Yes } else { Leaves::No };
     let Some(sandbox) = scope.sandbox() else { return Ok(None) };
     let Some(confinement) = sandbox.confinement(&input.command, leaves)? else { return Ok(None) };
@@ -176,7 +195,12 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
 }
 
 fn ground<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> Ground<'a> {
-    Ground { directory, environment: scope.environment(), guard: scope.guard(), confinement }
+    let held = confinement.is_some_and(|confinement| confinement.base == Base::System);
+    let variables = match scope.rights() {
+        Rights::Full if !held => Variables::Inherited,
+        Rights::Full | Rights::Looking(_) => Variables::Ordinary,
+    };
+    Ground { directory, environment: scope.environment(), guard: scope.guard(), confinement, variables }
 }
 
 /// How long the call lets the command run, if it says so.

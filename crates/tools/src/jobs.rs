@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::process::{self, End, Ended, Environment, Ground, Trouble, exit_code};
+use crate::process::{self, End, Ended, Environment, Ground, Trouble, Variables, exit_code};
 
 mod unread;
 
@@ -217,7 +217,8 @@ impl Jobs {
             return Err(format!("{name} cannot be started: {RUNNING} jobs run already, or one of that name does"));
         }
         let environment = Environment::default();
-        let ground = Ground { directory, environment: &environment, guard, confinement: None };
+        let (confinement, variables) = (None, Variables::Own);
+        let ground = Ground { directory, environment: &environment, guard, confinement, variables };
         let process = process::start_own(words, input, ground).map_err(|trouble| trouble.why())?;
         let called = Called { id: name.to_owned(), command: about.to_owned(), kind: JobKind::Teammate };
         let id = self.keep(&mut known, called, None, process);

@@ -18,6 +18,7 @@
 mod bash;
 mod capture;
 mod edit;
+pub mod git;
 mod glob;
 mod grep;
 pub mod guard;
@@ -45,7 +46,7 @@ pub use edit::{Edit, EditInput, edited};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};
 pub use jobs::{Job, JobKind, JobState, Jobs, NoSuchJob};
-pub use process::Environment;
+pub use process::{Credentials, Environment};
 pub use read::{Read, ReadInput, picture};
 pub use run::{CONCURRENT, Call, run_all};
 pub use scope::Scope;

@@ -20,7 +20,8 @@ mod shell;
 
 pub use always::always;
 pub use guard::{GUARDED, guarded, is_guarded_name};
-pub use mode::{Confined, Decision, Mode, Situation, decide};
+pub use mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, decide};
+pub(crate) use repository::repository;
 pub use repository::runs_programs as git_runs_programs;
 pub use rule::{BadRule, Places, Rule};
 
@@ -82,10 +83,7 @@ impl Rules {
         let allowed = |part: &Found| {
             harmless(part) || allowable(part).is_some_and(|text| allow.iter().any(|rule| rule.matches_part(&text)))
         };
-        let all_allowed = || {
-            allow.iter().any(|rule| rule.is_about_every_call())
-                || (command.parts().next().is_some() && command.parts().all(allowed))
-        };
+        let all_allowed = || self.allow_all(tool) || (command.parts().next().is_some() && command.parts().all(allowed));
         let verdict = self.verdict(tool, |rule| rule.touches_command(command), all_allowed);
         match (verdict, command.opaque()) {
             (verdict @ (Verdict::Deny(_) | Verdict::Ask(_)), _) | (verdict, None) => verdict,
@@ -100,6 +98,11 @@ impl Rules {
                 }
             }
         }
+    }
+
+    /// Whether a rule allows every call of a tool.
+    fn allow_all(&self, tool: &str) -> bool {
+        self.allow.iter().any(|rule| rule.covers(tool) && rule.is_about_every_call())
     }
 
     fn verdict(&self, tool: &str, touches: impl Fn(&Rule) -> bool, allowed: impl FnOnce() -> bool) -> Verdict {

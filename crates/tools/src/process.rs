@@ -6,7 +6,6 @@
 //! drops it kills all of it at once. What becomes of the output, and how long the shell may run, is up to the one who
 //! watches it.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -22,11 +21,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::guard;
 use crate::order::{Order, Side};
-use crate::sandbox::Confinement;
+use crate::sandbox::{Base, Confinement};
 
+mod environment;
 mod group;
 mod guarded;
 
+pub use environment::{Credentials, Environment};
+pub(crate) use environment::{Variables, looks_secret};
 use group::Group;
 use guarded::Guarded;
 
@@ -44,19 +46,6 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a guard is called in a list of processes.
 const GUARD_NAME: &str = "cairn-guard";
-
-/// Secrets that no command needs.
-const SECRETS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
-
-/// What keeps programs from asking questions, paging and colouring.
-const ENVIRONMENT: [(&str, &str); 6] = [
-    ("TERM", "dumb"),
-    ("PAGER", "cat"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_EDITOR", "true"),
-    ("EDITOR", "true"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-];
 
 /// A shell that was started.
 pub(crate) struct Process {
@@ -81,15 +70,6 @@ struct Start {
     input: Option<String>,
     /// Whether its two streams are told apart.
     streams: Streams,
-    keys: Keys,
-}
-
-/// Whether a program gets the keys to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keys {
-    Kept,
-    /// It is one of ours, which talks to the model itself.
-    Given,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,15 +142,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) guard: Option<&'a Path>,
     /// Confined so, if it is.
     pub(crate) confinement: Option<&'a Confinement>,
-}
-
-/// Variables of commands, beside those of this program.
-#[derive(Debug, Clone, Default)]
-pub struct Environment {
-    /// What the settings give them.
-    pub given: BTreeMap<String, String>,
-    /// Names of variables that hold keys: they are kept from every command, whoever sets them.
-    pub hidden: BTreeSet<String>,
+    /// With these of our variables.
+    pub(crate) variables: Variables,
 }
 
 /// Starts a script.
@@ -180,12 +153,12 @@ pub(crate) fn start(script: &str, ground: Ground<'_>) -> Result<Process, Trouble
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
     let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
-    begin(Start { words, input: None, streams: Streams::Joined, keys: Keys::Kept }, ground)
+    begin(Start { words, input: None, streams: Streams::Joined }, ground)
 }
 
 /// Starts a program of ours, which needs the keys that commands are not given.
 pub(crate) fn start_own(words: Vec<String>, input: String, ground: Ground<'_>) -> Result<Process, Trouble> {
-    begin(Start { words, input: Some(input), streams: Streams::Joined, keys: Keys::Given }, ground)
+    begin(Start { words, input: Some(input), streams: Streams::Joined }, ground)
 }
 
 /// Starts a program that reads an input, with its two streams told apart.
@@ -193,7 +166,7 @@ pub(crate) fn start_with(words: Vec<String>, input: String, ground: Ground<'_>) 
     if words.iter().any(|word| word.contains('\0')) {
         return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
     }
-    begin(Start { words, input: Some(input), streams: Streams::Apart, keys: Keys::Kept }, ground)
+    begin(Start { words, input: Some(input), streams: Streams::Apart }, ground)
 }
 
 fn begin(start: Start, ground: Ground<'_>) -> Result<Process, Trouble> {
@@ -251,11 +224,9 @@ fn spawn(
         }
     };
     command.current_dir(ground.directory).stdout(writer).stderr(other);
-    command.envs(&ground.environment.given).envs(ENVIRONMENT);
-    if start.keys == Keys::Kept {
-        for secret in SECRETS.into_iter().chain(ground.environment.hidden.iter().map(String::as_str)) {
-            command.env_remove(secret);
-        }
+    command.env_clear().envs(ground.environment.variables(ground.variables, std::env::vars_os()));
+    if ground.confinement.is_some_and(|confinement| confinement.base == Base::System) {
+        command.env("TMPDIR", "/tmp");
     }
     let mut command = CommandWrap::from(command);
     let child = command.wrap(ProcessSession).spawn()?;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::Capture;
-use crate::process::{self, End, Environment, Ground, Stream, exit_code};
+use crate::process::{self, End, Environment, Ground, Stream, Variables, exit_code};
+use crate::sandbox::Confinement;
 
 /// A program to run.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Program<'a> {
     pub environment: &'a Environment,
     /// The program that is a [guard](crate::guard), if there is one.
     pub guard: Option<&'a Path>,
+    /// How it is confined, if it is; then it gets no variable that may hold a key.
+    pub confinement: Option<Confinement>,
     /// How long it may run.
     pub limit: Duration,
 }
@@ -58,8 +61,10 @@ impl<'a> Program<'a> {
 
     /// Runs it until it has ended: by itself, after its time, or when `cancel` says so. The error says why it did not run.
     pub async fn run(self, cancel: &CancellationToken) -> Result<Ran, String> {
-        let ground =
-            Ground { directory: self.directory, environment: self.environment, guard: self.guard, confinement: None };
+        let confinement = self.confinement.as_ref();
+        let variables = if confinement.is_some() { Variables::Ordinary } else { Variables::Inherited };
+        let (directory, environment, guard) = (self.directory, self.environment, self.guard);
+        let ground = Ground { directory, environment, guard, confinement, variables };
         let process = process::start_with(self.words, self.input, ground).map_err(|trouble| trouble.why())?;
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let print = |stream, bytes: &[u8]| match stream {

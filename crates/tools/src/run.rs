@@ -14,6 +14,7 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::permission::Rights;
 use crate::scope::Scope;
 use crate::tool::{Output, Runs, Subject, Tool};
 
@@ -35,14 +36,16 @@ pub struct Call {
     pub input: Value,
     /// What it was judged to be about, if it was.
     pub subject: Option<Subject>,
+    /// What it may do.
+    pub rights: Rights,
     /// Its id in the conversation, if it has one.
     pub id: Option<String>,
 }
 
 impl Call {
-    /// A call that nobody judged.
+    /// A call that nobody judged: it may do all that the user may.
     pub fn new(name: impl Into<String>, input: Value) -> Self {
-        Self { name: name.into(), input, subject: None, id: None }
+        Self { name: name.into(), input, subject: None, rights: Rights::Full, id: None }
     }
 }
 
@@ -103,7 +106,7 @@ async fn run_one(tool: &dyn Tool, call: Call, scope: &Scope) -> Output {
         Some(subject) => scope.clone().for_call(subject),
         None => scope.clone(),
     };
-    let running = tool.run(call.input, own.called(call.id));
+    let running = tool.run(call.input, own.called(call.id, call.rights));
     let mut task = AbortOnDropHandle::new(tokio::spawn(running));
     let ended = tokio::select! {
         ended = &mut task => ended,

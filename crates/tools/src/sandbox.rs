@@ -17,12 +17,14 @@ use crate::permission::{Confined, Rule, Rules, Verdict};
 use crate::tool::Subject;
 
 mod folders;
+mod looking;
 mod notes;
 pub(crate) mod paths;
 mod standing;
 
 pub(crate) use folders::beside;
 pub use folders::tool_folders;
+pub(crate) use looking::{confinement as looking, find_out as wall};
 pub(crate) use notes::note;
 pub use standing::Standing;
 
@@ -44,6 +46,9 @@ pub struct Confinement {
     /// What it sees of what is hidden.
     #[serde(with = "paths")]
     pub readable: Vec<PathBuf>,
+    /// What it does not see, whatever else is said of it.
+    #[serde(with = "paths")]
+    pub denied: Vec<PathBuf>,
     /// What is `/tmp` to it; without one, memory that ends with it.
     #[serde(with = "paths::maybe")]
     pub temporary: Option<PathBuf>,
@@ -55,11 +60,25 @@ pub struct Confinement {
     pub variables: Vec<String>,
     /// By what it is held.
     pub strength: Strength,
+    /// What there is before anything is hidden or shown.
+    pub base: Base,
+}
+
+/// What a confined command sees before anything is hidden or shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Base {
+    /// All that there is, read-only, and only processes of its own.
+    #[default]
+    Everything,
+    /// The system's own folders, read-only, and all processes, of which it cannot touch any but its own.
+    System,
 }
 
 /// What a command can reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
+    /// Nothing: it can open no socket but to ask the kernel for the state of the network.
+    None,
     /// A loopback of its own.
     #[default]
     Loopback,

@@ -13,8 +13,9 @@ use files::Stamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::jobs::Jobs;
+use crate::permission::{Rights, Wall};
 use crate::process::Environment;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{self, Sandbox};
 use crate::tool::Subject;
 
 /// Says whether a file may be shown, by how it is named and where it leads. Given by the engine, from the deny rules.
@@ -29,6 +30,7 @@ pub struct Scope {
     cancel: CancellationToken,
     judged: Option<Arc<(PathBuf, PathBuf)>>,
     call: Option<Arc<str>>,
+    rights: Rights,
 }
 
 struct Bounds {
@@ -37,6 +39,7 @@ struct Bounds {
     temporary: PathBuf,
     scratchpad: Option<PathBuf>,
     home: Option<PathBuf>,
+    private: Vec<PathBuf>,
     environment: Environment,
     guard: Option<PathBuf>,
     readable: Option<Arc<Readable>>,
@@ -47,13 +50,14 @@ struct Memory {
     directory: PathBuf,
     seen: HashMap<PathBuf, Stamp>,
     sandbox: Option<Arc<Sandbox>>,
+    wall: Option<Result<(), String>>,
 }
 
 impl Scope {
     /// A scope in `project`, with a directory for temporary files of this session. Both paths are absolute.
     pub fn new(project: impl AsRef<Path>, temporary: impl AsRef<Path>) -> Self {
         let project = real(project.as_ref());
-        let memory = Memory { directory: project.clone(), seen: HashMap::new(), sandbox: None };
+        let memory = Memory { directory: project.clone(), seen: HashMap::new(), sandbox: None, wall: None };
         let temporary = temporary.as_ref().to_owned();
         Self {
             places: Arc::new(Bounds {
@@ -62,6 +66,7 @@ impl Scope {
                 temporary,
                 scratchpad: None,
                 home: None,
+                private: Vec::new(),
                 environment: Environment::default(),
                 guard: None,
                 readable: None,
@@ -71,6 +76,7 @@ impl Scope {
             cancel: CancellationToken::new(),
             judged: None,
             call: None,
+            rights: Rights::Full,
         }
     }
 
@@ -91,6 +97,12 @@ impl Scope {
     #[must_use]
     pub fn with_home(self, home: PathBuf) -> Self {
         self.with_places(|places| places.home = Some(home))
+    }
+
+    /// Names what commands that only look do not see, though it may lie in a working directory.
+    #[must_use]
+    pub fn with_private(self, paths: Vec<PathBuf>) -> Self {
+        self.with_places(|places| places.private = paths)
     }
 
     /// Gives commands variables, and keeps others from them.
@@ -128,11 +140,17 @@ impl Scope {
         self
     }
 
-    /// The same scope for a call of this id.
+    /// The same scope for a call of this id, which may do this much.
     #[must_use]
-    pub(crate) fn called(mut self, id: Option<String>) -> Self {
+    pub(crate) fn called(mut self, id: Option<String>, rights: Rights) -> Self {
         self.call = id.map(Arc::from);
+        self.rights = rights;
         self
+    }
+
+    /// What the call that runs in it may do.
+    pub(crate) fn rights(&self) -> &Rights {
+        &self.rights
     }
 
     /// The id of the call that runs in it.
@@ -151,6 +169,7 @@ impl Scope {
             cancel: self.cancel.child_token(),
             judged: None,
             call: None,
+            rights: Rights::Full,
         }
     }
 
@@ -162,6 +181,7 @@ impl Scope {
             temporary: now.temporary.clone(),
             scratchpad: now.scratchpad.clone(),
             home: now.home.clone(),
+            private: now.private.clone(),
             environment: now.environment.clone(),
             guard: now.guard.clone(),
             readable: now.readable.clone(),
@@ -201,6 +221,25 @@ impl Scope {
         self.memory().sandbox = sandbox;
     }
 
+    /// Finds out whether the kernel can hold commands to looking, where that is not known yet.
+    pub async fn find_wall(&self) {
+        let known = self.memory().wall.is_some();
+        if !known {
+            let found = sandbox::wall(self).await;
+            self.memory().wall = Some(found);
+        }
+    }
+
+    /// Whether the kernel can hold commands to looking, as far as that was found out.
+    pub fn wall(&self) -> Wall {
+        if matches!(self.memory().wall, Some(Ok(()))) { Wall::Whole } else { Wall::None }
+    }
+
+    /// Why the kernel cannot hold commands to looking, if it cannot.
+    pub fn no_wall(&self) -> Option<String> {
+        self.memory().wall.clone().and_then(Result::err)
+    }
+
     /// The project's directory.
     pub fn project(&self) -> &Path {
         &self.places.project
@@ -209,6 +248,11 @@ impl Scope {
     /// What `~` stands for.
     pub fn home(&self) -> Option<&Path> {
         self.places.home.as_deref()
+    }
+
+    /// What commands that only look do not see.
+    pub fn private(&self) -> &[PathBuf] {
+        &self.places.private
     }
 
     /// Where temporary files of this session go.

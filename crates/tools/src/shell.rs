@@ -1,31 +1,27 @@
 //! What a shell command would do, judged by its text alone.
 //!
-//! Three answers: it only looks, it writes, or that is not known; each with the reason. The text is cut into words by
-//! [`scan`], put into a tree by a grammar, and gone through by [`walk`] in the order in which the shell would. Each simple
-//! command is judged by a table of what is known to be harmless, option by option ([`known`]). Whatever is not in
-//! the table, or not understood, is unknown: this is about what may run unasked, and nothing is let through by doubt.
+//! Four answers, each with the reason: it only looks, it is made of programs that look, it writes, or none of that is known.
+//! The text is cut into words by [`scan`], put into a tree by a grammar, and gone through by [`walk`] for the simple commands
+//! in it. Each is judged by its name ([`readers`]), which is enough where the kernel keeps it to looking; and by all its words
+//! ([`plain`]), where that has to hold without.
 //!
 //! No disk, no environment: what the names lead to is for the one who asks (`permission`).
 
-mod awk;
 mod field;
-mod find;
 mod finding;
-mod git;
-mod known;
-mod options;
+mod plain;
+mod readers;
 mod scan;
-mod sed;
-mod simple;
 mod tree;
 mod variables;
 mod walk;
 mod word;
 mod wrap;
 
-pub(crate) use field::{Field, PROCESS, Source};
-pub(crate) use finding::How;
+pub(crate) use field::{Field, PROCESS};
+pub(crate) use finding::Reads;
 pub use finding::Verdict;
+pub(crate) use variables::ordinary_name as is_ordinary_variable;
 pub(crate) use walk::Found;
 
 /// What is found out about a command.

@@ -19,8 +19,13 @@ pub(crate) struct PolicyArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum PolicyCommand {
-    /// Say whether commands only look (read_only), write (writes), or neither is known (unknown), and why.
+    /// Say what commands do by their text (read_only, confined, writes, unknown), and why.
     #[command(after_help = "\
+  read_only  it surely only looks
+  confined   it is made of programs that look: it runs unasked only where the kernel can hold it to that
+  writes     it changes something
+  unknown    none of this is known
+
 The text alone is judged. Whether a command then runs unasked also depends on where its paths lead, on rules and on
 the mode.
 
@@ -63,6 +68,7 @@ fn print(command: &str, as_json: bool) -> anyhow::Result<()> {
     }
     let verdict = match judgement.verdict {
         Verdict::ReadOnly => "read only",
+        Verdict::Confined => "confined",
         Verdict::Writes => "writes",
         Verdict::Unknown => "unknown",
     };

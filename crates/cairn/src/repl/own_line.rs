@@ -93,6 +93,7 @@ impl OwnLine {
                 directory: &ground.directory,
                 environment: &ground.environment,
                 guard: ground.guard.as_deref(),
+                confinement: None,
                 limit: LIMIT,
             };
             let ran = program.run(&CancellationToken::new()).await?;

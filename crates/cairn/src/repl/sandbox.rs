@@ -9,6 +9,19 @@ use super::conversation::Conversation;
 use crate::setup;
 use crate::span::Look;
 
+/// What becomes of commands that run unasked because they only look.
+async fn unasked(scope: &tools::Scope) -> String {
+    scope.find_wall().await;
+    match scope.no_wall() {
+        None => "Commands that only look run unasked, and the kernel holds them to that, with the sandbox or without."
+            .to_owned(),
+        Some(why) => format!(
+            "Commands that only look cannot be confined here ({why}): only those made of plain words and common options run \
+             unasked."
+        ),
+    }
+}
+
 impl Conversation {
     pub(super) async fn sandbox(&mut self, argument: &str) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
@@ -19,7 +32,11 @@ impl Conversation {
                     Some(sandbox) => ("on: commands run in it", sandbox),
                     None => ("off", Arc::new(setup::sandbox(&settings, &self.place, agent).await?)),
                 };
-                let text = format!("the sandbox is {now}; /sandbox on or off changes it\n{}", sandbox.describe());
+                let text = format!(
+                    "the sandbox is {now}; /sandbox on or off changes it\n{}{}",
+                    sandbox.describe(),
+                    unasked(agent.scope()).await
+                );
                 self.page.note(&text, Look::PLAIN);
             }
             "on" => {

@@ -172,6 +172,8 @@ collections! {
     memories;
     /// TRUST-5: a model, or a server, that was talked round.
     models;
+    /// SEC-3: commands that look harmless, in every spelling that was ever believed.
+    unasked;
     /// TEAM-1, TRUST-3: a repository that would share its reader's memory, or its reader's token.
     team;
 }

@@ -21,7 +21,7 @@ fn commands_on_stdin_are_judged_one_a_line() {
     let text = String::from_utf8(out.stdout).unwrap();
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let verdicts: Vec<&str> = rows.iter().map(|row| row["verdict"].as_str().unwrap()).collect();
-    assert_eq!(verdicts, ["read_only", "writes", "read_only", "unknown", "writes"]);
+    assert_eq!(verdicts, ["read_only", "writes", "read_only", "confined", "writes"]);
     let commands: Vec<&str> = rows.iter().map(|row| row["command"].as_str().unwrap()).collect();
     assert_eq!(commands.join("\n") + "\n", input);
     assert!(rows[1]["reason"].as_str().unwrap().contains("removes files"), "{}", rows[1]);

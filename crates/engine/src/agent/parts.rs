@@ -8,14 +8,14 @@ use context::Layers;
 use provider::Model;
 use provider::anthropic::envelope;
 use tools::permission::{Rule, Rules, Verdict};
-use tools::{Environment, Scope, Subject, Tool, Typed};
+use tools::{Credentials, Environment, Scope, Subject, Tool, Typed};
 use transcript::mark::Ttl;
 use transcript::{Effort, Prologue, Request, Thinking};
 
 use super::{Listener, Reload};
 use crate::agents::{Children, Latest, Sent, label};
 use crate::error::Error;
-use crate::home::git_branch;
+use crate::home::{PROJECTS, git_branch};
 use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::ledger::Ledger;
@@ -262,6 +262,11 @@ impl Parts {
             .with_directories(self.directories.clone())
             .with_environment(self.environment.clone())
             .with_readable(readable(&self.policy.rules));
+        // What is kept of this and other sessions is not for commands to look at.
+        let projects = session.path().ancestors().find(|place| place.ends_with(PROJECTS));
+        if let Some(config) = projects.and_then(Path::parent) {
+            scope = scope.with_private(vec![config.to_owned()]);
+        }
         if let Some(home) = &self.user_home {
             scope = scope.with_home(home.clone());
         }
@@ -287,7 +292,11 @@ pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<R
 /// The variables of commands, as the settings say.
 pub fn environment(settings: &Settings) -> Environment {
     let keys = settings.providers.values().filter_map(|provider| provider.key_env.clone());
-    Environment { given: settings.environment.clone(), hidden: keys.collect() }
+    let credentials = match settings.command_credentials {
+        Some(false) => Credentials::Withheld,
+        Some(true) | None => Credentials::Given,
+    };
+    Environment { given: settings.environment.clone(), hidden: keys.collect(), credentials }
 }
 
 /// Says whether a file, as it is named and where it leads, may be shown.

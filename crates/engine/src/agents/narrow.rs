@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tools::permission::{Decision, Mode, Rule, Rules, Situation, Verdict, decide};
+use tools::permission::{Decision, Mode, Rights, Rule, Rules, Situation, Verdict, decide};
 use tools::{Access, Subject, Tool};
 
 use super::definition::{Definition, Offered};
@@ -40,27 +40,37 @@ impl Narrowed {
         Self { never: tools.into_iter().map(|tool| (tool, why)).collect(), ..Self::default() }
     }
 
-    /// Why a call is not the agent's to make, if it is not.
-    pub fn refuses(&self, situation: &Situation<'_>, access: Access, tool: &str, subject: &Subject) -> Option<String> {
-        if let Some(why) = self.above.as_ref().and_then(|above| above.refuses(situation, access, tool, subject)) {
-            return Some(why);
-        }
+    /// What is left to the agent of the rights that a call would have; the error is why it is not the agent's to make.
+    pub fn left(
+        &self,
+        situation: &Situation<'_>,
+        access: Access,
+        tool: &str,
+        subject: &Subject,
+    ) -> Result<Rights, String> {
+        let above = match &self.above {
+            Some(above) => above.left(situation, access, tool, subject)?,
+            None => Rights::Full,
+        };
         if let Some((_, why)) = self.never.iter().find(|(name, _)| *name == tool) {
-            return Some((*why).to_owned());
+            return Err((*why).to_owned());
         }
-        let (_, only) = self.only.iter().find(|(name, _)| name == tool)?;
+        let Some((_, only)) = self.only.iter().find(|(name, _)| name == tool) else { return Ok(above) };
         if only.decide(tool, subject) == Verdict::Allow {
-            return None;
+            return Ok(above);
         }
         let looking = Situation { mode: Mode::Plan, rules: &Rules::default(), ..*situation };
-        if tool == "Bash" && self.looks && decide(&looking, access, tool, subject) == Decision::Allow {
-            return None;
+        if tool == "Bash"
+            && self.looks
+            && let Decision::Allow(rights) = decide(&looking, access, tool, subject)
+        {
+            return Ok(rights);
         }
         let mut named: Vec<String> = only.allow.iter().map(ToString::to_string).collect();
         if tool == "Bash" && self.looks {
             named.push("commands that only look".to_owned());
         }
-        Some(format!("This agent may use {tool} only for {}.", named.join(", ")))
+        Err(format!("This agent may use {tool} only for {}.", named.join(", ")))
     }
 }
 

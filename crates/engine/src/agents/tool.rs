@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::task::AbortOnDropHandle;
+use tools::permission::git_runs_programs;
 use tools::{Access, Limit, Output, Scope, Subject, Typed};
 use transcript::Outcome;
 
@@ -57,6 +58,15 @@ impl SendOut {
     pub fn of(children: Arc<Children>) -> Self {
         Self(children)
     }
+
+    /// Whether the agent gets a worktree, and making one runs programs that the repository's configuration names.
+    fn makes_git_run_programs(&self, input: &AgentInput) -> bool {
+        let Some(seat) = self.0.seat() else { return false };
+        let definition = input.subagent_type.as_deref().and_then(|kind| self.0.registry().find(kind).cloned());
+        let isolated = input.isolation.as_deref() == Some("worktree")
+            || definition.is_some_and(|definition| definition.isolation == Isolation::Worktree);
+        isolated && git_runs_programs(&seat.directory, seat.scope.home()).is_some()
+    }
 }
 
 impl Typed for SendOut {
@@ -65,8 +75,9 @@ impl Typed for SendOut {
     const LIMIT: Limit = Limit::Characters(50_000);
     const MOST_BESIDE: usize = MOST_OUT;
 
-    fn access(&self, _: &AgentInput) -> Access {
-        Access::ReadOnly // what it does is asked about when it does it
+    fn access(&self, input: &AgentInput) -> Access {
+        // What it does is asked about when it does it, but for what git runs to make it a worktree.
+        if self.makes_git_run_programs(input) { Access::Changes } else { Access::ReadOnly }
     }
 
     fn subject(&self, input: &AgentInput, _: &Scope) -> Subject {

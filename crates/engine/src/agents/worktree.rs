@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use memory::place;
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 use tools::Environment;
-use tools::program::{Ended, Program};
+use tools::git::{Git, Programs};
 
 use super::child::Seat;
 use crate::knowledge::Copied;
@@ -70,16 +69,11 @@ pub(super) enum Left {
     },
 }
 
-/// How git is run.
-struct Git<'a> {
-    environment: &'a Environment,
-    guard: Option<&'a Path>,
-}
-
 impl Worktree {
     /// Makes one for an agent.
     pub(super) async fn make(seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
-        let git = Git::of(seat);
+        let folder = folder(seat);
+        let git = git_of(seat, &folder);
         let worktree = Self::planned(&git, seat, id, transcript).await?;
         worktree.write_down()?;
         let new = ["-b", &worktree.branch, &worktree.place(), &worktree.base].map(str::to_owned);
@@ -88,7 +82,8 @@ impl Worktree {
 
     /// For an agent that goes on: its own where that is still there, with all that it did; else a fresh one in its place.
     pub(super) async fn again(seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
-        let git = Git::of(seat);
+        let folder = folder(seat);
+        let git = git_of(seat, &folder);
         let mut worktree = Self::planned(&git, seat, id, transcript).await?;
         let top = git.run(&worktree.path, &["rev-parse", "--show-toplevel"]).await;
         let is_there = top.is_ok_and(|top| files::real(&top).ok() == files::real(&worktree.path).ok());
@@ -153,7 +148,7 @@ impl Worktree {
         let repository = repository.map_err(|_| format!("{} is in no git repository", seat.directory.display()))?;
         let base = git.run(&seat.directory, &["rev-parse", "--verify", "HEAD^{commit}"]).await;
         let base = base.map_err(|_| "the repository has no commit yet".to_owned())?;
-        let path = seat.session.with_extension("").join("worktrees").join(format!("agent-{id}"));
+        let path = folder(seat).join(format!("agent-{id}"));
         let top = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
         let home = top.ancestors().nth(3).ok_or("its session lies nowhere")?; // <home>/projects/<slug>/<id>.jsonl
         Ok(Self {
@@ -170,7 +165,8 @@ impl Worktree {
 
     /// Its agent has ended.
     pub(super) async fn finish(self, seat: &Seat) -> Left {
-        let git = Git::of(seat);
+        let folder = folder(seat);
+        let git = git_of(seat, &folder);
         if self.is_unchanged(&git).await {
             self.remove(&git).await;
             return Left::Nothing;
@@ -212,7 +208,6 @@ pub async fn left_behind(
     guard: Option<&Path>,
 ) -> Vec<String> {
     let (folder, repository) = (home.join(RECORDS), place::canonical_root(directory));
-    let git = Git { environment, guard };
     let mut told = Vec::new();
     for entry in files::list(&folder).unwrap_or_default() {
         let Ok(file) = files::read(folder.join(&entry.name), MOST_RECORD) else { continue };
@@ -222,6 +217,7 @@ pub async fn left_behind(
             continue; // another's, or somebody works there
         }
         let (path, branch) = (worktree.path.display().to_string(), worktree.branch.clone());
+        let git = git(environment, guard, None, worktree.path.parent().unwrap_or(home));
         let is_there = git.run(&worktree.path, &["rev-parse", "--verify", "HEAD"]).await.is_ok();
         if is_there && !worktree.is_unchanged(&git).await {
             worktree.forget();
@@ -240,21 +236,23 @@ fn is_held(transcript: &Path) -> bool {
     exists && matches!(files::Log::open(transcript, "a look at what is left behind"), Err(files::Error::Held { .. }))
 }
 
-impl<'a> Git<'a> {
-    fn of(seat: &'a Seat) -> Self {
-        Self { environment: &seat.parts.environment, guard: seat.parts.guard.as_deref() }
-    }
+/// How git is run for the agents of a session: confined to the repository and the folder of worktrees. Where the
+/// repository makes it run other programs, the user was asked.
+fn git<'a>(
+    environment: &'a Environment,
+    guard: Option<&'a Path>,
+    home: Option<&'a Path>,
+    changes: &'a Path,
+) -> Git<'a> {
+    Git { environment, guard, home, changes: Some(changes), programs: Programs::Approved, limit: PATIENCE }
+}
 
-    /// Runs git, without hooks, and gives what it prints; else why not.
-    async fn run(&self, directory: &Path, arguments: &[&str]) -> Result<String, String> {
-        let quiet = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
-        let words = quiet.iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-        let (environment, guard) = (self.environment, self.guard);
-        let program = Program { words, input: String::new(), directory, environment, guard, limit: PATIENCE };
-        let ran = program.run(&CancellationToken::new()).await?;
-        match ran.end {
-            Ended::Exited(0) => Ok(ran.out.trim().to_owned()),
-            _ => Err(ran.err.trim().lines().last().unwrap_or("git failed").to_owned()),
-        }
-    }
+/// Where the worktrees of a session's agents lie.
+fn folder(seat: &Seat) -> PathBuf {
+    seat.session.with_extension("").join("worktrees")
+}
+
+fn git_of<'a>(seat: &'a Seat, folder: &'a Path) -> Git<'a> {
+    let _ = files::create_directory(folder); // without it git says what is wrong
+    git(&seat.parts.environment, seat.parts.guard.as_deref(), seat.scope.home(), folder)
 }

@@ -5,6 +5,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tools::permission::Rights;
 use tools::{Call, Output, Runs, Scope, Subject, run_all};
 use transcript::Block;
 use transcript::block::Kind;
@@ -54,8 +55,8 @@ impl Driver {
             let directory = scope.directory();
             let mut allowed = Vec::new();
             for call in group {
-                if let Some((subject, before)) = self.may_run(call, &scope, &mut results, cancel).await? {
-                    allowed.push((&*call, subject, before));
+                if let Some((subject, rights, before)) = self.may_run(call, &scope, &mut results, cancel).await? {
+                    allowed.push((&*call, subject, rights, before));
                 }
             }
             if self.has_hooks_on_results() {
@@ -120,7 +121,7 @@ impl Driver {
                 biased;
                 Some((index, output, took)) = ended.recv() => {
                     let output = self.settle_made(made(&output, repeats, scope), scope, cancel).await;
-                    let (call, subject, before) = &allowed[index];
+                    let (call, subject, _, before) = &allowed[index];
                     let hooks = self.hooks_on_result(call, subject, before, &output, took, cancel);
                     seen.push(async move { (index, output, hooks.await) });
                 }
@@ -137,7 +138,7 @@ impl Driver {
     /// A call has ended: what it gave is written down.
     fn end(
         &mut self,
-        (call, subject, _): &Allowed<'_>,
+        (call, subject, ..): &Allowed<'_>,
         output: Output,
         scope: &Scope,
         results: &mut Vec<Told>,
@@ -198,7 +199,7 @@ impl Driver {
         scope: &Scope,
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
-    ) -> Result<Option<(Subject, Before)>, Error> {
+    ) -> Result<Option<(Subject, Rights, Before)>, Error> {
         if let Some(text) = &call.invalid {
             let why = format!("The input of this call is not JSON, so it was not run. It began: {text:.200}");
             self.write_result(call, Output::failed(why), scope)?;
@@ -213,8 +214,8 @@ impl Driver {
             driver.tell_batch(results, call, &output);
             driver.write_result(call, output, scope)
         };
-        let subject = match ruling {
-            Ruling::Run(subject) => subject,
+        let (subject, rights) = match ruling {
+            Ruling::Run(subject, rights) => (subject, rights),
             Ruling::Refused { why } => {
                 refuse(self, call, why)?;
                 return Ok(None);
@@ -233,7 +234,7 @@ impl Driver {
             self.session.keep(&path)?;
         }
         self.tell(Event::ToolStarted { id, tool, input });
-        Ok(Some((subject, before)))
+        Ok(Some((subject, rights, before)))
     }
 
     fn write_result(&mut self, call: &Asked, output: Output, scope: &Scope) -> Result<(), Error> {
@@ -259,14 +260,15 @@ impl Driver {
     }
 }
 
-/// A call that may run, what it is about, and the file it changes as it was.
-type Allowed<'a> = (&'a Asked, Subject, Before);
+/// A call that may run, what it is about, what it may do, and the file it changes as it was.
+type Allowed<'a> = (&'a Asked, Subject, Rights, Before);
 
 fn to_run(allowed: &[Allowed<'_>]) -> Vec<Call> {
-    let call = |(call, subject, _): &Allowed<'_>| Call {
+    let call = |(call, subject, rights, _): &Allowed<'_>| Call {
         name: call.tool.clone(),
         input: call.input.clone(),
         subject: Some(subject.clone()),
+        rights: rights.clone(),
         id: Some(call.id.clone()),
     };
     allowed.iter().map(call).collect()

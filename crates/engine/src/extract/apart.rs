@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use files::{Glance, Lines, Text};
 use serde_json::Value;
-use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, decide};
+use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, Wall, decide};
+use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject};
 
 use crate::session::CHILDREN;
@@ -43,6 +44,8 @@ pub(crate) fn touches(excluded: &Rules, scope: &Scope, directory: &Path, input: 
         directory,
         home: scope.home(),
         confined: Confined::No,
+        wall: Wall::None,
+        leaves: Leaves::No,
     };
     let judged = decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()));
     matches!(judged, Decision::Deny { .. })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tools::permission::{Mode, Places, Rule};
+use tools::permission::{Mode, Places, Rights, Rule};
 use tools::{Output, Scope, Subject, Tool};
 use transcript::{Block, Outcome};
 
@@ -21,8 +21,8 @@ use crate::plan;
 
 /// What becomes of a call.
 pub(crate) enum Ruling {
-    /// It runs, about this.
-    Run(Subject),
+    /// It runs, about this, with these rights.
+    Run(Subject, Rights),
     /// It does not, and the model is told why.
     Refused {
         /// In words for the model.
@@ -45,18 +45,21 @@ impl Driver {
             return Ok(refused(OVERTAKEN));
         }
         let known = self.parts.tools.iter().find(|known| known.name() == call.tool).cloned();
-        let Some(tool) = known else { return Ok(Ruling::Run(Subject::Whole)) }; // running it says which tools there are
+        let Some(tool) = known else { return Ok(Ruling::Run(Subject::Whole, Rights::Full)) }; // running it says which tools there are
         let leave = match self.hooks_on_every_call(&tool, call, scope, cancel).await? {
             Ok(leave) => leave,
             Err(why) => return Ok(refused(&why)),
         };
+        if call.tool == "Bash" {
+            scope.find_wall().await;
+        }
         let mut question = match self.weigh(&tool, call, scope, leave) {
-            Weighed::Allow => return Ok(Ruling::Run(tool.subject(&call.input, scope))),
+            Weighed::Allow(rights) => return Ok(Ruling::Run(tool.subject(&call.input, scope), rights)),
             Weighed::Deny { why } => return self.denied(&tool, call, scope, why, cancel).await,
             Weighed::Ask(question) => *question,
         };
         match self.hooks_that_answer(&tool, call, scope, &question, cancel).await? {
-            Some(Weighed::Allow) => return Ok(Ruling::Run(tool.subject(&call.input, scope))),
+            Some(Weighed::Allow(rights)) => return Ok(Ruling::Run(tool.subject(&call.input, scope), rights)),
             Some(Weighed::Deny { why }) => return Ok(refused(&why)),
             Some(Weighed::Ask(other)) => question = *other,
             None => {}
@@ -76,7 +79,7 @@ impl Driver {
             Answer::Deny { why } => return Ok(refused(&why)),
             Answer::Unanswered { why } => return self.denied(&tool, call, scope, why, cancel).await,
         }
-        Ok(Ruling::Run(tool.subject(&call.input, scope)))
+        Ok(Ruling::Run(tool.subject(&call.input, scope), Rights::Full))
     }
 
     fn weigh(&self, tool: &Arc<dyn Tool>, call: &Asked, scope: &Scope, leave: Leave) -> Weighed {

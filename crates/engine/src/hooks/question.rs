@@ -133,7 +133,7 @@ impl Question<'_> {
             .extend(rules(&[format!("Read(/{})", self.transcript.display())], &ground).unwrap_or_default());
         let judge =
             move |tool: &dyn Tool, input: &Value, scope: &Scope| match policy.weigh(tool, input, scope, Leave::None) {
-                Weighed::Allow => Ok(()),
+                Weighed::Allow(_) => Ok(()),
                 Weighed::Deny { why } => Err(why),
                 Weighed::Ask(question) => {
                     Err(format!("{} was not run: {}, and nobody is asked.", question.tool, question.why))

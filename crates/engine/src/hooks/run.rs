@@ -348,6 +348,7 @@ impl One {
                 directory,
                 environment: &self.environment,
                 guard: self.ground.guard.as_deref(),
+                confinement: None,
                 limit,
             };
             return match program.run(&self.cancel).await {

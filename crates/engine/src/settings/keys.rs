@@ -87,6 +87,7 @@ keys! {
     SMALL_MODEL = "smallModel", Kind::Text, Trusted, "The model for side questions, such as which memories matter.";
     SELECTOR_MODEL = "selectorModel", Kind::Text, Trusted, "The model that is asked which memories matter, where it is to be another than the small one: a middle one chooses better, and is asked once a turn.";
     ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run; yours also count where Cairn itself reads a variable. The project's may not be ones that load code, redirect traffic or hold a key.";
+    COMMAND_CREDENTIALS = "commandCredentials", Kind::Switch, Own, "Whether commands that you allow get variables that look like credentials (`…_TOKEN`, `…_KEY`, addresses with a password). Those that run unasked never get them, and no command gets the keys to the model.";
     RECALL = "recall", Kind::Switch, Trusted, "Whether memories are brought up by themselves.";
     TEAM_DELETIONS = "teamDeletions", Kind::Switch, Own, "Whether a file you delete from team memory is deleted for all. Where not, it comes back with the next pull.";
     AUTO_MEMORY = "autoMemoryEnabled", Kind::Switch, Trusted, "Whether there is memory.";

@@ -42,9 +42,16 @@ async fn a_plan_is_a_file_and_somebody_is_asked() {
     for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::BypassPermissions] {
         let rules = Rules::default();
         let (directories, directory) = (scope.directories(), scope.directory());
-        let confined = tools::permission::Confined::No;
-        let situation =
-            Situation { mode, rules: &rules, directories: &directories, directory: &directory, home: None, confined };
+        let situation = Situation {
+            mode,
+            rules: &rules,
+            directories: &directories,
+            directory: &directory,
+            home: None,
+            confined: tools::permission::Confined::No,
+            wall: tools::permission::Wall::Whole,
+            leaves: tools::sandbox::Leaves::No,
+        };
         let decision = decide(&situation, Access::Asks, "ExitPlanMode", &Subject::Whole);
         assert!(matches!(decision, Decision::Ask { .. }), "{mode:?}");
     }

@@ -12,21 +12,23 @@ use nix::unistd::chdir;
 
 use super::namespaces::failed;
 use super::{lock, view};
-use crate::sandbox::{Confinement, Strength, beside};
+use crate::sandbox::{Base, Confinement, Strength, beside};
 
 /// Confines this process.
 pub(super) fn confine(confinement: &Confinement, guarded: &[PathBuf]) -> io::Result<()> {
-    // If the one outside is killed, so are we.
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if confinement.base == Base::Everything {
+        // If the one outside is killed, so are we.
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    }
     let directory = working_directory()?;
     let confinement = with_programs(confinement);
     if confinement.strength == Strength::Namespaces {
         unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("no mount namespace", error))?;
         view::enter(&confinement, guarded)?;
     }
-    lock::landlock(&confinement)?;
+    let signals = lock::landlock(&confinement)?;
     lock::drop_capabilities()?;
-    lock::filter(&confinement)?;
+    lock::filter(&confinement, signals)?;
     // Nobody looks into us, not even those who are as we are.
     nix::sys::prctl::set_dumpable(false)?;
     chdir(&directory).map_err(|error| failed(&format!("{} in the sandbox", directory.display()), error))
@@ -37,15 +39,22 @@ fn working_directory() -> io::Result<PathBuf> {
     std::env::current_dir()
 }
 
-/// With the folders in which the shell looks for programs, and what these need, where they are hidden; a home itself is
-/// none.
+/// With the folders in which the shell looks for programs, and what these need, where they are hidden. A folder that
+/// everybody's things are in is none: the root, a home, a temporary one.
 #[expect(clippy::disallowed_methods, reason = "the command's environment is our own")]
 fn with_programs(confinement: &Confinement) -> Confinement {
     let mut confinement = confinement.clone();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let homes: Vec<PathBuf> = confinement.hidden.iter().filter_map(|home| home.canonicalize().ok()).collect();
+    let own = std::env::var_os("HOME").map(PathBuf::from);
+    let homes: Vec<PathBuf> =
+        confinement.hidden.iter().chain(&own).filter_map(|home| home.canonicalize().ok()).collect();
     let hidden = |folder: &Path| {
-        folder.starts_with("/run") || homes.iter().any(|home| folder.starts_with(home) && !home.starts_with(folder))
+        let wide = !folder.is_absolute() || homes.iter().any(|home| home.starts_with(folder));
+        let by_base = match confinement.base {
+            Base::Everything => folder.starts_with("/run") || homes.iter().any(|home| folder.starts_with(home)),
+            Base::System => !["/usr", "/tmp", "/var/tmp"].iter().any(|known| folder.starts_with(known)),
+        };
+        by_base && !wide
     };
     let folders: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| hidden(folder)).collect();
     confinement.readable.extend(folders.iter().flat_map(|folder| beside(folder)).filter(|folder| hidden(folder)));

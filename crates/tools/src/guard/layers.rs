@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::pinned::resolved;
-use crate::sandbox::{Confinement, Network};
+use crate::sandbox::{Base, Confinement, Network};
 
 /// Where sockets of the system lie.
 const RUN: [&str; 2] = ["/run", "/var/run"];
@@ -16,6 +16,12 @@ const TEMPORARY: &str = "/tmp";
 
 /// What only root could read, and root can.
 const SECRETS: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/sudoers.d"];
+
+/// Folders of the system: programs and what they need, and the state of the machine. What a link at one of these places
+/// leads to is shown where it lies.
+const SYSTEM: &str = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap /proc /sys/block /sys/bus /sys/class \
+    /sys/dev /sys/devices /var/lib/dpkg /var/lib/rpm /var/lib/pacman /var/lib/apt /var/cache/apt /var/cache/man /run/utmp \
+    /run/current-system /run/log/journal /var/log/journal";
 
 /// How names of hosts are resolved, which may be written below `/run`.
 const RESOLVER: &str = "/etc/resolv.conf";
@@ -52,15 +58,28 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     let writable = &confinement.writable;
     let real = |path: &Path| resolved(path, writable);
     let mut put = |path: &Path, layer: Layer| layers.extend(real(path).map(|path| (path, layer)));
-    RUN.iter().chain(&SECRETS).for_each(|path| put(Path::new(path), Layer::Hidden));
-    put(Path::new(SCRATCH), Layer::Empty);
+    let mut links = Vec::new();
+    match confinement.base {
+        Base::Everything => {
+            RUN.iter().for_each(|path| put(Path::new(path), Layer::Hidden));
+            put(Path::new(SCRATCH), Layer::Empty);
+        }
+        Base::System => {
+            for path in SYSTEM.split_whitespace().map(Path::new) {
+                match path.read_link() {
+                    Ok(target) => links.push((path.to_owned(), Layer::Link(target))),
+                    Err(_) => put(path, Layer::ReadOnly),
+                }
+            }
+        }
+    }
+    SECRETS.iter().for_each(|path| put(Path::new(path), Layer::Hidden));
     let temporary = confinement.temporary.as_deref().and_then(real);
     put(Path::new(TEMPORARY), temporary.map_or(Layer::Empty, Layer::Writable));
     confinement.hidden.iter().for_each(|path| put(path, Layer::Hidden));
     // What lies in a working directory is seen without being named.
     let readable =
         confinement.readable.iter().filter(|path| !writable.iter().any(|directory| path.starts_with(directory)));
-    let mut links = Vec::new();
     for path in readable {
         put(path, Layer::ReadOnly);
         if let (Ok(target), Some(place)) = (path.read_link(), place_of(path)) {
@@ -76,6 +95,7 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
         }
     }
     guarded.iter().chain(&confinement.read_only).for_each(|path| put(path, Layer::ReadOnly));
+    confinement.denied.iter().for_each(|path| put(path, Layer::Hidden));
     layers.extend(links);
     layers.sort_by_key(|(path, _)| path.components().count());
     needed(layers)

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use caps::{CapSet, Capability};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, RestrictionStatus, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 use nix::libc;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-use crate::sandbox::{Confinement, Network, Sockets, Strength};
+use crate::sandbox::{Base, Confinement, Network, Sockets, Strength};
 
 /// The newest Landlock that is known here. What an older kernel does not know is left out.
 const NEWEST: ABI = ABI::V8;
@@ -39,16 +39,28 @@ const FLAVOURS: [i64; 1] = [0];
 
 /// Restricts what is read and written by path, and who is signalled. In a view of its own this is the second lock: it also
 /// keeps everybody from mounting. Without namespaces it is the first one, and has to be had.
-pub(super) fn landlock(confinement: &Confinement) -> io::Result<()> {
+pub(super) fn landlock(confinement: &Confinement) -> io::Result<Signals> {
     let alone = confinement.strength == Strength::Landlock;
     let restricted = restrict(confinement, alone).map_err(|error| io::Error::other(format!("Landlock: {error}")))?;
-    if alone && restricted == RulesetStatus::NotEnforced {
+    // Where all processes are seen, nothing else keeps a command from looking into them.
+    let needed = alone || confinement.base == Base::System;
+    if needed && restricted.ruleset == RulesetStatus::NotEnforced {
         return Err(io::Error::other("Landlock: this kernel has none"));
     }
-    Ok(())
+    Ok(match restricted.landlock {
+        LandlockStatus::Available { effective_abi, .. } if effective_abi >= ABI::V6 => Signals::Scoped,
+        _ => Signals::Open,
+    })
 }
 
-fn restrict(confinement: &Confinement, alone: bool) -> Result<RulesetStatus, landlock::RulesetError> {
+/// Whether the kernel keeps signals among those who are confined together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signals {
+    Scoped,
+    Open,
+}
+
+fn restrict(confinement: &Confinement, alone: bool) -> Result<RestrictionStatus, landlock::RulesetError> {
     let read = AccessFs::from_read(NEWEST);
     let mut handled = AccessFs::from_all(NEWEST);
     if sockets(confinement) == Sockets::None {
@@ -56,10 +68,10 @@ fn restrict(confinement: &Confinement, alone: bool) -> Result<RulesetStatus, lan
     }
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(handled)?;
     ruleset = match confinement.network {
-        Network::Loopback => ruleset.scope(Scope::from_all(NEWEST))?,
+        Network::None | Network::Loopback => ruleset.scope(Scope::from_all(NEWEST))?,
         Network::All => ruleset.scope(Scope::Signal)?,
     };
-    if alone && confinement.network == Network::Loopback {
+    if confinement.network == Network::None || alone && confinement.network == Network::Loopback {
         // It knows ports and no addresses, so not even a loopback is left.
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
     }
@@ -68,17 +80,17 @@ fn restrict(confinement: &Confinement, alone: bool) -> Result<RulesetStatus, lan
     let temporary: Vec<PathBuf> = if alone {
         confinement.temporary.iter().cloned().collect()
     } else {
-        TEMPORARY.iter().map(PathBuf::from).collect()
+        let own = if confinement.base == Base::System { 1 } else { TEMPORARY.len() };
+        TEMPORARY[..own].iter().map(PathBuf::from).collect()
     };
     let writable: Vec<PathBuf> = confinement.writable.iter().cloned().chain(temporary).collect();
     let device: BitFlags<AccessFs> = AccessFs::from_file(NEWEST);
-    let status = ruleset
+    ruleset
         .create()?
         .add_rules(path_beneath_rules(readable, read))?
         .add_rules(path_beneath_rules(writable, AccessFs::from_all(NEWEST)))?
         .add_rules(path_beneath_rules(DEVICES, device))?
-        .restrict_self()?;
-    Ok(status.ruleset)
+        .restrict_self()
 }
 
 /// Everything outside of what is hidden, as few directories as possible. Landlock can only allow.
@@ -101,6 +113,18 @@ fn not_hidden(hidden: &[PathBuf]) -> Vec<PathBuf> {
     allowed
 }
 
+/// Gives up what lets root look into every process: keys of ours are in one.
+pub(super) fn forget_tracing() -> io::Result<()> {
+    let failed = |error: caps::errors::CapsError| io::Error::other(format!("capabilities: {error}"));
+    if !caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(failed)? {
+        return Ok(()); // and so has no right to trace others
+    }
+    for set in [CapSet::Ambient, CapSet::Bounding, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
+        caps::drop(None, set, Capability::CAP_SYS_PTRACE).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// Gives up every capability, also those that a program could bring.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let failed = |error: caps::errors::CapsError| io::Error::other(format!("capabilities: {error}"));
@@ -114,7 +138,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
 }
 
 /// Refuses calls through which a command could reach outside past everything else.
-pub(super) fn filter(confinement: &Confinement) -> io::Result<()> {
+pub(super) fn filter(confinement: &Confinement, signals: Signals) -> io::Result<()> {
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("a filter of calls: {error}"));
     nix::sys::prctl::set_no_new_privs()?;
     // What it is to do stands in memory, where the filter does not look. Who is told that there is no such call uses the
@@ -122,11 +146,11 @@ pub(super) fn filter(confinement: &Confinement) -> io::Result<()> {
     let newer = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
     let newer = made(newer, libc::ENOSYS).map_err(|error| failed(&error))?;
     seccompiler::apply_filter(&newer).map_err(|error| failed(&error))?;
-    let program = program(confinement).map_err(|error| failed(&error))?;
+    let program = program(confinement, signals).map_err(|error| failed(&error))?;
     seccompiler::apply_filter(&program).map_err(|error| failed(&error))
 }
 
-fn program(confinement: &Confinement) -> Result<BpfProgram, seccompiler::BackendError> {
+fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, seccompiler::BackendError> {
     let always = || Ok(vec![]);
     let mut calls: Vec<(i64, Result<Vec<SeccompRule>, seccompiler::BackendError>)> = vec![
         // It opens sockets past this filter.
@@ -141,8 +165,15 @@ fn program(confinement: &Confinement) -> Result<BpfProgram, seccompiler::Backend
         // Typing into somebody's terminal.
         (libc::SYS_ioctl, one_of(1, &TYPING)),
     ];
-    if confinement.network == Network::Loopback {
-        let mut families = vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    if confinement.base == Base::System {
+        calls.extend(others(signals));
+    }
+    if confinement.network != Network::All {
+        // Through this one the kernel tells of interfaces and connections.
+        let mut families = vec![libc::AF_NETLINK];
+        if confinement.network == Network::Loopback {
+            families.extend([libc::AF_INET, libc::AF_INET6]);
+        }
         if sockets(confinement) == Sockets::All {
             families.push(libc::AF_UNIX);
         }
@@ -164,6 +195,40 @@ fn program(confinement: &Confinement) -> Result<BpfProgram, seccompiler::Backend
         }
     }
     made(rules, libc::EPERM)
+}
+
+/// Calls that act on other processes, where these are seen: on the guard, who is confined as the command is; and on all
+/// others as far as nothing else forbids it.
+fn others(signals: Signals) -> Vec<(i64, Result<Vec<SeccompRule>, seccompiler::BackendError>)> {
+    let guard = std::process::id();
+    let everybody = [guard, guard.wrapping_neg(), u32::MAX].map(u64::from);
+    let not_oneself = |argument| Ok(vec![SeccompRule::new(vec![condition(argument, SeccompCmpOp::Ne, 0)?])?]);
+    let signalling = [
+        libc::SYS_kill,
+        libc::SYS_tkill,
+        libc::SYS_tgkill,
+        libc::SYS_rt_sigqueueinfo,
+        libc::SYS_rt_tgsigqueueinfo,
+        libc::SYS_pidfd_open,
+    ];
+    let to = |_| match signals {
+        Signals::Scoped => one_of(0, &everybody),
+        Signals::Open => Ok(vec![]),
+    };
+    let mut calls: Vec<_> = signalling.into_iter().map(|call| (call, to(call))).collect();
+    calls.push((libc::SYS_setpgid, one_of(1, &[u64::from(guard)])));
+    for (call, argument) in [
+        (libc::SYS_prlimit64, 0),
+        (libc::SYS_setpriority, 1),
+        (libc::SYS_ioprio_set, 1),
+        (libc::SYS_sched_setaffinity, 0),
+        (libc::SYS_sched_setscheduler, 0),
+        (libc::SYS_sched_setparam, 0),
+        (libc::SYS_sched_setattr, 0),
+    ] {
+        calls.push((call, not_oneself(argument)));
+    }
+    calls
 }
 
 /// A filter that answers these calls with an error.

@@ -11,24 +11,27 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 use nix::unistd::{getegid, geteuid, setgroups};
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::sandbox::Network;
+use crate::sandbox::{Base, Confinement, Network};
 
 /// Enters new namespaces. Processes that are started from now on live in them.
-pub(super) fn enter(network: Network) -> io::Result<()> {
+pub(super) fn enter(confinement: &Confinement) -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     if user.is_root() {
         // Groups are rights too; others than root cannot give them up.
         let _ = setgroups(&[]);
     }
-    let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;
-    if network == Network::Loopback {
+    let mut flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWIPC;
+    if confinement.base == Base::Everything {
+        flags |= CloneFlags::CLONE_NEWPID;
+    }
+    if confinement.network == Network::Loopback {
         flags |= CloneFlags::CLONE_NEWNET;
     }
     unshare(flags).map_err(|error| failed("no user namespace", error))?;
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
     write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
-    if network == Network::Loopback {
+    if confinement.network == Network::Loopback {
         raise_loopback().map_err(|error| failed("no loopback", error))?;
     }
     keep_capabilities().map_err(|error| io::Error::other(format!("no capabilities: {error}")))

@@ -26,7 +26,7 @@ const AGAIN: &str = "/proc/self/exe";
 pub(super) fn run(order: &Order, confinement: &Confinement, caller: &mut Caller) -> io::Result<Report> {
     let before = watch::guarded(&confinement.writable);
     if confinement.strength == Strength::Namespaces {
-        namespaces::enter(confinement.network)?;
+        namespaces::enter(confinement)?;
     }
     let side = Side::Inside { guarded: before.to_protect(&confinement.writable) };
     let order = Order { side, ..order.clone() };

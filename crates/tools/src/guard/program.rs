@@ -10,9 +10,10 @@ use process_wrap::std::{CommandWrap, ResetSigmask};
 
 use super::caller::{Caller, Word};
 use super::tree::Tree;
-use super::{inside, outside};
+use super::{inside, lock, namespaces, outside};
 use crate::order::{Report, Side};
 use crate::process::{AFTER_EXIT, GRACE, LOOK};
+use crate::sandbox::Base;
 
 /// How long those who were killed may take to be gone. One who hangs in the kernel cannot be waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,7 +33,13 @@ fn guard() -> io::Result<()> {
     let mut caller = Caller::on_standard_input()?;
     let order = caller.order()?;
     let report = match (&order.confinement, &order.side) {
-        (None, _) => run(command(&order.command)?, order.input.clone(), &mut caller),
+        (None, _) => {
+            lock::forget_tracing().and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller))
+        }
+        // Nothing is writable, so there is nothing to look after: one guard is enough.
+        (Some(confinement), Side::Outside) if confinement.base == Base::System => namespaces::enter(confinement)
+            .and_then(|()| inside::confine(confinement, &[]))
+            .and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller)),
         (Some(confinement), Side::Outside) => outside::run(&order, confinement, &mut caller),
         (Some(confinement), Side::Inside { guarded }) => inside::confine(confinement, guarded)
             .and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller)),

@@ -14,7 +14,7 @@ use super::layers::{Layer, layers};
 use super::mounts::Mounts;
 use super::namespaces::{failed, write};
 use super::pinned::Pinned;
-use crate::sandbox::Confinement;
+use crate::sandbox::{Base, Confinement};
 
 /// Where the view may be put together: any directory that holds nothing of what is put into it.
 const STAGES: [&str; 8] = ["/mnt", "/media", "/srv", "/opt", "/boot", "/var", "/usr", "/etc"];
@@ -43,13 +43,23 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)
         .map_err(|error| failed("mounts of its own", error))?;
     let layers = layers(confinement, guarded);
-    let view = View::of_everything(&stage(&layers)?)?;
+    let stage = stage(&layers)?;
+    let view = match confinement.base {
+        Base::Everything => View::of_everything(&stage)?,
+        Base::System => {
+            forbid_namespaces("/proc")?;
+            View::of_nothing(&stage)?
+        }
+    };
     for (path, layer) in &layers {
         view.put(path, layer).map_err(|error| failed(&path.display().to_string(), error))?;
     }
     view.close(&layers)?;
-    view.devices().map_err(|error| failed("/dev", error))?;
-    view.processes().map_err(|error| failed("a /proc of its own", error))?;
+    view.devices(confinement.base).map_err(|error| failed("/dev", error))?;
+    match confinement.base {
+        Base::Everything => view.processes().map_err(|error| failed("a /proc of its own", error))?,
+        Base::System => view.limit(Path::new("/"), READ_ONLY)?,
+    }
     chdir(&view.at)?;
     pivot_root(".", ".").map_err(|error| failed("a root of its own", error))?;
     umount2(".", MntFlags::MNT_DETACH).map_err(|error| failed("the root as it was", error))?;
@@ -82,6 +92,13 @@ impl View {
         let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside };
         view.limit_all(Path::new("/"), READ_ONLY)?;
         Ok(view)
+    }
+
+    /// An empty directory.
+    fn of_nothing(stage: &Path) -> io::Result<Self> {
+        let outside = Mounts::read()?;
+        memory(stage, "mode=0755,size=1m", MsFlags::empty())?;
+        Ok(Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside })
     }
 
     fn put(&self, path: &Path, layer: &Layer) -> io::Result<()> {
@@ -150,7 +167,7 @@ impl View {
     }
 
     /// A `/dev` with nothing in it that is anybody's.
-    fn devices(&self) -> io::Result<()> {
+    fn devices(&self, base: Base) -> io::Result<()> {
         let limits = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
         memory(&self.root.directory(Path::new("dev"))?.path(), "mode=0755", limits)?;
         // The devices below are mounts of their own, and this one may have been made without any.
@@ -164,23 +181,30 @@ impl View {
         for (name, target) in OPEN {
             self.root.link(Path::new(name), Path::new(target))?;
         }
-        let terminals = self.root.directory(Path::new("dev/pts"))?;
-        let options = "newinstance,ptmxmode=0666,mode=620";
-        // Without it there are no terminals, which few commands want.
-        let _ = mount(Some("devpts"), &terminals.path(), Some("devpts"), limits, Some(options));
-        memory(&self.root.directory(Path::new("dev/shm"))?.path(), "mode=1777", MsFlags::empty())?;
+        if base == Base::Everything {
+            let terminals = self.root.directory(Path::new("dev/pts"))?;
+            let options = "newinstance,ptmxmode=0666,mode=620";
+            // Without it there are no terminals, which few commands want.
+            let _ = mount(Some("devpts"), &terminals.path(), Some("devpts"), limits, Some(options));
+            memory(&self.root.directory(Path::new("dev/shm"))?.path(), "mode=1777", MsFlags::empty())?;
+        }
         self.limit(Path::new("/dev"), limits | MsFlags::MS_RDONLY)
     }
 
-    /// A `/proc` of the processes in here. Before it is read-only, further user namespaces are forbidden through it: they
-    /// would hold, but nobody needs what the kernel lets people do in them.
+    /// A `/proc` of the processes in here.
     fn processes(&self) -> io::Result<()> {
         let limits = TAME | MsFlags::MS_NOEXEC;
         let nothing: Option<&str> = None;
         mount(Some("proc"), &self.root.below(Path::new("proc"))?.path(), Some("proc"), limits, nothing)?;
-        write(&format!("{}/proc/sys/user/max_user_namespaces", self.at.display()), "0")?;
+        forbid_namespaces(&format!("{}/proc", self.at.display()))?;
         self.limit(Path::new("/proc"), limits | MsFlags::MS_RDONLY)
     }
+}
+
+/// Forbids further user namespaces, through a `/proc` that is not read-only yet: they would hold, but nobody needs what
+/// the kernel lets people do in them.
+fn forbid_namespaces(proc: &str) -> io::Result<()> {
+    write(&format!("{proc}/sys/user/max_user_namespaces"), "0")
 }
 
 fn below_root(path: &Path) -> &Path {

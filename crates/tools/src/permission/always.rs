@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use super::command::{Command, allowable};
 use super::guard::is_guarded_name;
-use super::mode::{Decision, Situation, decide};
+use super::mode::{Situation, decide};
 use super::shell::is_harmless;
 use super::{Places, Rule, Rules};
 use crate::shell::{Field, Found};
@@ -79,7 +79,7 @@ pub fn always(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
     let mut rules: Rules = situation.rules.clone();
     rules.allow.extend(offered.iter().map(|(_, rule)| rule.clone()));
     let then = Situation { rules: &rules, ..*situation };
-    if decide(&then, access, tool, subject) == Decision::Allow { offered } else { Vec::new() }
+    if decide(&then, access, tool, subject).allows() { offered } else { Vec::new() }
 }
 
 /// A rule for each part of a command that needs one.

@@ -11,10 +11,13 @@ use crate::shell::{self, Field, Found, Judgement};
 const GUESSES: usize = 8;
 
 /// Words that may stand before a command and run it.
-const WRAPPERS: [&str; 26] = [
-    "if", "then", "elif", "else", "while", "until", "do", "!", "time", "{", "sudo", "env", "command", "builtin",
-    "exec", "nohup", "nice", "xargs", "eval", "coproc", "doas", "setsid", "timeout", "stdbuf", "ionice", "watch",
-];
+const WRAPPERS: &str = "if then elif else while until do ! time { sudo env command builtin exec nohup nice xargs eval coproc doas setsid \
+    timeout stdbuf ionice watch setpriv prlimit setarch linux32 linux64 i386 x86_64 uname26 ssh-agent gdb lldb strace ltrace chrt \
+    taskset flock unshare nsenter chroot busybox shell";
+
+/// Programs that run what stands in the texts they are given.
+const INTERPRETERS: &str =
+    "git sed gsed awk gawk mawk nawk gdb lldb perl python python3 ruby node php lua vim ex ed find make";
 
 /// Options of git that stand before its command, with a value.
 const GIT_VALUES: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
@@ -33,6 +36,7 @@ impl Command {
         let mut candidates = perhaps(text);
         for found in &judgement.found {
             candidates.extend(spellings(&found.words));
+            candidates.extend(interpreted(&found.words));
         }
         Self { judgement, candidates }
     }
@@ -57,7 +61,10 @@ impl Command {
 /// The text that a rule must match to allow a part, or none if no rule can: what is not known, or means something else by
 /// what came before it.
 pub(super) fn allowable(found: &Found) -> Option<String> {
-    let known = |field: &Field| !matches!(field, Field::Unknown { .. });
+    let known = |field: &Field| !matches!(field, Field::Unknown(_));
+    if matches!(found.words.first().and_then(Field::text), Some("<" | ">")) {
+        return None; // a redirection is no command
+    }
     if found.changed || found.preset || found.words.is_empty() || !found.words.iter().all(known) {
         return None;
     }
@@ -94,6 +101,23 @@ fn spellings(words: &[Field]) -> Vec<String> {
     found
 }
 
+/// What an interpreter may run of the texts it is given: from every word in them on.
+fn interpreted(words: &[Field]) -> Vec<String> {
+    let Some((first, rest)) = words.split_first() else { return Vec::new() };
+    let name = first.beginning().rsplit('/').next().unwrap_or_default();
+    if !INTERPRETERS.split_whitespace().any(|known| known == name) {
+        return Vec::new();
+    }
+    let texts = rest.iter().map(Field::beginning).filter(|text| text.contains([' ', '!', '(']));
+    texts
+        .flat_map(|text| {
+            let text = text.replace(['!', '(', ')', '"', '\'', ';', '|'], " ");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            (0..words.len().min(GUESSES)).map(|at| words[at..].join(" ")).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 /// Everything in a text that could be run as a command, and the text itself, without understanding it.
 fn perhaps(command: &str) -> Vec<String> {
     let command = command.replace("\\\n", "");
@@ -127,7 +151,10 @@ fn unwrapped(candidate: &str) -> Vec<String> {
         let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
         });
-        if WRAPPERS.contains(&name) {
+        if WRAPPERS.split_whitespace().any(|known| known == name)
+            || name.starts_with("ld-linux")
+            || name.starts_with("ld.so")
+        {
             wrapped = true;
         } else if !is_assignment && !wrapped {
             break;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::guard::guarded;
 use super::{Rules, Verdict, shell};
+use crate::sandbox::Leaves;
 use crate::tool::{Access, Subject};
 
 /// How much may happen without asking.
@@ -26,8 +27,8 @@ pub enum Mode {
 /// Whether a call may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It may.
-    Allow,
+    /// It may, with these rights.
+    Allow(Rights),
     /// The user is to be asked.
     Ask {
         /// Why.
@@ -38,6 +39,41 @@ pub enum Decision {
         /// Why, as the model is told.
         why: String,
     },
+}
+
+impl Decision {
+    /// Whether the call runs unasked.
+    pub fn allows(&self) -> bool {
+        matches!(self, Self::Allow(_))
+    }
+}
+
+/// What a call that may run is let do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rights {
+    /// All that the user may, or the sandbox lets it.
+    Full,
+    /// To look: it runs because it was judged to do nothing else, and the kernel holds it to that where it can.
+    Looking(Looking),
+}
+
+/// What a command that only looks sees, besides the working directories, the system and programs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Looking {
+    /// What it does not see, wherever it lies.
+    pub hidden: Vec<PathBuf>,
+    /// What it sees of what lies elsewhere.
+    pub readable: Vec<PathBuf>,
+}
+
+/// Whether the kernel can hold commands to looking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wall {
+    /// It cannot, or that is not known: only commands of which every word is known are taken for looking.
+    #[default]
+    None,
+    /// It can: nothing is written, no connection made and nothing hidden read, whatever the command is.
+    Whole,
 }
 
 /// How far a command is kept from doing harm by where it runs.
@@ -67,6 +103,10 @@ pub struct Situation<'a> {
     pub home: Option<&'a Path>,
     /// How commands run.
     pub confined: Confined,
+    /// Whether commands can be held to looking.
+    pub wall: Wall,
+    /// Whether the command asks to run outside of all that.
+    pub leaves: Leaves,
 }
 
 /// Decides on one call.
@@ -90,7 +130,7 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
         return Decision::Ask { why: format!("the permission rule {rule} says to ask") };
     }
     if mode == Mode::BypassPermissions {
-        return Decision::Allow;
+        return Decision::Allow(Rights::Full);
     }
     if let (Access::Changes, Subject::Path { named, real }) = (access, subject)
         && (guarded(named, directories) || guarded(real, directories))
@@ -99,16 +139,16 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
         return Decision::Ask { why: format!("{} decides what may run here", real.display()) };
     }
     if verdict == Verdict::Allow {
-        return Decision::Allow;
+        return Decision::Allow(Rights::Full);
     }
     match (access, subject) {
         (Access::ReadOnly, Subject::Path { real, .. }) if !inside(real, directories) => {
             Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
         }
-        (Access::ReadOnly | Access::Session, _) => Decision::Allow,
+        (Access::ReadOnly | Access::Session, _) => Decision::Allow(Rights::Full),
         (Access::Changes, Subject::Path { real, .. }) if mode == Mode::AcceptEdits => {
             if inside(real, directories) {
-                Decision::Allow
+                Decision::Allow(Rights::Full)
             } else {
                 Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
             }

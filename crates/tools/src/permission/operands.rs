@@ -1,155 +1,105 @@
-//! Where the paths in a command lead.
+//! Where the words of a command lead, as paths.
 //!
-//! A path is judged as it is named and where it leads, from every directory the command may be in. Patterns are matched
-//! against the disk, so that a link among the matches is seen. What cannot be resolved is said to be so.
+//! Any word may be a path, and so may what stands behind a `=`, `@` or `:` in it. Those that lead somewhere are given as they
+//! are named and where they lead, from every directory the command may be in; patterns are matched against the disk, so
+//! that a link among the matches is seen. Words that are not known lead nowhere here: the kernel holds them.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use files::{EntryKind, Root};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::Situation;
-use crate::shell::{Field, Found, How, PROCESS, Source};
+use crate::shell::{Field, Found, PROCESS, Reads};
 
-/// How many matches of a pattern are looked at. More are not resolved.
+/// How many matches of a pattern are looked at.
 const MOST: usize = 5_000;
 
-/// How many directories are entered in search of links.
-const MOST_DIRECTORIES: usize = 10_000;
+/// Programs whose first word is a pattern or a program, unless an option brings it.
+const PATTERN_FIRST: [&str; 10] = ["grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "mawk", "jq"];
 
-/// A path in a command, resolved.
+/// A path in a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operand {
     pub(super) named: PathBuf,
     pub(super) real: PathBuf,
-    pub(super) how: How,
+    /// Whether it is surely a path, and not only what a path could be.
+    pub(super) surely: bool,
 }
 
-/// The paths a command touches.
-#[derive(Debug, Default)]
-pub(super) struct Operands {
-    pub(super) paths: Vec<Operand>,
-    /// A path that could not be resolved, as it was written.
-    pub(super) unresolved: Option<String>,
-}
-
-/// Resolves the paths of one simple command.
-pub(super) fn operands(found: &Found, situation: &Situation<'_>) -> Operands {
-    let mut operands = Operands::default();
-    let Some(places) = places(found, situation) else {
-        if !found.finding.touches.is_empty() {
-            operands.unresolved = Some("a path from a directory that is not known".to_owned());
-        }
-        return operands;
+/// The paths that the words of a simple command lead to.
+pub(super) fn operands(found: &Found, situation: &Situation<'_>) -> Vec<Operand> {
+    let (Some(places), Some((first, rest))) = (places(found, situation), found.words.split_first()) else {
+        return Vec::new();
     };
-    for touch in &found.finding.touches {
+    if found.finding.reads == Reads::Nothing {
+        return Vec::new();
+    }
+    let (name, redirects) = (found.name().unwrap_or_default(), matches!(first.text(), Some("<" | ">")));
+    let brings = |field: &Field| matches!(field.beginning(), "-e" | "-f" | "--regexp" | "--file" | "--files");
+    let pattern = (PATTERN_FIRST.contains(&name) && !rest.iter().any(brings))
+        .then(|| rest.iter().position(|field| !field.is_option()))
+        .flatten();
+    // What stands behind the places in which find looks are tests.
+    let tests = matches!(name, "find" | "gfind").then(|| rest.iter().position(Field::is_option)).flatten();
+    let fields = rest.iter().take(tests.unwrap_or(rest.len())).enumerate();
+    let mut paths = Vec::new();
+    for (_, field) in fields.filter(|(at, _)| Some(*at) != pattern) {
         for place in &places {
-            operands.add(&touch.path, touch.how, place, situation);
+            let named = match field {
+                Field::Plain(text) | Field::Known(text) => texts(text).map(|text| place.join(text)).collect(),
+                Field::Home(rest) => {
+                    situation.home.map(|home| home.join(rest.trim_start_matches('/'))).into_iter().collect()
+                }
+                Field::Glob(pattern) => matches(pattern, place),
+                Field::Unknown(_) => Vec::new(),
+            };
+            paths.extend(named.into_iter().filter_map(|path| {
+                let surely = redirects || is_path(&path, name, field);
+                let real = files::real(&path).ok()?;
+                Some(Operand { named: lexical(&path), real, surely })
+            }));
         }
     }
-    operands
+    paths
+}
+
+/// Whether a word surely names a path: there is something, or it says from the root or the home on where something would
+/// be. A revision of a file may be there though the file is not.
+fn is_path(path: &Path, name: &str, field: &Field) -> bool {
+    let from_the_top = matches!(field, Field::Home(_)) || field.beginning().starts_with('/');
+    let parent = path.parent().filter(|parent| from_the_top && parent.parent().is_some());
+    path.symlink_metadata().is_ok()
+        || parent.is_some_and(Path::is_dir)
+        || name == "git" && field.beginning().contains(':')
+}
+
+/// What in a word may be a path: `x`, and `x` in `if=x`, `@x`, `HEAD:x` and `--file=x`.
+fn texts(text: &str) -> impl Iterator<Item = &str> {
+    let nowhere = ["", "-", PROCESS, "/dev/null", "/dev/stdin"];
+    let tail = text.rsplit(['=', '@', ':']).next().filter(|tail| *tail != text);
+    std::iter::once(text).chain(tail).filter(move |text| !nowhere.contains(text))
 }
 
 /// The directories a command may run in. None: not known.
 pub(super) fn places(found: &Found, situation: &Situation<'_>) -> Option<Vec<PathBuf>> {
     let absolute = |field: &Field, from: &Path| match field {
-        Field::Known(text) => Some(lexical(&from.join(text))),
+        Field::Plain(text) | Field::Known(text) => Some(lexical(&from.join(text))),
         Field::Home(rest) => Some(lexical(&situation.home?.join(rest.trim_start_matches('/')))),
         _ => None,
     };
-    let places = found.directories.iter().map(|directory| absolute(directory, situation.directory));
-    let places = places.collect::<Option<Vec<_>>>()?;
-    match &found.finding.directory {
+    let directories = found.directories.as_ref()?.iter();
+    let places = directories.map(|directory| absolute(directory, situation.directory)).collect::<Option<Vec<_>>>()?;
+    // `git -C x` runs in x.
+    let own = found.words.windows(2).find(|pair| found.name() == Some("git") && pair[0].text() == Some("-C"));
+    match own {
         None => Some(places),
-        Some(own) => places.iter().map(|place| absolute(own, place)).collect(),
+        Some(pair) => places.iter().map(|place| absolute(&pair[1], place)).collect(),
     }
 }
 
-impl Operands {
-    fn add(&mut self, path: &Field, how: How, place: &Path, situation: &Situation<'_>) {
-        match path {
-            Field::Known(text) if text == "-" || text == PROCESS || text == "/dev/null" || text == "/dev/stdin" => {}
-            Field::Known(text) => self.push(&place.join(text), how),
-            Field::Home(rest) => match situation.home {
-                Some(home) => self.push(&home.join(rest.trim_start_matches('/')), how),
-                None => self.unresolved = Some("a path in the home".to_owned()),
-            },
-            Field::Glob(pattern) => match matches(pattern, place) {
-                Some(found) if found.is_empty() => {}
-                Some(found) => found.iter().for_each(|path| self.push(path, how)),
-                None => self.unresolved = Some(pattern.clone()),
-            },
-            // Neither can leave the directory by its name.
-            Field::Unknown { source: Source::Number | Source::Commit, .. } => {}
-            Field::Unknown { source: Source::Listing(starts), .. } => {
-                for start in starts {
-                    match start {
-                        Field::Unknown { .. } => self.unresolved = Some("a path that is not known".to_owned()),
-                        known => self.add(known, How::Followed, place, situation),
-                    }
-                }
-            }
-            Field::Unknown { prefix, .. } => {
-                self.unresolved = Some(if prefix.is_empty() {
-                    "a path that is not known".to_owned()
-                } else {
-                    format!("{prefix}…")
-                });
-            }
-        }
-    }
-
-    fn push(&mut self, path: &Path, how: How) {
-        let Ok(real) = files::real(path) else {
-            self.unresolved = Some(path.display().to_string());
-            return;
-        };
-        if how == How::Entered && !real.is_dir() {
-            self.unresolved = Some(format!("{}, which is not there,", path.display()));
-        }
-        if how == How::Followed && real.is_dir() {
-            match links(&real) {
-                Some(links) => self.paths.extend(links.into_iter().map(|(named, real)| Operand { named, real, how })),
-                None => self.unresolved = Some(format!("everything below {}", path.display())),
-            }
-        }
-        self.paths.push(Operand { named: lexical(path), real, how });
-    }
-}
-
-/// The links below a directory, and where they lead. None: too much to look at.
-fn links(directory: &Path) -> Option<Vec<(PathBuf, PathBuf)>> {
-    let mut waiting = vec![directory.to_owned()];
-    let (mut entered, mut seen, mut found) = (HashSet::new(), 0, Vec::new());
-    while let Some(directory) = waiting.pop() {
-        if !entered.insert(directory.clone()) {
-            continue;
-        }
-        let root = Root::open(&directory).ok()?;
-        let below = root.walk(|_| {
-            seen += 1;
-            seen <= MOST_DIRECTORIES
-        });
-        for entry in below.ok()?.into_iter().filter(|entry| entry.kind == EntryKind::Link) {
-            let path = directory.join(&entry.path);
-            let real = files::real(&path).ok()?;
-            // Where it leads, more links may lie.
-            if real.is_dir() {
-                waiting.push(real.clone());
-            }
-            found.push((path, real));
-        }
-        if seen > MOST_DIRECTORIES {
-            return None;
-        }
-    }
-    Some(found)
-}
-
-/// The files a pattern matches, from a directory. None: it cannot be said.
-fn matches(pattern: &str, place: &Path) -> Option<Vec<PathBuf>> {
+/// The files a pattern matches, from a directory, as far as that can be said.
+fn matches(pattern: &str, place: &Path) -> Vec<PathBuf> {
     let start = if pattern.starts_with('/') { PathBuf::from("/") } else { place.to_owned() };
     let mut reached = vec![start];
     for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
@@ -158,22 +108,18 @@ fn matches(pattern: &str, place: &Path) -> Option<Vec<PathBuf>> {
             reached.iter_mut().for_each(|path| path.push(part));
             continue;
         }
-        let matcher = matcher(part)?;
-        let mut next = Vec::new();
-        for directory in &reached {
-            let Ok(entries) = files::list(directory) else { continue };
-            let matching = |name: &OsStr| {
-                let hidden = name.to_string_lossy().starts_with('.') && !part.starts_with('.');
-                !hidden && matcher.matched(Path::new(name), false).is_ignore()
-            };
-            next.extend(entries.iter().filter(|entry| matching(&entry.name)).map(|entry| directory.join(&entry.name)));
-            if next.len() > MOST {
-                return None;
-            }
-        }
-        reached = next;
+        let Some(matcher) = matcher(part) else { return Vec::new() };
+        let matching = |name: &OsStr| {
+            let hidden = name.to_string_lossy().starts_with('.') && !part.starts_with('.');
+            !hidden && matcher.matched(Path::new(name), false).is_ignore()
+        };
+        let below = |directory: &PathBuf| {
+            let entries = files::list(directory).unwrap_or_default().into_iter().filter(|entry| matching(&entry.name));
+            entries.map(|entry| directory.join(&entry.name)).collect::<Vec<_>>()
+        };
+        reached = reached.iter().flat_map(below).take(MOST).collect();
     }
-    Some(reached)
+    reached
 }
 
 /// A part of a pattern between slashes, in which `*` matches whatever a shell's does and more.

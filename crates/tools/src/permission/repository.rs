@@ -34,8 +34,8 @@ const HARMLESS: &str = "core.repositoryformatversion core.filemode core.logallre
     pull.ff push.default push.autosetupremote push.followtags fetch.prune fetch.prunetags merge.ff merge.conflictstyle \
     rebase.autosquash rebase.autostash rebase.updaterefs commit.gpgsign tag.gpgsign tag.sort gui.wmstate gui.geometry \
     color.ui color.status color.diff color.branch diff.renames diff.algorithm diff.colormoved diff.mnemonicprefix diff.noprefix \
-    diff.renamelimit diff.submodule diff.indentheuristic diff.context log.date log.decorate log.abbrevcommit log.follow \
-    status.short status.branch status.showuntrackedfiles status.submodulesummary submodule.*.url submodule.*.active \
+    diff.renamelimit diff.indentheuristic diff.context log.date log.decorate log.abbrevcommit log.follow \
+    status.short status.branch status.showuntrackedfiles submodule.*.url submodule.*.active \
     submodule.*.path submodule.*.branch submodule.active submodule.recurse gc.auto gc.autodetach index.version index.threads \
     feature.manyfiles pack.threads maintenance.auto maintenance.strategy rerere.enabled help.autocorrect \
     lfs.repositoryformatversion";
@@ -58,6 +58,25 @@ pub fn runs_programs(directory: &Path, home: Option<&Path>) -> Option<String> {
     None
 }
 
+/// What git reads of the repository around a directory: all of it, and for a worktree what it shares with others. A home
+/// that is a repository is not shown for that.
+pub(super) fn around(directory: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let is_home = |root: &PathBuf| home.is_some_and(|home| home.starts_with(root));
+    repository(directory)
+        .filter(|(root, _)| !is_home(root))
+        .map(|(root, common)| vec![root, common])
+        .unwrap_or_default()
+}
+
+/// The repository around a directory: its files, and the folder in which git keeps it.
+pub(crate) fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    let directory = files::real(directory).ok()?;
+    let root = directory.ancestors().find(|place| exists(&place.join(".git")))?;
+    let git = root.join(".git");
+    let common = folders(root, &git).map_or(git, |(_, common)| common);
+    Some((root.to_owned(), common))
+}
+
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -67,27 +86,28 @@ fn plain(root: &Path, git: &Path, home: Option<&Path>, depth: usize) -> Result<(
     if exists(&git.join("commondir")) {
         return Err(format!("{} belongs to another repository", git.display()));
     }
-    repository(&Layout { root, git, common: git }, home, depth)
+    harmless_layout(&Layout { root, git, common: git }, home, depth)
 }
 
-/// A worktree of a repository elsewhere: its `.git` names a folder there that names it in turn.
+/// A worktree of a repository elsewhere.
 fn linked(root: &Path, file: &Path, home: Option<&Path>) -> Result<(), String> {
-    let odd = || format!("{} leads somewhere else", file.display());
+    let (git, common) = folders(root, file).ok_or_else(|| format!("{} leads somewhere else", file.display()))?;
+    harmless_layout(&Layout { root, git: &git, common: &common }, home, 0)
+}
+
+/// The folder of a worktree, and the one that all worktrees share: its `.git` names a folder there that names it in turn.
+fn folders(root: &Path, file: &Path) -> Option<(PathBuf, PathBuf)> {
     let line = |path: &Path| -> Option<String> {
         let text = String::from_utf8(files::read(path, CONFIG_LIMIT).ok()?.bytes).ok()?;
         Some(text.strip_suffix('\n').unwrap_or(&text).to_owned()).filter(|text| !text.contains('\n'))
     };
-    let find = || {
-        // A link would be another way to the same.
-        let is_file = file.symlink_metadata().is_ok_and(|found| found.is_file());
-        let git = files::real(root.join(line(file).filter(|_| is_file)?.strip_prefix("gitdir: ")?)).ok()?;
-        let common = files::real(git.join(line(&git.join("commondir"))?)).ok()?;
-        let back = files::real(git.join(line(&git.join("gitdir"))?)).ok()?;
-        let stands = git.parent()? == common.join("worktrees") && back == files::real(file).ok()?;
-        stands.then_some((git, common))
-    };
-    let (git, common) = find().ok_or_else(odd)?;
-    repository(&Layout { root, git: &git, common: &common }, home, 0)
+    // A link would be another way to the same.
+    let is_file = file.symlink_metadata().is_ok_and(|found| found.is_file());
+    let git = files::real(root.join(line(file).filter(|_| is_file)?.strip_prefix("gitdir: ")?)).ok()?;
+    let common = files::real(git.join(line(&git.join("commondir"))?)).ok()?;
+    let back = files::real(git.join(line(&git.join("gitdir"))?)).ok()?;
+    let stands = git.parent()? == common.join("worktrees") && back == files::real(file).ok()?;
+    stands.then_some((git, common))
 }
 
 /// Where the parts of a repository lie.
@@ -100,7 +120,7 @@ struct Layout<'a> {
     common: &'a Path,
 }
 
-fn repository(Layout { root, git, common }: &Layout<'_>, home: Option<&Path>, depth: usize) -> Result<(), String> {
+fn harmless_layout(Layout { root, git, common }: &Layout<'_>, home: Option<&Path>, depth: usize) -> Result<(), String> {
     if exists(&common.join("hooks/post-index-change")) {
         return Err("a hook runs when git looks at the files (post-index-change)".to_owned());
     }

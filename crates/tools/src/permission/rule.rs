@@ -64,6 +64,18 @@ struct PathPattern {
     literal: PathBuf,
     /// Whether that is all of it.
     is_exact: bool,
+    reach: Reach,
+}
+
+/// Where the files lie that a pattern is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// There is one, or one directory with all below it.
+    Exactly,
+    /// In one directory.
+    In,
+    /// In many.
+    Anywhere,
 }
 
 impl Rule {
@@ -162,6 +174,20 @@ impl Rule {
             || (self.file.is_none() && names_directory() && path_matches(pattern, path))
     }
 
+    /// The files it is about, as they are now, where it says by name in which directory they lie. None: anywhere.
+    pub(super) fn hides(&self) -> Option<Vec<PathBuf>> {
+        let Pattern::Of { path: Some(pattern), .. } = &self.pattern else { return None };
+        match pattern.reach {
+            Reach::Anywhere => None,
+            Reach::Exactly => Some(vec![pattern.literal.clone()]),
+            Reach::In => {
+                let entries = files::list(&pattern.literal).unwrap_or_default();
+                let paths = entries.into_iter().map(|entry| pattern.literal.join(entry.name));
+                Some(paths.filter(|path| path_matches(pattern, path)).collect())
+            }
+        }
+    }
+
     pub(super) fn matches_path(&self, path: &Path) -> bool {
         match &self.pattern {
             Pattern::Any => true,
@@ -224,7 +250,16 @@ fn path_pattern(pattern: &str, places: &Places) -> Result<PathPattern, String> {
     let parts = || rest.split('/').filter(|part| !part.is_empty() && *part != ".");
     let by_name = parts().take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
     let literal = by_name.clone().fold(root.to_owned(), |path, part| path.join(part));
-    Ok(PathPattern { matcher, literal, is_exact: by_name.count() == parts().count() })
+    let (named, all) = (by_name.count(), parts().count());
+    // As in a `.gitignore`, a name alone is meant in every directory.
+    let anchored = rest.trim_end_matches('/').contains('/');
+    let reach = match parts().skip(named).collect::<Vec<_>>().as_slice() {
+        _ if !anchored => Reach::Anywhere,
+        [] | ["**"] => Reach::Exactly,
+        [last] if !last.contains("**") => Reach::In,
+        _ => Reach::Anywhere,
+    };
+    Ok(PathPattern { matcher, literal, is_exact: named == all, reach })
 }
 
 fn path_matches(pattern: &PathPattern, path: &Path) -> bool {

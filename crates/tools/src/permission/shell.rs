@@ -1,37 +1,44 @@
 //! What follows for a shell command: from the rules, from what it does, and from where its paths lead.
 //!
-//! A command that only looks runs unasked where a Read would: inside the working directories. Its paths obey the rules
-//! for Read and Edit, as they are named and where they lead; where they cannot be resolved and such rules exist, it is
-//! asked. Git only looks where nothing but git is run by it.
+//! A command that only looks runs unasked where a Read would: inside the working directories. Where the kernel can confine
+//! it, it is enough that it is made of programs that look, and it gets the rights to look and no others. Where it cannot,
+//! and beside commands that a rule allows, every word of it has to be known. The rules for Read and Edit hold for paths in
+//! commands, as they are named and where they lead; what a rule denies by name is hidden from commands that look.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::command::Command;
-use super::mode::{Confined, Decision, Mode, Situation, inside};
-use super::operands::{Operand, Operands, lexical, operands, places};
-use super::repository::runs_programs;
+use super::mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, inside};
+use super::operands::{Operand, operands, places};
+use super::repository::{around, runs_programs};
 use super::{Rule, Verdict};
-use crate::shell::{Found, How, Verdict as Does};
+use crate::sandbox::Leaves;
+use crate::shell::{Found, Reads, Verdict as Does};
 use crate::tool::Subject;
+
+/// A simple command, and where its words lead.
+type Part<'a> = (&'a Found, Vec<Operand>);
 
 /// Decides on a command.
 pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decision {
     let command = Command::new(text);
-    let parts: Vec<(&Found, Operands)> = command.parts().map(|found| (found, operands(found, situation))).collect();
-    let paths = path_rules(situation, &parts);
-    if let Some(PathRule::Denies(rule)) = &paths {
-        return Decision::Deny { why: format!("{tool} is denied here by the permission rule {rule}.") };
+    let parts: Vec<Part<'_>> = command.parts().map(|found| (found, operands(found, situation))).collect();
+    let denied = |rule: String| Decision::Deny { why: format!("{tool} is denied here by the permission rule {rule}.") };
+    let asked = |rule: String| Decision::Ask { why: format!("the permission rule {rule} says to ask") };
+    if let Some(rule) = touched(&situation.rules.deny, &parts) {
+        return denied(rule.cited());
     }
-    let harmless = |found: &Found| {
+    let surely = |found: &Found| {
         let mut parts = parts.iter().filter(|(part, _)| std::ptr::eq(*part, found));
-        parts.all(|(part, operands)| trouble(part, operands, situation).is_none())
+        parts.all(|part| doubt(part, situation).is_none())
     };
-    let verdict = situation.rules.decide_command(tool, &command, &harmless);
-    if let Verdict::Deny(rule) = verdict {
-        return Decision::Deny { why: format!("{tool} is denied here by the permission rule {rule}.") };
+    let by_rules = situation.rules.decide_command(tool, &command, &surely);
+    if let Verdict::Deny(rule) = by_rules {
+        return denied(rule);
     }
     let judgement = &command.judgement;
-    let looks = judgement.verdict == Does::ReadOnly;
+    let held = situation.wall == Wall::Whole && situation.leaves == Leaves::No;
+    let looks = judgement.verdict == Does::ReadOnly || held && judgement.verdict == Does::Confined;
     if situation.mode == Mode::Plan && !looks {
         let why = format!(
             "{tool} could change something ({}), and in plan mode nothing is changed. Look, and make a plan.",
@@ -39,111 +46,149 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
         );
         return Decision::Deny { why };
     }
-    if let Verdict::Ask(rule) = verdict {
-        return Decision::Ask { why: format!("the permission rule {rule} says to ask") };
+    if let Verdict::Ask(rule) = by_rules {
+        return asked(rule);
     }
-    if let Some(PathRule::Asks(rule)) = paths {
-        return Decision::Ask { why: format!("the permission rule {rule} says to ask") };
+    if let Some(rule) = touched(&situation.rules.ask, &parts) {
+        return asked(rule.cited());
     }
-    let confined = situation.confined == Confined::Wholly;
-    if situation.mode == Mode::BypassPermissions || verdict == Verdict::Allow || confined {
-        return Decision::Allow;
+    let let_run = match situation.mode {
+        Mode::BypassPermissions => true,
+        // What a rule or the sandbox lets do, it may in other modes.
+        Mode::Plan => false,
+        Mode::Default | Mode::AcceptEdits => {
+            let by_rule = by_rules == Verdict::Allow
+                && (!parts.iter().all(|(part, _)| surely(part)) || situation.rules.allow_all(tool));
+            by_rule || situation.confined == Confined::Wholly
+        }
+    };
+    let hidden = match reached(situation, &parts, if let_run || !held { Hiding::None } else { Hiding::ByKernel }) {
+        Ok(hidden) => hidden,
+        Err(rule) => return asked(format!("{rule}, since it cannot be told whether the command reads what it names,")),
+    };
+    if let_run {
+        return Decision::Allow(Rights::Full);
     }
     if !looks {
         return Decision::Ask { why: format!("{tool} could change something: {}", judgement.reason) };
     }
-    match parts.iter().find_map(|(part, operands)| trouble(part, operands, situation)) {
-        Some(why) => Decision::Ask { why },
-        None => Decision::Allow,
+    let trouble = |part: &Part<'_>| if held { trouble(part, situation) } else { doubt(part, situation) };
+    if let Some(why) = parts.iter().find_map(trouble) {
+        return Decision::Ask { why };
     }
+    if situation.leaves == Leaves::Yes {
+        return Decision::Ask { why: "it asks to run outside of what keeps it to looking".to_owned() };
+    }
+    Decision::Allow(Rights::Looking(Looking { hidden, readable: readable(situation, &parts) }))
 }
 
-/// Whether a part of a command runs unasked by itself, because it only looks.
+/// Whether a part of a command runs unasked beside what a rule allows, because it surely only looks.
 pub(super) fn is_harmless(part: &Found, situation: &Situation<'_>) -> bool {
-    trouble(part, &operands(part, situation), situation).is_none()
+    doubt(&(part, operands(part, situation)), situation).is_none()
 }
 
-/// Why a part does not run unasked, though it may only look.
-fn trouble(part: &Found, operands: &Operands, situation: &Situation<'_>) -> Option<String> {
-    if part.finding.verdict != Does::ReadOnly || part.changed && !part.words.is_empty() {
-        return Some(part.finding.reason.clone());
-    }
+/// Why a part that looks does not run unasked, though it is held to that.
+fn trouble((part, operands): &Part<'_>, situation: &Situation<'_>) -> Option<String> {
     if let Some(what) = &part.finding.private {
         return Some(format!("it shows {what}, which may hold keys"));
     }
-    if let Some(path) = &operands.unresolved {
-        return Some(format!("where {path} leads is not known"));
+    let outside = operands.iter().find(|path| path.surely && !may_be_read(path, situation))?;
+    Some(format!("{} lies outside the working directories", outside.real.display()))
+}
+
+/// Why a part does not run unasked where nothing holds it.
+fn doubt(whole: &Part<'_>, situation: &Situation<'_>) -> Option<String> {
+    let (part, operands) = whole;
+    if part.finding.verdict != Does::ReadOnly || part.changed {
+        return Some(part.finding.reason.clone());
     }
-    let may_be_read = |path: &Operand| {
-        let subject = Subject::Path { named: path.named.clone(), real: path.real.clone() };
-        inside(&path.real, situation.directories) || situation.rules.decide("Read", &subject) == Verdict::Allow
+    if let Some(why) = trouble(whole, situation) {
+        return Some(why);
+    }
+    let Some(places) = places(part, situation) else {
+        return Some("where it runs is not known".to_owned());
     };
-    if let Some(outside) = operands.paths.iter().find(|path| !may_be_read(path)) {
-        return Some(format!("{} lies outside the working directories", outside.real.display()));
+    if places.iter().any(|place| !inside(place, situation.directories) || !place.is_dir()) {
+        return Some("it runs in a directory that is not there, or outside the working directories".to_owned());
     }
-    if part.finding.repository {
-        let Some(places) = places(part, situation) else {
-            return Some("which repository is meant is not known".to_owned());
-        };
+    // A link may lead elsewhere when it is followed, and `/proc/self` does.
+    if let Some(path) =
+        operands.iter().find(|path| path.named != path.real && inside(&path.named, situation.directories))
+    {
+        return Some(format!("{} leads elsewhere by a link", path.named.display()));
+    }
+    if part.finding.reads == Reads::Files
+        && let Some(path) = operands.iter().find(|path| path.real.is_dir())
+    {
+        return Some(format!("{} is a directory", path.named.display()));
+    }
+    if part.name() == Some("git") {
         return places.iter().find_map(|place| runs_programs(place, situation.home));
     }
     None
 }
 
-/// What the rules for files say of a command.
-enum PathRule {
-    Denies(String),
-    Asks(String),
+fn may_be_read(path: &Operand, situation: &Situation<'_>) -> bool {
+    let subject = Subject::Path { named: path.named.clone(), real: path.real.clone() };
+    inside(&path.real, situation.directories) || situation.rules.decide("Read", &subject) == Verdict::Allow
 }
 
-fn path_rules(situation: &Situation<'_>, parts: &[(&Found, Operands)]) -> Option<PathRule> {
-    let rules = situation.rules;
-    let of = |list: &'_ [Rule], test: &dyn Fn(&Rule) -> bool| list.iter().find(|rule| test(rule)).map(Rule::cited);
-    let touched = |rule: &Rule| {
+/// What a command that looks has to see besides the working directories: what a rule lets be read, and for git the
+/// repository that a working directory is a part of.
+fn readable(situation: &Situation<'_>, parts: &[Part<'_>]) -> Vec<PathBuf> {
+    let paths =
+        parts.iter().flat_map(|(_, operands)| operands).filter(|path| path.surely).map(|path| path.real.clone());
+    let mut readable: Vec<PathBuf> = paths.filter(|path| !inside(path, situation.directories)).collect();
+    for (part, _) in parts.iter().filter(|(part, _)| part.name() == Some("git")) {
+        readable
+            .extend(places(part, situation).unwrap_or_default().iter().flat_map(|place| around(place, situation.home)));
+    }
+    readable.retain(|path| !inside(path, situation.directories));
+    readable.sort();
+    readable.dedup();
+    readable
+}
+
+/// The first rule for files that names what a command touches.
+fn touched<'a>(rules: &'a [Rule], parts: &[Part<'_>]) -> Option<&'a Rule> {
+    rules.iter().find(|rule| {
         let (reads, edits) = (rule.covers("Read"), rule.covers("Edit"));
         parts.iter().any(|(part, operands)| {
-            let by_operand = operands.paths.iter().any(|path| {
-                let meant = if path.how == How::Written { edits } else { reads };
-                meant && rule.touches_path(&path.named, &path.real)
-            });
-            by_operand || (part.finding.verdict != Does::ReadOnly && (reads || edits) && named(part, situation, rule))
-        })
-    };
-    if let Some(rule) = of(&rules.deny, &touched) {
-        return Some(PathRule::Denies(rule));
-    }
-    if let Some(rule) = of(&rules.ask, &touched) {
-        return Some(PathRule::Asks(rule));
-    }
-    // Whatever lies below a directory may be what a rule is about, and so may what cannot be resolved.
-    let unclear = parts.iter().any(|(_, operands)| {
-        let reads = operands.paths.iter().any(|path| matches!(path.how, How::Tree | How::Followed));
-        operands.unresolved.is_some() || reads
-    });
-    let about_files = |rule: &Rule| rule.covers("Read") || rule.covers("Edit");
-    let unclear_rule = || of(&rules.deny, &about_files).or_else(|| of(&rules.ask, &about_files));
-    let asks = |rule: String| {
-        PathRule::Asks(format!("{rule}, since it cannot be told whether the command reads what it names,"))
-    };
-    unclear.then(unclear_rule).flatten().map(asks)
-}
-
-/// Whether a word of a command that is not understood names a file that a rule is about.
-fn named(part: &Found, situation: &Situation<'_>, rule: &Rule) -> bool {
-    let Some(places) = places(part, situation) else { return false };
-    let mut texts = part.words.iter().skip(1).filter_map(|field| field.text());
-    texts.any(|text| {
-        // `if=x`, `@x` and `--file=x` name a file too.
-        let tail = text.rsplit(['=', '@', ':']).next().unwrap_or(text);
-        [text, tail].iter().filter(|text| !text.is_empty()).any(|text| {
-            places.iter().any(|place| {
-                let path = place.join(text);
-                exists(&path) && files::real(&path).is_ok_and(|real| rule.touches_path(&lexical(&path), &real))
-            })
+            let writes = part.words.first().and_then(|field| field.text()) == Some(">");
+            let looks = part.finding.verdict <= Does::Confined;
+            let meant = if writes { edits } else { reads || edits && !looks };
+            let mut operands = operands.iter().filter(|path| path.surely || looks);
+            meant && operands.any(|path| rule.touches_path(&path.named, &path.real))
         })
     })
 }
 
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
+/// Whether what a rule names can be hidden from the command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hiding {
+    ByKernel,
+    None,
+}
+
+/// What has to be hidden from a command so that it reads nothing that a rule denies or asks about; else such a rule.
+fn reached(situation: &Situation<'_>, parts: &[Part<'_>], hiding: Hiding) -> Result<Vec<PathBuf>, String> {
+    let could_read = |(part, operands): &Part<'_>| match part.finding.reads {
+        _ if part.words.is_empty() || part.finding.verdict > Does::Confined => false,
+        Reads::Nothing | Reads::Names => false,
+        Reads::Files => operands.iter().any(|path| path.real.is_dir()),
+        Reads::Trees | Reads::Anything => true,
+    };
+    let mut hidden = Vec::new();
+    let about_reading = |rule: &&Rule| rule.covers("Read");
+    for rule in situation.rules.deny.iter().chain(&situation.rules.ask).filter(about_reading) {
+        match rule.hides().filter(|_| hiding == Hiding::ByKernel) {
+            // What git has kept of a file is not hidden with it.
+            Some(paths) if !parts.iter().any(|part| could_read(part) && part.0.name() == Some("git")) => {
+                hidden.extend(paths);
+            }
+            _ if parts.iter().any(could_read) => return Err(rule.cited()),
+            paths => hidden.extend(paths.unwrap_or_default()),
+        }
+    }
+    Ok(hidden)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Confinement, Network, Sockets, Strength};
+use super::{Base, Confinement, Network, Sockets, Strength};
 
 /// What programs say when they may not change a file.
 const WRITES: [&str; 6] =
@@ -27,11 +27,20 @@ const CALLS: [&str; 2] = ["operation not permitted", "eperm"];
 /// What they say when something is not there.
 const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
 
+/// What a command that only looks is told.
+const LOOKING: &str = "this ran unasked, so it could only look: it saw the working directories, the system and programs, could write \
+    to nothing but /tmp, and had no network and no credentials. If it needs more, it can run with dangerouslyDisableSandbox, and \
+    the user is asked";
+
 /// A word on the sandbox, where what a failed command printed looks as if it had run into it.
 pub(crate) fn note(confinement: &Confinement, printed: &str) -> Option<String> {
     let printed = printed.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| printed.contains(word));
     let mut limits = Vec::new();
+    if confinement.base == Base::System {
+        let ran_into = [&WRITES[..], &NETWORK, &CALLS, &MISSING].iter().any(|words| says(words));
+        return ran_into.then(|| LOOKING.to_owned());
+    }
     if says(&WRITES) {
         let places: Vec<_> = confinement.writable.iter().map(|path| path.display().to_string()).collect();
         limits.push(format!(

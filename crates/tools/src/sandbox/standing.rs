@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Confinement, Strength};
 use crate::permission::Confined;
-use crate::process::{self, End, Environment, Ground};
+use crate::process::{self, End, Environment, Ground, Variables};
 
 /// How long a trial may take. It takes a few milliseconds.
 const TRIAL: Duration = Duration::from_secs(10);
@@ -103,6 +103,7 @@ async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
         environment: &environment,
         guard: Some(guard),
         confinement: Some(&confinement),
+        variables: Variables::Inherited,
     };
     let trial = process::start("true", ground).map_err(|trouble| trouble.why());
     let ended = trial?.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;

@@ -6,12 +6,13 @@ use super::field::Field;
 
 /// Whether a variable that nobody set here may be shown: the shell's own, and those of the environment that say where
 /// things are. Any other may hold a key.
-pub(super) fn ordinary_name(name: &str) -> bool {
+pub(crate) fn ordinary_name(name: &str) -> bool {
     const ORDINARY: &str = "HOME PWD OLDPWD USER LOGNAME SHELL SHLVL LANG LANGUAGE TERM HOSTNAME TMPDIR UID EUID PPID GROUPS RANDOM SRANDOM \
         SECONDS EPOCHSECONDS LINENO BASH BASH_VERSION BASHPID BASH_SUBSHELL COLUMNS LINES OSTYPE HOSTTYPE MACHTYPE IFS PIPESTATUS \
         FUNCNAME REPLY OPTIND OPTARG EDITOR VISUAL PAGER DISPLAY CI TZ";
     let of_shell = !name.starts_with(|letter: char| letter.is_ascii_alphabetic());
-    let place = ["PATH", "_HOME", "_DIR", "_VERSION"].iter().any(|end| name.ends_with(end)) || name.starts_with("LC_");
+    let place =
+        ["PATH", "_HOME", "_DIR", "_VERSION", "_ROOT"].iter().any(|end| name.ends_with(end)) || name.starts_with("LC_");
     of_shell || place || ORDINARY.split_whitespace().any(|known| known == name)
 }
 

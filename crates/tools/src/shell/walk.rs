@@ -1,56 +1,65 @@
-//! Going through a command in the order in which the shell would, with what is known on the way: where it is, what
-//! variables hold, what comes through the pipe.
+//! Going through a command for the simple commands in it, wherever they stand: behind wrappers, in loops, in
+//! substitutions, in scripts that are written out.
 //!
-//! Nothing is run and nothing on the disk is looked at. Both ways of a condition are taken. What a shell of its own does
+//! Nothing is run and nothing on the disk is looked at. All ways of a condition are taken. What a shell of its own does
 //! to itself is forgotten at its end.
-
-mod run;
 
 use std::collections::HashMap;
 
-use super::field::{self, Field, Source, Value};
-use super::finding::{Finding, How, Touch};
+use super::field::{self, Field};
+use super::finding::{Finding, Reads, Verdict};
 use super::scan::DEEPEST;
-use super::tree::{self, Command, Item, Join, List, Pipeline, Shell, TestWord};
-use super::variables::{harmless_name, ordinary_name};
+use super::tree::{self, Command, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
+use super::variables::{harmless_name, harmless_variable, ordinary_name, plain_variable};
 use super::word::{self, Piece};
+use super::wrap::{Wrapped, unwrap};
+use super::{plain, readers};
 
-/// How many pipelines are followed, each turn of a loop counted. More is unknown. A command of the longest length has
-/// fewer.
+/// How many pipelines are followed. More is unknown. A command of the longest length has fewer.
 const MOST_STEPS: usize = 10_000;
-
-/// How many values of a loop are followed one by one.
-const MOST_TURNS: usize = 16;
 
 /// In how many directories a command may be, for all that is known.
 const MOST_DIRECTORIES: usize = 4;
 
+/// Where programs lie that are what their name says.
+const PLACES: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"];
+
+/// Words that change the shell itself, so that what follows means something else.
+const CHANGES_SHELL: &str = "alias unalias source . exec trap export declare typeset readonly local shopt enable hash unset let \
+    mapfile readarray eval getopts bind complete pushd popd function shift";
+
 /// A simple command that was found, wherever it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
-    /// Its words, the name first.
+    /// Its words, the name first. A redirection is one whose name is its sign.
     pub(crate) words: Vec<Field>,
     /// The words as they were written, where they were: for rules that allow.
     pub(crate) text: Option<String>,
     pub(crate) finding: Finding,
-    /// The directories it may run in, from where the whole started.
-    pub(crate) directories: Vec<Field>,
+    /// The directories it may run in, from where the whole started; none: not known.
+    pub(crate) directories: Option<Vec<Field>>,
     /// Something before it, or in front of it, gives its words another meaning.
     pub(crate) changed: bool,
-    /// Whether variables are set for it alone, of which any program but those of the table may make something.
+    /// Whether variables are set for it alone of which a program may make something.
     pub(crate) preset: bool,
     /// Whether it surely runs if the whole does, or is only guessed at.
     pub(crate) guessed: bool,
 }
 
+impl Found {
+    /// The name of the program, without where it lies.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.words.first().and_then(Field::text).and_then(bare_name)
+    }
+}
+
 /// What is known at one point.
 #[derive(Debug, Clone)]
 struct State {
-    directories: Vec<Field>,
-    variables: HashMap<String, Value>,
+    directories: Option<Vec<Field>>,
+    /// Variables that were set here; none where the text is not known.
+    variables: HashMap<String, Option<String>>,
     changed: bool,
-    /// Whether it is certain that this point is reached once, and with what came before.
-    straight: bool,
 }
 
 /// What a walk has found.
@@ -61,355 +70,364 @@ pub(super) struct Walk {
     steps: usize,
 }
 
-/// What the substitutions in a word print, by their text.
-type Printed = Vec<(String, Source)>;
-
 impl Walk {
     /// Goes through a whole command.
     pub(super) fn all(&mut self, text: &str) {
-        let start = Field::Known(String::new());
-        let mut state = State { directories: vec![start], variables: HashMap::new(), changed: false, straight: true };
-        self.script(text, &mut state, &Source::Anywhere);
+        let directories = Some(vec![Field::Plain(String::new())]);
+        self.script(text, &mut State { directories, variables: HashMap::new(), changed: false });
     }
 
-    /// Goes through a text that is a command by itself. Says what it prints.
-    fn script(&mut self, text: &str, state: &mut State, input: &Source) -> Source {
+    /// Goes through a text that is a command by itself.
+    fn script(&mut self, text: &str, state: &mut State) {
         if self.depth >= DEEPEST {
-            self.note(state, Finding::opaque("too deeply nested"));
-            return Source::Anywhere;
+            return self.note(state, Finding::opaque("too deeply nested"));
         }
         match tree::parse(text, self.depth) {
             Ok(list) => {
                 self.depth += 1;
-                let source = self.list(&list, state, input);
+                self.list(&list, state);
                 self.depth -= 1;
-                source
             }
-            Err(why) => {
-                self.note(state, Finding::opaque(format!("not understood: {why}")));
-                Source::Anywhere
-            }
+            Err(why) => self.note(state, Finding::opaque(format!("not understood: {why}"))),
         }
     }
 
     /// Notes something that is no simple command.
     fn note(&mut self, state: &State, finding: Finding) {
-        self.found.push(Found {
-            words: Vec::new(),
-            text: None,
-            finding,
-            directories: state.directories.clone(),
-            changed: true,
-            preset: false,
-            guessed: false,
-        });
+        self.push(Vec::new(), state, finding);
     }
 
-    fn list(&mut self, list: &List, state: &mut State, input: &Source) -> Source {
-        let mut source = Source::Anywhere;
-        for item in list {
-            source = self.item(item, state, input);
-        }
-        if list.len() == 1 { source } else { Source::Anywhere }
+    fn push(&mut self, words: Vec<Field>, state: &State, finding: Finding) {
+        let (directories, changed) = (state.directories.clone(), state.changed);
+        let (text, preset, guessed) = (None, false, false);
+        self.found.push(Found { words, text, finding, directories, changed, preset, guessed });
     }
 
-    fn item(&mut self, item: &Item, state: &mut State, input: &Source) -> Source {
-        self.steps += 1;
-        if self.steps > MOST_STEPS {
-            self.note(state, Finding::opaque("too much to follow"));
-            return Source::Anywhere;
-        }
-        let mut own = state.clone();
-        let here = if item.background { &mut own } else { state };
-        let source = self.pipeline(&item.first, here, input);
-        if item.then.is_empty() {
-            return source;
-        }
-        // What was certain before the first `&&` stays so; the rest may or may not run.
-        let mut ends = here.clone();
-        let mut now = here.clone();
-        now.straight = false;
-        for (join, next) in &item.then {
-            if *join == Join::Or {
-                // Whatever stands before may have failed anywhere.
-                now = ends.clone();
-                now.straight = false;
+    fn list(&mut self, list: &List, state: &mut State) {
+        for Item { first, then, background } in list {
+            self.steps += 1;
+            if self.steps > MOST_STEPS {
+                return self.note(state, Finding::opaque("too much to follow"));
             }
-            self.pipeline(next, &mut now, input);
-            ends = merged(&ends, &now);
+            let mut own = state.clone();
+            let here = if *background { &mut own } else { &mut *state };
+            for pipeline in std::iter::once(first).chain(then.iter().map(|(_, pipeline)| pipeline)) {
+                self.pipeline(pipeline, here);
+            }
         }
-        *here = State { straight: here.straight, ..ends };
-        Source::Anywhere
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, state: &mut State, input: &Source) -> Source {
+    fn pipeline(&mut self, pipeline: &Pipeline, state: &mut State) {
         if let [command] = pipeline.as_slice() {
-            return self.command(command, state, input);
+            return self.command(command, state);
         }
-        let mut source = input.clone();
         for command in pipeline {
-            source = self.command(command, &mut state.clone(), &source);
+            self.command(command, &mut state.clone());
         }
-        source
     }
 
-    fn command(&mut self, command: &Command, state: &mut State, input: &Source) -> Source {
+    fn command(&mut self, command: &Command, state: &mut State) {
         match command {
-            Command::Simple(simple) => return self.simple(simple, state, input),
+            Command::Simple(simple) => self.simple(simple, state),
             Command::Group { shell, list, redirects } => {
-                let input = self.redirects(redirects, state, input);
-                let printed = match shell {
-                    Shell::Same => self.list(list, state, &input),
-                    Shell::Own => self.list(list, &mut state.clone(), &input),
-                };
-                return run::blurred(redirects, printed);
+                self.redirects(redirects, state);
+                match shell {
+                    Shell::Same => self.list(list, state),
+                    Shell::Own => self.list(list, &mut state.clone()),
+                }
             }
             Command::For { variable, values, body, redirects } => {
-                let input = self.redirects(redirects, state, input);
-                self.for_loop(variable, values.as_deref(), body, state, &input);
+                self.redirects(redirects, state);
+                for value in values.iter().flatten() {
+                    self.word(value, state);
+                }
+                state.changed |= !harmless_name(variable);
+                state.variables.insert(variable.clone(), None);
+                self.list(body, state);
             }
             Command::While { condition, body, redirects } => {
-                let input = self.redirects(redirects, state, input);
-                self.turns(state, |walk, state| {
-                    walk.list(condition, state, &input);
-                    walk.list(body, state, &input);
-                });
+                self.redirects(redirects, state);
+                self.list(condition, state);
+                self.list(body, state);
             }
             Command::If { arms, redirects } => {
-                let input = self.redirects(redirects, state, input);
-                let mut ends = state.clone();
-                let mut now = state.clone();
-                now.straight = false;
+                self.redirects(redirects, state);
                 for (condition, body) in arms {
-                    if let Some(condition) = condition {
-                        self.list(condition, &mut now, &input);
-                        ends = merged(&ends, &now);
-                    }
-                    let mut inside = now.clone();
-                    self.list(body, &mut inside, &input);
-                    ends = merged(&ends, &inside);
+                    condition.iter().for_each(|condition| self.list(condition, state));
+                    self.list(body, state);
                 }
-                *state = State { straight: state.straight, ..ends };
             }
             Command::Case { value, arms, redirects } => {
-                let input = self.redirects(redirects, state, input);
+                self.redirects(redirects, state);
                 self.word(value, state);
-                let mut ends = state.clone();
                 for (patterns, body) in arms {
                     for pattern in patterns {
                         self.word(pattern, state);
                     }
-                    // One arm may fall into the next.
-                    let mut inside = ends.clone();
-                    inside.straight = false;
-                    self.list(body, &mut inside, &input);
-                    ends = merged(&ends, &inside);
+                    self.list(body, state);
                 }
-                *state = State { straight: state.straight, ..ends };
             }
             Command::Test { words, redirects } => {
-                self.redirects(redirects, state, input);
-                self.test(words, state);
+                self.redirects(redirects, state);
+                let mut fields = vec![Field::Known("[[".into())];
+                for test in words {
+                    if let TestWord::Text(text) | TestWord::File(text) | TestWord::Number(text) = test {
+                        let made = self.word(text, state);
+                        fields.extend(made.into_iter().filter(|_| matches!(test, TestWord::File(_))));
+                    }
+                }
+                self.push(fields, state, Finding::confined("a test only looks"));
             }
             Command::Other(why) => {
                 self.note(state, Finding::unknown(*why));
                 state.changed = true;
             }
         }
-        Source::Anywhere
-    }
-
-    /// Goes through something that may happen any number of times.
-    fn turns(&mut self, state: &mut State, mut body: impl FnMut(&mut Self, &mut State)) {
-        let mut first = state.clone();
-        first.straight = false;
-        body(self, &mut first);
-        let mut ends = merged(state, &first);
-        if ends.directories != state.directories || ends.variables != state.variables {
-            // A second turn starts where the first ended, and a third where the second did: anywhere.
-            let mut second = ends.clone();
-            second.straight = false;
-            if ends.directories != state.directories {
-                second.directories = vec![Field::unknown(field::Count::One, Source::Anywhere)];
-            }
-            body(self, &mut second);
-            ends = merged(&ends, &second);
-        }
-        *state = State { straight: state.straight, ..ends };
-    }
-
-    fn for_loop(&mut self, variable: &str, values: Option<&[String]>, body: &List, state: &mut State, input: &Source) {
-        let values: Vec<Field> = match values {
-            Some(values) => values.iter().flat_map(|value| self.word(value, state)).collect(),
-            None => vec![Field::unknown(field::Count::Any, Source::Anywhere)],
-        };
-        if !harmless_name(variable) {
-            self.note(state, Finding::unknown(format!("{variable} may mean something to programs")));
-        }
-        let one = |field: &Field| match field {
-            Field::Unknown { source, .. } => Value::Unknown(source.clone()),
-            known => Value::Field(known.clone()),
-        };
-        let turns: Vec<Value> = if values.len() <= MOST_TURNS {
-            values.iter().map(one).collect()
-        } else {
-            vec![Value::Unknown(Source::Anywhere)]
-        };
-        for turn in turns {
-            self.turns(state, |walk, state| {
-                state.variables.insert(variable.to_owned(), turn.clone());
-                walk.list(body, state, input);
-            });
-        }
-        state.variables.insert(variable.to_owned(), Value::Unknown(Source::Anywhere));
-    }
-
-    fn test(&mut self, words: &[TestWord], state: &mut State) {
-        let mut finding = Finding::read_only("a test only looks");
-        for test in words {
-            match test {
-                TestWord::Text(text) => drop(self.word(text, state)),
-                TestWord::File(text) => {
-                    let fields = self.word(text, state);
-                    finding.touches.extend(fields.into_iter().map(|field| Touch::read(field, How::Names)));
-                }
-                TestWord::Number(text) => {
-                    let fields = self.word(text, state);
-                    let number = |field: &Field| match field {
-                        Field::Known(text) => is_number(text),
-                        Field::Unknown { source, prefix, .. } => *source == Source::Number && prefix.is_empty(),
-                        _ => false,
-                    };
-                    if !fields.iter().all(number) {
-                        finding = Finding::unknown("[[ … ]] calculates with what is not known");
-                    }
-                }
-                TestWord::Name => finding = Finding::unknown("[[ -v … ]] evaluates a name"),
-            }
-        }
-        self.note(state, finding);
     }
 
     /// The fields of a word, with everything that runs in it noted.
     fn word(&mut self, text: &str, state: &mut State) -> Vec<Field> {
         match word::whole(text, self.depth) {
             Ok(pieces) => {
-                let printed = self.pieces(&pieces, state);
-                fields(&pieces, &printed, state)
+                self.pieces(&pieces, state);
+                field::fields(&pieces, &|name| state.variables.get(name).cloned().flatten())
             }
             Err(why) => {
                 self.note(state, Finding::opaque(format!("not understood: {why}")));
-                vec![Field::unknown(field::Count::Any, Source::Anywhere)]
+                vec![Field::unknown()]
             }
         }
     }
 
     /// Notes what runs in a word.
-    fn pieces(&mut self, pieces: &[Piece], state: &mut State) -> Printed {
-        let mut printed = Vec::new();
+    fn pieces(&mut self, pieces: &[Piece], state: &mut State) {
         for piece in pieces {
             match piece {
                 Piece::Quoted(_) | Piece::Bare(_) => {}
-                Piece::Command { text, .. } | Piece::Process { text } => {
-                    let source = self.script(text, &mut state.clone(), &Source::Anywhere);
-                    printed.push((text.clone(), source));
-                }
+                Piece::Command { text, .. } | Piece::Process { text } => self.script(text, &mut state.clone()),
+                Piece::Arithmetic { pieces } => self.pieces(pieces, state),
                 Piece::Variable { name, words, assigns, .. } => {
                     if !state.variables.contains_key(name) && !ordinary_name(name) {
-                        let finding = Finding::read_only(format!("{name} is looked up"));
-                        let finding = finding.showing(format!("the variable {name} of the environment"));
-                        self.found.push(Found { changed: false, ..noted(state, finding) });
+                        let finding = Finding::confined(format!("{name} is looked up"));
+                        self.note(state, finding.showing(format!("the variable {name} of the environment")));
                     }
                     for word in words {
                         self.pieces(word, state);
                     }
                     if *assigns {
-                        if !harmless_name(name) {
-                            self.note(state, Finding::unknown(format!("{name} may mean something to programs")));
-                        }
-                        state.variables.insert(name.clone(), Value::Unknown(Source::Anywhere));
-                    }
-                }
-                Piece::Arithmetic { pieces } => {
-                    let printed = self.pieces(pieces, state);
-                    for inner in pieces {
-                        let field = fields(std::slice::from_ref(inner), &printed, state);
-                        let number = |field: &Field| match field {
-                            Field::Known(text) => is_number(text),
-                            Field::Unknown { source, .. } => *source == Source::Number,
-                            _ => false,
-                        };
-                        if !matches!(inner, Piece::Arithmetic { .. }) && !field.iter().all(number) {
-                            // The text of a variable is evaluated, and may hold a command.
-                            self.note(state, Finding::unknown("it calculates with what is not known"));
-                        }
+                        state.changed |= !harmless_name(name);
+                        state.variables.insert(name.clone(), None);
                     }
                 }
             }
         }
-        printed
     }
-}
 
-/// The fields that pieces become.
-fn fields(pieces: &[Piece], printed: &Printed, state: &State) -> Vec<Field> {
-    field::fields(pieces, &mut |piece| match piece {
-        Piece::Variable { name, plain: true, .. } => match name.as_str() {
-            "HOME" if !state.variables.contains_key("HOME") => Value::Field(Field::Home(String::new())),
-            "PWD" if !state.variables.contains_key("PWD") => Value::Field(Field::Known(".".into())),
-            "?" | "#" | "$" | "!" => Value::Unknown(Source::Number),
-            name => state.variables.get(name).cloned().unwrap_or(Value::Unknown(Source::Anywhere)),
-        },
-        Piece::Command { text, .. } if text.trim() == "pwd" => Value::Field(Field::Known(".".into())),
-        Piece::Command { text, .. } => {
-            let source = printed.iter().find(|(known, _)| known == text).map(|(_, source)| source.clone());
-            Value::Unknown(source.unwrap_or(Source::Anywhere))
+    /// Notes what redirections do.
+    fn redirects(&mut self, redirects: &[Redirect], state: &mut State) {
+        for redirect in redirects {
+            match redirect {
+                Redirect::Same => {}
+                Redirect::Document { text, expands } => {
+                    if *expands && let Ok(pieces) = word::document(text, self.depth) {
+                        self.pieces(&pieces, state);
+                    }
+                }
+                Redirect::HereString(text) => drop(self.word(text, state)),
+                Redirect::Read(path) => {
+                    let path = self.word(path, state);
+                    // bash opens connections for such names.
+                    let connects =
+                        |field: &Field| ["/dev/tcp", "/dev/udp"].iter().any(|name| field.beginning().starts_with(name));
+                    let finding = match path.as_slice() {
+                        [field] if connects(field) => Finding::unknown("input from the network"),
+                        [Field::Plain(_)] => Finding {
+                            verdict: Verdict::ReadOnly,
+                            reads: Reads::Files,
+                            ..Finding::confined("input from a file")
+                        },
+                        _ => Finding::confined("input from a file"),
+                    };
+                    self.push(std::iter::once(Field::Plain("<".into())).chain(path).collect(), state, finding);
+                }
+                Redirect::Write(path) => {
+                    let path = self.word(path, state);
+                    let nowhere = [
+                        "/dev/null",
+                        "/dev/stdout",
+                        "/dev/stderr",
+                        "/dev/fd/1",
+                        "/dev/fd/2",
+                        "/dev/tty",
+                        field::PROCESS,
+                    ];
+                    let text = path.first().and_then(Field::text);
+                    if path.len() == 1 && text.is_some_and(|text| nowhere.contains(&text)) {
+                        continue;
+                    }
+                    let finding = Finding::writes(match text {
+                        Some(path) => format!("output goes to the file {path}"),
+                        None => "output goes to a file".to_owned(),
+                    });
+                    self.push(std::iter::once(Field::Plain(">".into())).chain(path).collect(), state, finding);
+                }
+            }
         }
-        _ => Value::Unknown(Source::Anywhere),
-    })
-}
-
-fn noted(state: &State, finding: Finding) -> Found {
-    Found {
-        words: Vec::new(),
-        text: None,
-        finding,
-        directories: state.directories.clone(),
-        changed: true,
-        preset: false,
-        guessed: false,
     }
-}
 
-fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    !digits.is_empty() && digits.len() < 18 && digits.bytes().all(|digit| digit.is_ascii_digit())
-}
-
-/// Whether a value is surely a number.
-fn counts(value: &Value) -> bool {
-    match value {
-        Value::Field(Field::Known(text)) => is_number(text),
-        Value::Unknown(source) => *source == Source::Number,
-        Value::Field(_) => false,
+    fn simple(&mut self, command: &Simple, state: &mut State) {
+        if let Some(why) = command.odd {
+            self.note(state, Finding::unknown(why));
+            state.changed = true;
+        }
+        let words: Vec<Field> = command.words.iter().flat_map(|text| self.word(text, state)).collect();
+        let mut variables = Vec::new();
+        for (name, value) in &command.assignments {
+            let mut fields = self.word(value, state);
+            let value = if fields.len() == 1 { fields.remove(0) } else { Field::unknown() };
+            variables.push((name.clone(), value));
+        }
+        self.redirects(&command.redirects, state);
+        if words.is_empty() {
+            return self.assign(variables, state);
+        }
+        self.run(&words, Some(command.words.join(" ")), &variables, state);
     }
-}
 
-/// Where both may be true.
-fn merged(one: &State, other: &State) -> State {
-    let mut directories = one.directories.clone();
-    directories.extend(other.directories.iter().filter(|new| !one.directories.contains(new)).cloned());
-    if directories.len() > MOST_DIRECTORIES {
-        directories = vec![Field::unknown(field::Count::One, Source::Anywhere)];
+    /// Assignments without a command.
+    fn assign(&mut self, variables: Vec<(String, Field)>, state: &mut State) {
+        for (name, value) in variables {
+            self.note(state, Finding::confined(format!("{name} is set")));
+            state.changed |= !harmless_name(&name);
+            let text = value.text().map(str::to_owned);
+            let known = state.variables.get(&name).is_none_or(|before| *before == text);
+            state.variables.insert(name, text.filter(|_| known));
+        }
     }
-    let mut variables = HashMap::new();
-    for name in one.variables.keys().chain(other.variables.keys()) {
-        let value = match (one.variables.get(name), other.variables.get(name)) {
-            (Some(one), Some(other)) if one == other => one.clone(),
-            (Some(one), Some(other)) if counts(one) && counts(other) => Value::Unknown(Source::Number),
-            _ => Value::Unknown(Source::Anywhere),
+
+    /// A command with its words, and the commands it runs in turn.
+    fn run(&mut self, words: &[Field], text: Option<String>, variables: &[(String, Field)], state: &mut State) {
+        if self.depth >= DEEPEST {
+            return self.note(state, Finding::opaque("too deeply nested"));
+        }
+        let name = words[0].text().and_then(bare_name).map(str::to_owned);
+        let arguments = &words[1..];
+        let wrapped = name.as_deref().map_or(Wrapped::No, |name| unwrap(name, arguments));
+        let mut finding = match (&name, &wrapped) {
+            (None, _) => match words[0].text() {
+                Some(name) => Finding::unknown(format!("{name} is a program of its own")),
+                None => Finding::opaque("which command it runs is not known"),
+            },
+            (Some(name), Wrapped::No) => readers::judge(name, arguments),
+            (Some(name), Wrapped::Runs { .. }) => Finding::confined(format!("{name} runs what follows")),
+            (Some(name), Wrapped::Script(_)) => Finding::confined(format!("{name} runs a command that is looked at")),
+            (Some(name), Wrapped::Perhaps { why, .. }) => Finding::unknown(format!("{name}: {why}")),
+            (Some(name), Wrapped::Something(why)) => Finding::opaque(format!("{name}: {why}")),
         };
-        variables.insert(name.clone(), value);
+        let for_read = |variable: &str| variable == "IFS" && name.as_deref() == Some("read");
+        let harmless = |(name, value): &(String, Field)| harmless_variable(name, value) || for_read(name);
+        let changed = state.changed || !variables.iter().all(harmless);
+        let preset = !variables.iter().all(|(name, value)| plain_variable(name, value));
+        if finding.verdict == Verdict::Confined
+            && !changed
+            && !preset
+            && let Some(reads) = plain::reads(name.as_deref().unwrap_or_default(), arguments, &wrapped)
+        {
+            finding = Finding { verdict: Verdict::ReadOnly, reads, ..finding };
+        }
+        let directories = state.directories.clone();
+        self.found.push(Found { words: words.to_vec(), text, finding, directories, changed, preset, guessed: false });
+        self.depth += 1;
+        match wrapped {
+            Wrapped::No | Wrapped::Something(_) => {}
+            Wrapped::Runs { command, variables, .. } => self.run(&command, None, &variables, state),
+            Wrapped::Script(script) if name.as_deref() == Some("eval") => self.script(&script, state),
+            Wrapped::Script(script) => {
+                // Variables that are not exported do not reach another shell, and what it does stays there.
+                self.script(&script, &mut State { variables: HashMap::new(), ..state.clone() });
+            }
+            Wrapped::Perhaps { commands, .. } => {
+                for words in commands {
+                    self.push(words, state, Finding::unknown("may be run"));
+                    self.found.last_mut().into_iter().for_each(|found| found.guessed = true);
+                }
+            }
+        }
+        if name.as_deref() == Some("find") {
+            for command in readers::find_runs(arguments) {
+                self.run(&command, None, &[], &mut state.clone());
+            }
+        }
+        self.depth -= 1;
+        self.change(name.as_deref().unwrap_or_default(), arguments, state);
     }
-    State { directories, variables, changed: one.changed || other.changed, straight: one.straight && other.straight }
+
+    /// What a command of the shell's own does to the shell.
+    fn change(&mut self, name: &str, arguments: &[Field], state: &mut State) {
+        match name {
+            "cd" => cd(arguments, state),
+            "read" => {
+                for field in arguments.iter().filter(|field| !field.is_option()) {
+                    state.changed |= !field.text().is_some_and(harmless_name);
+                    state.variables.insert(field.beginning().to_owned(), None);
+                }
+            }
+            "printf" => {
+                state.changed |= !arguments.first().and_then(Field::text).is_some_and(plain::is_plain_format);
+            }
+            "set" => state.changed |= !plain::is_plain_set(arguments),
+            "export" => {
+                for field in arguments {
+                    let plain = field
+                        .text()
+                        .and_then(|text| text.split_once('='))
+                        .is_some_and(|(name, value)| plain_variable(name, &Field::Plain(value.to_owned())));
+                    state.changed |= !plain;
+                }
+            }
+            name => state.changed |= CHANGES_SHELL.split_whitespace().any(|known| known == name),
+        }
+    }
+}
+
+/// The name of a program without where it lies, if it lies where programs do.
+pub(super) fn bare_name(name: &str) -> Option<&str> {
+    if !name.contains('/') {
+        return Some(name);
+    }
+    PLACES.iter().find_map(|place| name.strip_prefix(place)).filter(|rest| !rest.contains('/'))
+}
+
+/// Moves. It may fail, and then what follows runs where it was.
+fn cd(arguments: &[Field], state: &mut State) {
+    let operands: Vec<&Field> = arguments.iter().filter(|field| !field.is_option()).collect();
+    let target = match operands.as_slice() {
+        [] => Some(Field::Home(String::new())),
+        [field @ (Field::Plain(text) | Field::Known(text))] if text != "-" => Some((*field).clone()),
+        [field @ Field::Home(_)] => Some((*field).clone()),
+        _ => None,
+    };
+    let Some((target, mut directories)) = target.zip(state.directories.take()) else {
+        state.directories = None;
+        return;
+    };
+    let moved: Vec<Field> = directories.iter().map(|directory| joined(directory, &target)).collect();
+    directories.extend(moved);
+    directories.dedup();
+    state.directories = (directories.len() <= MOST_DIRECTORIES).then_some(directories);
+}
+
+/// A directory seen from another.
+fn joined(directory: &Field, target: &Field) -> Field {
+    let behind = |path: &str, text: &str| if path.is_empty() { text.to_owned() } else { format!("{path}/{text}") };
+    match (directory, target) {
+        (Field::Home(path), Field::Plain(text) | Field::Known(text)) if !text.starts_with('/') => {
+            Field::Home(format!("{path}/{text}"))
+        }
+        (Field::Plain(path), Field::Plain(text) | Field::Known(text)) if !text.starts_with('/') => {
+            Field::Plain(behind(path, text))
+        }
+        (_, Field::Known(text)) => Field::Plain(text.clone()),
+        _ => target.clone(),
+    }
 }

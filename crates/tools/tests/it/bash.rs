@@ -169,8 +169,11 @@ async fn there_is_no_pager_no_editor_and_no_terminal() {
 async fn commands_do_not_see_the_keys_of_providers() {
     let mut place = Place::new();
     let given = [("GIVEN".to_owned(), "yes".to_owned()), ("WORK_KEY".to_owned(), "secret".to_owned())];
-    let environment =
-        Environment { given: given.into(), hidden: ["WORK_KEY".to_owned(), "PATH_KEY".to_owned()].into() };
+    let environment = Environment {
+        given: given.into(),
+        hidden: ["WORK_KEY".to_owned(), "PATH_KEY".to_owned()].into(),
+        ..Default::default()
+    };
     place.scope = place.scope.with_environment(environment);
     let seen = place.done("Bash", json!({"command": "echo \"$GIVEN\"; env | grep -c _KEY= || true"})).await;
     assert_eq!(seen.trim(), "yes\n0");

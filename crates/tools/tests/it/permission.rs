@@ -4,7 +4,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tools::permission::{Confined, Decision, Mode, Places, Rule, Rules, Situation, Verdict, decide};
+use tools::permission::{Confined, Decision, Mode, Places, Rule, Rules, Situation, Verdict, Wall, decide};
+use tools::sandbox::Leaves;
 use tools::{Access, Subject, standard};
 
 use super::place::Place;
@@ -14,7 +15,16 @@ fn places() -> Places {
 }
 
 fn situation<'a>(mode: Mode, rules: &'a Rules, directories: &'a [PathBuf]) -> Situation<'a> {
-    Situation { mode, rules, directories, directory: &directories[0], home: None, confined: Confined::No }
+    Situation {
+        mode,
+        rules,
+        directories,
+        directory: &directories[0],
+        home: None,
+        confined: Confined::No,
+        wall: Wall::Whole,
+        leaves: Leaves::No,
+    }
 }
 
 fn rules(texts: &[&str]) -> Vec<Rule> {
@@ -170,7 +180,7 @@ fn modes_decide_what_happens_without_a_rule() {
         tool,
         subject,
     ) {
-        Decision::Allow => "allow",
+        Decision::Allow(_) => "allow",
         Decision::Ask { .. } => "ask",
         Decision::Deny { .. } => "deny",
     };
@@ -213,12 +223,12 @@ fn rules_hold_in_every_mode() {
             Decision::Deny { why: "Bash is denied here by the permission rule `Bash(rm:*)`.".to_owned() }
         );
         assert!(matches!(decision(mode, Access::ReadOnly, "Read", path("/work/secret")), Decision::Deny { .. }));
-        assert_eq!(decision(mode, Access::ReadOnly, "Read", path("/usr/x")), Decision::Allow);
+        assert!(decision(mode, Access::ReadOnly, "Read", path("/usr/x")).allows());
     }
     let push = |mode| decision(mode, Access::Changes, "Bash", command("git push"));
     assert!(matches!(push(Mode::BypassPermissions), Decision::Ask { .. }));
     assert!(matches!(push(Mode::Plan), Decision::Deny { .. }), "nothing is changed in plan mode, asked or not");
-    assert_eq!(decision(Mode::Default, Access::Changes, "Bash", command("ls -l")), Decision::Allow);
+    assert!(decision(Mode::Default, Access::Changes, "Bash", command("ls -l")).allows());
 }
 
 /// TOOL-2: a link inside the project does not make what it leads to a part of it.
@@ -285,11 +295,11 @@ fn no_rule_covers_a_guarded_path_in_passing() {
         }
     }
     assert!(asks("Edit(.husky/**)", &from_file, "/work/.husky/x"), "a file's rule has to be exact");
-    assert_eq!(decision("Edit(.husky/x)", &from_file, "/work/.husky/x"), Decision::Allow);
-    assert_eq!(decision("Edit(.husky/**)", &places(), "/work/.husky/x"), Decision::Allow, "a flag names the directory");
+    assert!(decision("Edit(.husky/x)", &from_file, "/work/.husky/x").allows());
+    assert!(decision("Edit(.husky/**)", &places(), "/work/.husky/x").allows(), "a flag names the directory");
     assert!(asks("Edit(.husky/**)", &places(), "/work/.husky/.git/x"), "it names one guarded directory, not the other");
     let kept = "Edit(//work/.claude/projects/x/memory/**)";
-    assert_eq!(decision(kept, &places(), "/work/.claude/projects/x/memory/a.md"), Decision::Allow);
+    assert!(decision(kept, &places(), "/work/.claude/projects/x/memory/a.md").allows());
 }
 
 /// TOOL-2: a question and a refusal say which rule of which file decided.
@@ -305,7 +315,7 @@ fn a_question_and_a_refusal_name_the_rule_and_its_file() {
     let situation = situation(Mode::Default, &rules, &directories);
     let why = |text: &str| match decide(&situation, Access::Changes, "Bash", &command(text)) {
         Decision::Ask { why } | Decision::Deny { why } => why,
-        Decision::Allow => String::new(),
+        Decision::Allow(_) => String::new(),
     };
     assert!(why("rm x").contains("`Bash(rm:*)` in ~/.claude/settings.json"), "{}", why("rm x"));
     assert!(why("git push").contains("`Bash(git push:*)` in /work/.claude/settings.json"), "{}", why("git push"));
@@ -319,7 +329,7 @@ fn a_wholly_confined_command_runs_unasked_unless_a_rule_or_plan_mode_speaks() {
     let decision = |mode, confined, text| {
         let situation = Situation { confined, ..situation(mode, &rules, &directories) };
         match decide(&situation, Access::Changes, "Bash", &command(text)) {
-            Decision::Allow => "allow",
+            Decision::Allow(_) => "allow",
             Decision::Ask { .. } => "ask",
             Decision::Deny { .. } => "deny",
         }

@@ -14,6 +14,7 @@ async fn ran(place: &Place, script: &str, input: &str, limit: u64, cancel: &Canc
         input: input.to_owned(),
         directory: &place.root,
         environment: &Environment::default(),
+        confinement: None,
         guard: place.scope.guard(),
         limit: Duration::from_millis(limit),
     };

@@ -13,7 +13,7 @@ fn odd_repositories_are_asked_about() {
     let asks = |prepare: &dyn Fn(&Ground)| {
         let ground = Ground::new();
         prepare(&ground);
-        ground.short(Mode::Default, &none, "git status") == "ask"
+        ground.unheld(Mode::Default, &none, "git status") == "ask"
     };
     assert!(!asks(&|_| {}), "no repository, nothing to run");
     assert!(!asks(&|ground| ground.git(".git", CONFIG)));

@@ -19,6 +19,7 @@ fn commands_are_judged_as_the_table_says() {
         let judged = judge(&command.replace('⏎', "\n"));
         let expected = match verdict {
             "read_only" => Verdict::ReadOnly,
+            "confined" => Verdict::Confined,
             "writes" => Verdict::Writes,
             "unknown" => Verdict::Unknown,
             other => panic!("no verdict: {other}"),

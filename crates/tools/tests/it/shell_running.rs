@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use tools::shell::{Verdict, judge};
 
 /// How many commands are tried. Most are not judged to only look, so most cost nothing.
-const TRIED: u32 = 3_000;
+const TRIED: u32 = 5_000;
 
 /// The same commands every time: a hole that other ones would find is found by trying more, not by chance.
 fn tried(cases: u32) -> TestRunner {
