@@ -11,6 +11,7 @@
 )]
 
 mod agents;
+mod command;
 mod cost;
 mod count;
 mod extract;
@@ -40,7 +41,7 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 14] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 15] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
@@ -54,6 +55,7 @@ const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 14] = [
     ("team", team::measure),
     ("agents", agents::measure),
     ("gate", gate::measure),
+    ("command", command::measure),
     ("start", start::measure),
 ];
 
