@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::guard;
 use crate::order::{Order, Side};
-use crate::sandbox::Confinement;
+use crate::sandbox::{Confinement, MadePath};
 
 mod group;
 mod guarded;
@@ -132,7 +132,7 @@ pub(crate) struct Ended {
     /// Whether it had left processes in the background, which were stopped.
     pub(crate) stopped_others: bool,
     /// Guarded paths that it made, where it was confined.
-    pub(crate) made: Vec<PathBuf>,
+    pub(crate) made: Vec<MadePath>,
 }
 
 /// How a shell ended.
@@ -213,7 +213,7 @@ fn start_guarded(start: Start, ground: Ground<'_>, guard: &Path) -> io::Result<P
     let order = Order {
         command: start.words,
         input: start.input,
-        confinement: ground.confinement.cloned(),
+        confinement: ground.confinement.map(Confinement::here),
         side: Side::Outside,
     };
     Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), out, err })

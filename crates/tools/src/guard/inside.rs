@@ -43,7 +43,8 @@ fn working_directory() -> io::Result<PathBuf> {
 fn with_programs(confinement: &Confinement) -> Confinement {
     let mut confinement = confinement.clone();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let homes: Vec<PathBuf> = confinement.hidden.iter().filter_map(|home| home.canonicalize().ok()).collect();
+    let homes = confinement.hidden.iter().chain(&confinement.private);
+    let homes: Vec<PathBuf> = homes.filter_map(|home| home.canonicalize().ok()).collect();
     let hidden = |folder: &Path| {
         folder.starts_with("/run") || homes.iter().any(|home| folder.starts_with(home) && !home.starts_with(folder))
     };

@@ -14,9 +14,6 @@ const SCRATCH: &str = "/var/tmp";
 /// The temporary folder.
 const TEMPORARY: &str = "/tmp";
 
-/// What only root could read, and root can.
-const SECRETS: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/sudoers.d"];
-
 /// How names of hosts are resolved, which may be written below `/run`.
 const RESOLVER: &str = "/etc/resolv.conf";
 
@@ -33,6 +30,8 @@ pub(super) enum Layer {
     Writable(PathBuf),
     /// A link to what is shown elsewhere.
     Link(PathBuf),
+    /// A link that is there outside, not to be replaced.
+    Held,
 }
 
 impl Layer {
@@ -41,7 +40,7 @@ impl Layer {
         match self {
             Self::ReadOnly => Some(place),
             Self::Writable(source) => Some(source),
-            Self::Hidden | Self::Empty | Self::Link(_) => None,
+            Self::Hidden | Self::Empty | Self::Link(_) | Self::Held => None,
         }
     }
 }
@@ -52,7 +51,8 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     let writable = &confinement.writable;
     let real = |path: &Path| resolved(path, writable);
     let mut put = |path: &Path, layer: Layer| layers.extend(real(path).map(|path| (path, layer)));
-    RUN.iter().chain(&SECRETS).for_each(|path| put(Path::new(path), Layer::Hidden));
+    RUN.iter().for_each(|path| put(Path::new(path), Layer::Hidden));
+    confinement.private().for_each(|path| put(path, Layer::Hidden));
     put(Path::new(SCRATCH), Layer::Empty);
     let temporary = confinement.temporary.as_deref().and_then(real);
     put(Path::new(TEMPORARY), temporary.map_or(Layer::Empty, Layer::Writable));
@@ -76,6 +76,8 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
         }
     }
     guarded.iter().chain(&confinement.read_only).for_each(|path| put(path, Layer::ReadOnly));
+    let is_held = |path: &&PathBuf| path.is_symlink() && place_of(path).as_ref() == Some(path);
+    layers.extend(guarded.iter().filter(is_held).map(|path| (path.clone(), Layer::Held)));
     layers.extend(links);
     layers.sort_by_key(|(path, _)| path.components().count());
     needed(layers)
