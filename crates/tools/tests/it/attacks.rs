@@ -49,6 +49,11 @@ async fn a_static_binary_does_not_get_out() {
 /// SANDBOX-1: the same for whoever is not root, where this is root.
 #[test]
 fn an_ordinary_user_is_held_as_well() {
+    as_ordinary_user(&["it::sandbox::", "it::sandbox_keeps::", "it::attacks::"]);
+}
+
+/// Runs tests as somebody who is not root, where this is root.
+pub(crate) fn as_ordinary_user(tests: &[&str]) {
     if !rustix::process::geteuid().is_root() || program("setpriv").is_none() {
         eprintln!("skipped: this is no root, or setpriv is missing");
         return;
@@ -59,14 +64,8 @@ fn an_ordinary_user_is_held_as_well() {
     let output = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(std::env::current_exe().unwrap())
-        .args([
-            "it::sandbox::",
-            "it::sandbox_keeps::",
-            "it::sandbox_sequences::",
-            "it::attacks::",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(tests)
+        .args(["--nocapture", "--test-threads=1"])
         .env("TMPDIR", directory.path())
         .env("SANDBOX_OUT", directory.path())
         .env("HOME", directory.path())

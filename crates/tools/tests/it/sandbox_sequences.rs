@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tools::permission::is_guarded_name;
 
+use super::attacks::as_ordinary_user;
 use super::place::Place;
 use super::sandbox::Confined;
 
@@ -34,15 +35,47 @@ const PLACES: [&str; 14] = [
     "elsewhere",
     "sub2",
 ];
+/// Says whether something is mounted at a path: only on what is held are removals tried.
+const HELD: &str = "held() { grep -qF \" $(realpath \"$1\") \" /proc/self/mountinfo; }";
+
 const GUARDED: [&str; 7] = [".git", ".husky", ".vscode", ".envrc", ".Git", ".mcp.json", ".claude"];
 const MODES: [&str; 7] = ["000", "311", "555", "700", "755", "111", "444"];
 
-/// SANDBOX-2: whatever a command does with its own files and however it moves others, nothing that was there is lost.
+/// SANDBOX-2: whatever a command does with its own files and however it moves others, nothing that was there is lost. The
+/// sequences are in four parts, so that these run beside one another.
 #[tokio::test]
-async fn nothing_that_was_there_is_lost() {
-    let sequences = if std::env::var_os("CAIRN_TEST_FULL").is_some() { 1_000 } else { 30 };
+async fn nothing_that_was_there_is_lost_in_the_first_part() {
+    nothing_is_lost(0).await;
+}
+
+/// SANDBOX-2: the same, with other sequences.
+#[tokio::test]
+async fn nothing_that_was_there_is_lost_in_the_second_part() {
+    nothing_is_lost(1).await;
+}
+
+/// SANDBOX-2: the same, with other sequences.
+#[tokio::test]
+async fn nothing_that_was_there_is_lost_in_the_third_part() {
+    nothing_is_lost(2).await;
+}
+
+/// SANDBOX-2: the same, with other sequences.
+#[tokio::test]
+async fn nothing_that_was_there_is_lost_in_the_fourth_part() {
+    nothing_is_lost(3).await;
+}
+
+/// SANDBOX-2: and the same for whoever is not root.
+#[test]
+fn nothing_of_an_ordinary_user_is_lost() {
+    as_ordinary_user(&["it::sandbox_sequences::nothing_that_was_there_is_lost_in_the_first_part"]);
+}
+
+async fn nothing_is_lost(part: u64) {
+    let sequences = if std::env::var_os("CAIRN_TEST_FULL").is_some() { 250 } else { 10 };
     let mut moved = 0;
-    for first in (0..sequences).step_by(usize::try_from(TOGETHER).unwrap()) {
+    for first in (0..sequences).step_by(usize::try_from(TOGETHER).unwrap()).map(|first| part * 1_000 + first) {
         let Some(confined) = Confined::new().await else { return };
         let place = &confined.place;
         let mut cases: Vec<Case> = (first..first + TOGETHER).map(|seed| Case::new(place, seed)).collect();
@@ -54,7 +87,8 @@ async fn nothing_that_was_there_is_lost() {
         for _ in 0..2 {
             let lines: String = cases.iter_mut().map(Case::script).collect();
             log += &lines;
-            let output = place.call("Bash", json!({"command": format!("{lines}\necho end"), "timeout": 300_000})).await;
+            let output =
+                place.call("Bash", json!({"command": format!("{HELD}\n{lines}\necho end"), "timeout": 300_000})).await;
             assert!(output.text().contains("end"), "{}", output.text());
             // As the engine does where nobody lets it stay.
             for made in &output.made {
@@ -145,8 +179,11 @@ impl Case {
             10 => format!("echo own > {one}/own-{serial}; rm -f {one}/own-{serial} {other}/own-*.txt"),
             11 => format!("git init -q {one}"),
             12 => format!("[ -e {one}/{guarded} ] || echo bad > {one}/{guarded}"),
-            13 => format!("echo bad > {one}/.git/config; echo bad > {one}/.git/hooks/x; rm -rf {one}/.git"),
-            14 => format!("rm -rf {one}/.vscode {one}/.husky; mv -n {one}/.git {other}/"),
+            13 => {
+                let tries = format!("echo bad > {one}/.git/config; echo bad > {one}/.git/hooks/x; rm -rf {one}/.git");
+                format!("held {one}/.git && {{ {tries}; }}")
+            }
+            14 => format!("held {one}/.vscode && rm -rf {one}/.vscode; mv -n {one}/.git {other}/"),
             _ => format!("mv -n {one} mine-{serial}; mkdir -p {one}; chmod {mode} mine-{serial}"),
         }
     }
