@@ -3,7 +3,7 @@
 //! What the settings want and the sandbox cannot do (single hosts, single sockets) opens more than was said, so commands
 //! in it are then asked about like any others. It never opens more without a question.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use tools::permission::{BadRule, Confined};
@@ -66,10 +66,4 @@ pub(crate) fn confined(scope: &Scope, subject: &Subject, input: &Value) -> Confi
 /// Whether a command asks to run outside of the sandbox.
 pub(crate) fn leaves(input: &Value) -> Leaves {
     if input["dangerouslyDisableSandbox"] == Value::Bool(true) { Leaves::Yes } else { Leaves::No }
-}
-
-/// A working directory that holds a path, and the path in it.
-pub(crate) fn within(path: &Path, directories: &[PathBuf]) -> Option<(PathBuf, PathBuf)> {
-    let directory = directories.iter().find(|directory| path.starts_with(directory))?;
-    Some((directory.clone(), path.strip_prefix(directory).ok()?.to_owned()))
 }

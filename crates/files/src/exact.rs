@@ -5,10 +5,12 @@
 //! it is opened in turn without following one: what was judged is what is read and written, or [`Error::Linked`] says
 //! that it is no longer there.
 
+mod aside;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 
 use cap_std::fs::Dir;
@@ -17,6 +19,8 @@ use rustix::fs::{AtFlags, CWD, FileType, OFlags, accessat, mkdirat, openat, stat
 use crate::error::Error;
 use crate::put::{self, Mode};
 use crate::stamp::{Snapshot, Stamp};
+
+pub use aside::{Identity, identity, set_aside};
 
 /// The mode of directories made for a file the user wants somewhere; the process's mask is applied.
 const ORDINARY_DIRECTORY: u32 = 0o777;
@@ -170,7 +174,7 @@ fn directory(path: &Path, missing: Missing) -> Result<Dir, Error> {
     Ok(Dir::from_std_file(File::from(opened)))
 }
 
-fn step(from: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+fn step(from: &impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     openat(from, name, passing() | OFlags::NOFOLLOW, rustix::fs::Mode::empty())
 }
 

@@ -126,8 +126,10 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     };
     let mut printed = Capture::default();
     let ended = process.watch(timeout, scope.cancel(), |bytes| printed.push(bytes)).await;
-    if let Some(directory) = report.read() {
-        scope.set_directory(directory);
+    match report.read() {
+        Some(directory) if may_move_to(&directory, confinement.as_ref(), scope) => scope.set_directory(directory),
+        Some(_) => notes.push(format!("the next command starts in {} again", scope.directory().display())),
+        None => {}
     }
     if let Some(own) =
         confinement.as_ref().filter(|held| held.base == Base::System).and_then(|held| held.temporary.as_ref())
@@ -256,6 +258,13 @@ impl Report {
         let path = PathBuf::from(OsStr::from_bytes(bytes.strip_suffix(b"\n")?));
         (path.is_absolute() && path.is_dir()).then_some(path)
     }
+}
+
+/// Whether a command may move the working directory there. One that is confined writes into its report what it likes, and
+/// its `/tmp` is not everybody's, so its word counts for the working directories alone.
+fn may_move_to(directory: &Path, confinement: Option<&Confinement>, scope: &Scope) -> bool {
+    let is_plain = || files::real(directory).is_ok_and(|real| real == directory);
+    confinement.is_none() || is_plain() && scope.directories().iter().any(|working| directory.starts_with(working))
 }
 
 fn quoted(text: &str) -> String {

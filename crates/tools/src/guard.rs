@@ -20,6 +20,8 @@ mod inside;
 #[cfg(target_os = "linux")]
 mod layers;
 #[cfg(target_os = "linux")]
+mod listing;
+#[cfg(target_os = "linux")]
 mod lock;
 #[cfg(target_os = "linux")]
 mod mounts;

@@ -8,7 +8,7 @@
 //! same time, and how many that have ended are remembered, is limited. A job is not restarted, moved to the
 //! foreground or given input, and nobody is woken by its end.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::process::{self, End, Ended, Environment, Ground, Trouble, Variables, exit_code};
+use crate::sandbox::MadePath;
 
 mod unread;
 
@@ -35,7 +36,7 @@ const REMEMBERED: usize = 32;
 pub struct Jobs {
     known: Mutex<Known>,
     /// Guarded paths that they made in a sandbox.
-    made: Arc<Mutex<Vec<PathBuf>>>,
+    made: Arc<Mutex<Vec<MadePath>>>,
 }
 
 /// A job, as a status line shows it.
@@ -169,7 +170,7 @@ impl Jobs {
     }
 
     /// The guarded paths that jobs which have ended made in a sandbox, each once.
-    pub fn take_made(&self) -> Vec<PathBuf> {
+    pub fn take_made(&self) -> Vec<MadePath> {
         std::mem::take(&mut *lock(&self.made))
     }
 

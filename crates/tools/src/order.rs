@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{Confinement, paths};
+use crate::sandbox::{Confinement, MadePath, paths};
 
 /// The byte that asks a guard to end what it runs. Closing the socket ends it at once.
 pub(crate) const END: u8 = b'e';
+
+/// The byte by which a guard shows that it is still at work, any number of times before its report.
+pub(crate) const SIGN: u8 = b' ';
 
 /// What a guard is to run, in its own directory and environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -51,7 +54,6 @@ pub(crate) enum Report {
         /// Whether it had left others behind, which were stopped.
         others: bool,
         /// Guarded paths that were not there before, or not the same.
-        #[serde(with = "paths")]
-        made: Vec<PathBuf>,
+        made: Vec<MadePath>,
     },
 }

@@ -9,7 +9,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::guard;
 use crate::order::{Order, Side};
-use crate::sandbox::{Base, Confinement};
+use crate::sandbox::{Base, Confinement, MadePath};
 
 mod environment;
 mod group;
@@ -112,7 +112,7 @@ pub(crate) struct Ended {
     /// Whether it had left processes in the background, which were stopped.
     pub(crate) stopped_others: bool,
     /// Guarded paths that it made, where it was confined.
-    pub(crate) made: Vec<PathBuf>,
+    pub(crate) made: Vec<MadePath>,
 }
 
 /// How a shell ended.
@@ -186,7 +186,7 @@ fn start_guarded(start: Start, ground: Ground<'_>, guard: &Path) -> io::Result<P
     let order = Order {
         command: start.words,
         input: start.input,
-        confinement: ground.confinement.cloned(),
+        confinement: ground.confinement.map(Confinement::here),
         side: Side::Outside,
     };
     Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), out, err })

@@ -18,14 +18,18 @@ use crate::tool::Subject;
 
 mod folders;
 mod looking;
+mod made;
 mod notes;
 pub(crate) mod paths;
+mod private;
 mod standing;
 
 pub(crate) use folders::beside;
 pub use folders::tool_folders;
 pub(crate) use looking::{confinement as looking, find_out as wall};
+pub use made::MadePath;
 pub(crate) use notes::note;
+pub(crate) use private::private;
 pub use standing::Standing;
 
 /// Where people's homes are, besides the one that is known.
@@ -49,6 +53,9 @@ pub struct Confinement {
     /// What it does not see, whatever else is said of it.
     #[serde(with = "paths")]
     pub denied: Vec<PathBuf>,
+    /// What only root may read, where we are root: hidden as well, but not in what it may see or change.
+    #[serde(with = "paths")]
+    pub private: Vec<PathBuf>,
     /// What is `/tmp` to it; without one, memory that ends with it.
     #[serde(with = "paths::maybe")]
     pub temporary: Option<PathBuf>,
@@ -120,6 +127,17 @@ impl Confinement {
     /// For an agent that may read and write what it was given, and nothing else of what is the user's.
     pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>) -> Self {
         Self { readable, ..Self::working_in(writable, None) }
+    }
+
+    /// With all that has to be found out about the system.
+    pub(crate) fn here(&self) -> Self {
+        Self { private: private().to_vec(), ..self.clone() }
+    }
+
+    /// What is private and lies in nothing that was named.
+    pub(crate) fn private(&self) -> impl Iterator<Item = &PathBuf> {
+        let named = |path: &&PathBuf| self.writable.iter().chain(&self.readable).any(|named| path.starts_with(named));
+        self.private.iter().filter(move |path| !named(path))
     }
 
     /// Why this keeps less than a sandbox should, whatever the system can do.

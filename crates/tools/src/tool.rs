@@ -14,6 +14,7 @@ use transcript::block::{Block, Outcome};
 use transcript::message::ToolDefinition;
 
 use crate::input;
+use crate::sandbox::MadePath;
 use crate::scope::Scope;
 
 /// A tool, as the engine sees it.
@@ -204,7 +205,7 @@ pub struct Output {
     /// The file it changed.
     pub changed: Option<PathBuf>,
     /// The guarded paths that a command made in a sandbox: whoever runs it says what becomes of them.
-    pub made: Vec<PathBuf>,
+    pub made: Vec<MadePath>,
     /// What other programs are told of it, in Claude Code's form; the model does not read it.
     pub about: Option<Value>,
 }

@@ -22,6 +22,9 @@ mod it {
     mod repositories;
     mod run;
     mod sandbox;
+    mod sandbox_keeps;
+    mod sandbox_sequences;
+    mod sandbox_size;
     mod search;
     mod shell;
     mod shell_asking;

@@ -68,37 +68,51 @@ fn a_confined_command_runs_unasked_and_sees_no_key() {
     }
 }
 
-/// SANDBOX-1, TRUST-6: a guarded path that a command makes is removed again where nobody lets it stay.
+/// SANDBOX-2, TRUST-6: a guarded path that a command makes is moved away where nobody lets it stay, and kept with all that
+/// was moved into it; the model and the user are told where.
 #[test]
-fn a_guarded_path_that_nobody_wants_is_removed() {
+fn a_guarded_path_that_nobody_wants_is_moved_away_and_kept() {
     let Some(stage) = stage(r#"{"sandbox": {"enabled": true}}"#) else { return };
-    let ran =
-        said(&stage, "run: mkdir -p a/.husky && echo evil > a/.husky/pre-commit && ln -s /etc .vscode && echo done");
+    std::fs::create_dir(stage.project().join("src")).unwrap();
+    std::fs::write(stage.project().join("src/work"), "mine\n").unwrap();
+    let ran = said(
+        &stage,
+        "run: mkdir -p a/.husky && echo evil > a/.husky/pre-commit && mv src a/.husky/ && chmod 000 a && ln -s /etc .vscode && echo done",
+    );
     assert!(ran.stdout.starts_with("done\n"), "{ran:?}");
-    assert!(ran.stdout.contains("a/.husky, which was removed again"), "{ran:?}");
-    assert!(ran.stdout.contains(".vscode, which was removed again"), "{ran:?}");
+    let folder = |name: &str| {
+        let told = format!("{name}, which was moved to ");
+        assert!(ran.stderr.contains(&told), "{ran:?}");
+        let (_, rest) = ran.stdout.split_once(&told).unwrap_or_else(|| panic!("{ran:?}"));
+        std::path::PathBuf::from(rest.split_once(": ").unwrap().0)
+    };
+    let (hooks, link) = (folder("a/.husky"), folder(".vscode"));
+    assert!(hooks.starts_with(stage.config()) && hooks.ends_with("kept/kept-1.husky"), "{hooks:?}");
+    assert_eq!(std::fs::read_to_string(hooks.join("pre-commit")).unwrap(), "evil\n");
+    assert_eq!(std::fs::read_to_string(hooks.join("src/work")).unwrap(), "mine\n");
+    assert_eq!(std::fs::read_link(link).unwrap(), std::path::Path::new("/etc"));
     let left = std::fs::read_dir(stage.project().join("a")).unwrap().count();
     assert!(left == 0 && !stage.project().join(".vscode").is_symlink() && std::path::Path::new("/etc/passwd").exists());
     let ran = run(stage.cairn().args(["-p", "run: mkdir .husky", "--permission-mode", "bypassPermissions"]));
     assert!(ran.stdout.contains("which may stay") && stage.project().join(".husky").exists(), "{ran:?}");
 }
 
-/// SANDBOX-1, TRUST-6: in a terminal the user is asked about a guarded path that a command made: it stays, or is removed,
-/// and the model is told which.
+/// SANDBOX-1, TRUST-6: in a terminal the user is asked about a guarded path that a command made: it stays, or is moved
+/// away, and the model is told which.
 #[test]
 fn a_guarded_path_that_was_made_is_asked_about() {
     let Some(stage) = stage(r#"{"sandbox": {"enabled": true}}"#) else { return };
     let hook = stage.project().join(".husky");
     let mut terminal = Terminal::start(&stage);
-    for (answer, told) in [("n", "which was removed again"), ("y", "which may stay")] {
+    for (answer, told) in [("n", "which was moved to"), ("y", "which may stay")] {
         terminal.say("run: mkdir .husky && echo echo hello > .husky/pre-commit");
         let asked = terminal.until("the question", |screen| screen.contains("yes, once")).text();
         let asked = asked.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(asked.contains(".husky") && asked.contains("a command made it in the sandbox"), "{asked}");
-        assert!(asked.contains("if you say no, it is removed"), "{asked}");
+        assert!(asked.contains("if you say no, it is moved away and kept"), "{asked}");
         assert!(asked.contains("pre-commit:") && asked.contains("+ echo hello"), "it can be read: {asked}");
         assert!(!asked.contains("always") && !asked.contains("accept edits"), "it is asked each time: {asked}");
-        assert!(hook.exists(), "nothing is removed before the answer");
+        assert!(hook.exists(), "nothing is moved before the answer");
         terminal.keys(answer);
         if answer == "n" {
             terminal.shows("no, because");
@@ -144,4 +158,21 @@ fn keys_of_servers_leave_the_environment_and_settings_add_to_it() {
     let command = "run: echo [$OWN_SERVER] [$ANTHROPIC_API_KEY] [$OURS]";
     let ran = run(stage.cairn().env("OWN_SERVER", "secret").args(["-p", command, "--allowedTools", "Bash"]));
     assert_eq!(ran.stdout, "[] [] [from settings]\n", "{ran:?}");
+}
+
+/// SANDBOX-2: a repository that was renamed, or that lies in a folder without rights, is the user's, and stays.
+#[test]
+fn a_repository_is_never_taken_for_made() {
+    let Some(stage) = stage(r#"{"sandbox": {"enabled": true}}"#) else { return };
+    for folder in [".git", "sub/.git", "packages/a/.vscode"] {
+        std::fs::create_dir_all(stage.project().join(folder)).unwrap();
+        std::fs::write(stage.project().join(folder).join("config"), "mine\n").unwrap();
+    }
+    for command in ["mv packages/a packages/b && mv sub sub2 && echo done", "chmod 311 . && echo done", "echo done"] {
+        let ran = said(&stage, &format!("run: {command}"));
+        assert_eq!(ran.stdout, "done\n", "{command}: {ran:?}");
+    }
+    for folder in [".git", "sub2/.git", "packages/b/.vscode"] {
+        assert_eq!(std::fs::read_to_string(stage.project().join(folder).join("config")).unwrap(), "mine\n");
+    }
 }

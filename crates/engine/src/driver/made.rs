@@ -1,18 +1,23 @@
-//! Guarded paths that a command made in its sandbox: they stay if writing them would have been allowed, or are removed.
+//! Guarded paths that a command made in its sandbox: they stay if writing them would have been allowed, or are set aside.
+//!
+//! Nothing is removed: what a command moved into such a path was there before, and belongs to the user.
 
 use std::path::Path;
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tools::sandbox::MadePath;
 use tools::{Output, Scope, Tool, Write};
 use transcript::Block;
 
 use super::Driver;
 use crate::agent::NOT_RUN;
+use crate::event::Event;
 use crate::permission::{Answer, Approver, Question};
-use crate::sandbox::within;
 
+/// Where in the session's folder things are kept that were set aside.
+const KEPT: &str = "kept";
 /// How much of a new file is shown in a question.
 const SHOWN: u64 = 64 * 1024;
 /// How many files of a new folder.
@@ -26,8 +31,9 @@ impl Driver {
         scope: &Scope,
         cancel: &CancellationToken,
     ) -> Output {
-        for path in std::mem::take(&mut output.made) {
-            let input = json!({"file_path": path, "content": content(&path)});
+        for made in std::mem::take(&mut output.made) {
+            let path = &made.path;
+            let input = json!({"file_path": path, "content": content(path)});
             let approver = Aware(&*self.parts.approver);
             let tool: &dyn Tool = &Write;
             let answer = tokio::select! {
@@ -43,7 +49,9 @@ impl Driver {
                     format!("[it made {}, which may stay]", path.display())
                 }
                 Answer::Deny { why } | Answer::Unanswered { why } => {
-                    format!("[it made {}, {}: {why}]", path.display(), removed(&path, scope))
+                    let became = set_aside(&made, scope);
+                    self.tell(Event::Warning(format!("a command made {}, {became}", path.display())));
+                    format!("[it made {}, {became}: {why}]", path.display())
                 }
             };
             output.content.push(Block::text(note));
@@ -52,14 +60,13 @@ impl Driver {
     }
 }
 
-/// Removes a path from the working directory it lies in, and says what came of it.
-fn removed(path: &Path, scope: &Scope) -> String {
-    let Some((directory, inside)) = within(path, &scope.directories()) else {
-        return "which is outside of the working directories and stays".to_owned();
-    };
-    match files::Root::open(&directory).and_then(|root| root.remove_tree(&inside)) {
-        Ok(()) => "which was removed again".to_owned(),
-        Err(error) => format!("which could not be removed ({error})"),
+/// Moves what was made to where nothing uses it, and says what came of it.
+fn set_aside(made: &MadePath, scope: &Scope) -> String {
+    match files::exact::set_aside(&made.path, &made.identity, scope.temporary().join(KEPT)) {
+        Ok(kept) => format!("which was moved to {}", kept.display()),
+        Err(files::Error::NotFound { .. }) => "which is gone already".to_owned(),
+        Err(files::Error::Changed { .. }) => "which is another one by now, and stays".to_owned(),
+        Err(error) => format!("which could not be moved away ({error})"),
     }
 }
 
@@ -83,7 +90,8 @@ struct Aware<'a>(&'a dyn Approver);
 
 impl Approver for Aware<'_> {
     fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
-        question.why = format!("a command made it in the sandbox: {}; if you say no, it is removed", question.why);
+        question.why =
+            format!("a command made it in the sandbox: {}; if you say no, it is moved away and kept", question.why);
         self.0.ask(question)
     }
 }

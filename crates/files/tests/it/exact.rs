@@ -64,3 +64,42 @@ fn without_links_it_writes_as_the_others_do() {
     exact::remove(&path).unwrap();
     assert!(!path.exists());
 }
+
+/// SANDBOX-2: what is set aside is moved and never lost: into the folder, under a name that nothing has, also out of a
+/// directory that was shut; and only while it is what was seen.
+#[test]
+fn what_is_set_aside_is_kept_whole() {
+    let (_held, base) = place();
+    let (path, folder) = (base.join("a/b/.hooks"), base.join("kept"));
+    let make = |text: &str| {
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("file"), text).unwrap();
+        exact::identity(&path).unwrap()
+    };
+    let first = make("one");
+    assert_eq!(exact::set_aside(&path, &first, &folder).unwrap(), folder.join("kept-1.hooks"));
+    let second = make("two");
+    assert!(matches!(exact::set_aside(&path, &first, &folder), Err(Error::Changed { .. })), "it is another one");
+    let mode = |mode| std::fs::set_permissions(base.join("a"), std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o000);
+    assert_eq!(exact::set_aside(&path, &second, &folder).unwrap(), folder.join("kept-2.hooks"));
+    assert_eq!(std::fs::metadata(base.join("a")).unwrap().permissions().mode() & 0o777, 0o000, "it is shut again");
+    mode(0o700);
+    for (name, text) in [("kept-1.hooks", "one"), ("kept-2.hooks", "two")] {
+        assert_eq!(std::fs::read_to_string(folder.join(name).join("file")).unwrap(), text);
+    }
+    // Where the folder cannot be had, it is kept beside.
+    let third = make("three");
+    std::fs::write(base.join("file"), "").unwrap();
+    let beside = exact::set_aside(&path, &third, base.join("file/kept")).unwrap();
+    assert_eq!(beside, base.join("a/b/kept-1.hooks"));
+    assert_eq!(std::fs::read_to_string(beside.join("file")).unwrap(), "three");
+    // A link is moved itself, and none on the way is followed.
+    symlink(base.join("elsewhere"), &path).unwrap();
+    let link = exact::identity(&path).unwrap();
+    assert_eq!(exact::set_aside(&path, &link, &folder).unwrap(), folder.join("kept-3.hooks"));
+    assert!(base.join("elsewhere/b").exists());
+    symlink(base.join("elsewhere"), base.join("linked")).unwrap();
+    let inside = exact::identity(base.join("elsewhere/b")).unwrap();
+    assert!(matches!(exact::set_aside(base.join("linked/b"), &inside, &folder), Err(Error::Linked { .. })));
+}

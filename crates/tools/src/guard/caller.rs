@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::order::{END, Order, Report};
+use crate::order::{END, Order, Report, SIGN};
 
 /// Whoever started us: a socket, and the signals that speak for it.
 pub(super) struct Caller {
@@ -58,14 +58,24 @@ impl Caller {
     /// Waits for a word of the caller or a sign of a child, no longer than `limit`.
     pub(super) fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map_or(Ok(PollTimeout::NONE), PollTimeout::try_from).unwrap_or(PollTimeout::MAX);
+        // Without the last millisecond, which rounding takes away, this would turn in circles.
+        self.listen(if limit == PollTimeout::ZERO { PollTimeout::from(1_u8) } else { limit })
+    }
+
+    /// Tells that there is still work going on, and hears what the caller wants by now.
+    pub(super) fn sign_of_life(&mut self) -> io::Result<Word> {
+        let _ = self.socket.get_mut().write_all(&[SIGN]);
+        self.listen(PollTimeout::ZERO)?;
+        Ok(self.word)
+    }
+
+    fn listen(&mut self, limit: PollTimeout) -> io::Result<()> {
         let socket = self.socket.get_ref();
         let mut both = [
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             // A caller that is gone is readable for ever.
             PollFd::new(socket.as_fd(), if self.word == Word::Gone { PollFlags::empty() } else { PollFlags::POLLIN }),
         ];
-        // Without the last millisecond, which rounding takes away, this would turn in circles.
-        let limit = if limit == PollTimeout::ZERO { PollTimeout::from(1_u8) } else { limit };
         match poll(&mut both, limit) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),

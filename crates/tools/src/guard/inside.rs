@@ -46,8 +46,8 @@ fn with_programs(confinement: &Confinement) -> Confinement {
     let mut confinement = confinement.clone();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = std::env::var_os("HOME").map(PathBuf::from);
-    let homes: Vec<PathBuf> =
-        confinement.hidden.iter().chain(&own).filter_map(|home| home.canonicalize().ok()).collect();
+    let homes = confinement.hidden.iter().chain(&confinement.private).chain(&own);
+    let homes: Vec<PathBuf> = homes.filter_map(|home| home.canonicalize().ok()).collect();
     let hidden = |folder: &Path| {
         let wide = !folder.is_absolute() || homes.iter().any(|home| home.starts_with(folder));
         let by_base = match confinement.base {

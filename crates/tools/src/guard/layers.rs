@@ -14,9 +14,6 @@ const SCRATCH: &str = "/var/tmp";
 /// The temporary folder.
 const TEMPORARY: &str = "/tmp";
 
-/// What only root could read, and root can.
-const SECRETS: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/etc/sudoers.d"];
-
 /// Folders of the system: programs and what they need, and the state of the machine. What a link at one of these places
 /// leads to is shown where it lies.
 const SYSTEM: &str = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap /proc /sys/block /sys/bus /sys/class \
@@ -39,6 +36,8 @@ pub(super) enum Layer {
     Writable(PathBuf),
     /// A link to what is shown elsewhere.
     Link(PathBuf),
+    /// A link that is there outside, not to be replaced.
+    Held,
 }
 
 impl Layer {
@@ -47,7 +46,7 @@ impl Layer {
         match self {
             Self::ReadOnly => Some(place),
             Self::Writable(source) => Some(source),
-            Self::Hidden | Self::Empty | Self::Link(_) => None,
+            Self::Hidden | Self::Empty | Self::Link(_) | Self::Held => None,
         }
     }
 }
@@ -63,6 +62,7 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
         Base::Everything => {
             RUN.iter().for_each(|path| put(Path::new(path), Layer::Hidden));
             put(Path::new(SCRATCH), Layer::Empty);
+            confinement.private().for_each(|path| put(path, Layer::Hidden));
         }
         Base::System => {
             for path in SYSTEM.split_whitespace().map(Path::new) {
@@ -71,9 +71,11 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
                     Err(_) => put(path, Layer::ReadOnly),
                 }
             }
+            // Of what is not shown, nothing has to be hidden.
+            let shown = |path: &&PathBuf| SYSTEM.split_whitespace().any(|folder| path.starts_with(folder));
+            confinement.private().filter(shown).for_each(|path| put(path, Layer::Hidden));
         }
     }
-    SECRETS.iter().for_each(|path| put(Path::new(path), Layer::Hidden));
     let temporary = confinement.temporary.as_deref().and_then(real);
     put(Path::new(TEMPORARY), temporary.map_or(Layer::Empty, Layer::Writable));
     confinement.hidden.iter().for_each(|path| put(path, Layer::Hidden));
@@ -96,6 +98,8 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     }
     guarded.iter().chain(&confinement.read_only).for_each(|path| put(path, Layer::ReadOnly));
     confinement.denied.iter().for_each(|path| put(path, Layer::Hidden));
+    let is_held = |path: &&PathBuf| path.is_symlink() && place_of(path).as_ref() == Some(path);
+    layers.extend(guarded.iter().filter(is_held).map(|path| (path.clone(), Layer::Held)));
     layers.extend(links);
     layers.sort_by_key(|(path, _)| path.components().count());
     needed(layers)

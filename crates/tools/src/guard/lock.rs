@@ -63,19 +63,20 @@ pub(super) enum Signals {
 fn restrict(confinement: &Confinement, alone: bool) -> Result<RestrictionStatus, landlock::RulesetError> {
     let read = AccessFs::from_read(NEWEST);
     let mut handled = AccessFs::from_all(NEWEST);
-    if sockets(confinement) == Sockets::None {
+    if confinement.sockets == Sockets::None {
         handled |= AccessFs::ResolveUnix;
     }
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(handled)?;
-    ruleset = match confinement.network {
-        Network::None | Network::Loopback => ruleset.scope(Scope::from_all(NEWEST))?,
-        Network::All => ruleset.scope(Scope::Signal)?,
+    ruleset = match confinement.sockets {
+        Sockets::None => ruleset.scope(Scope::from_all(NEWEST))?,
+        Sockets::All => ruleset.scope(Scope::Signal)?,
     };
     if confinement.network == Network::None || alone && confinement.network == Network::Loopback {
         // It knows ports and no addresses, so not even a loopback is left.
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
     }
-    let readable = if alone { not_hidden(&confinement.hidden) } else { vec![PathBuf::from("/")] };
+    let hidden = || confinement.hidden.iter().chain(confinement.private());
+    let readable = if alone { not_hidden(hidden()) } else { vec![PathBuf::from("/")] };
     let readable = readable.iter().chain(&confinement.readable);
     let temporary: Vec<PathBuf> = if alone {
         confinement.temporary.iter().cloned().collect()
@@ -94,8 +95,8 @@ fn restrict(confinement: &Confinement, alone: bool) -> Result<RestrictionStatus,
 }
 
 /// Everything outside of what is hidden, as few directories as possible. Landlock can only allow.
-fn not_hidden(hidden: &[PathBuf]) -> Vec<PathBuf> {
-    let hidden: Vec<PathBuf> = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+fn not_hidden<'a>(hidden: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    let hidden: Vec<PathBuf> = hidden.filter_map(|path| path.canonicalize().ok()).collect();
     let mut allowed = Vec::new();
     let mut looking = vec![PathBuf::from("/")];
     while let Some(path) = looking.pop() {
@@ -168,25 +169,23 @@ fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, se
     if confinement.base == Base::System {
         calls.extend(others(signals));
     }
-    if confinement.network != Network::All {
-        // Through this one the kernel tells of interfaces and connections.
-        let mut families = vec![libc::AF_NETLINK];
-        if confinement.network == Network::Loopback {
-            families.extend([libc::AF_INET, libc::AF_INET6]);
-        }
-        if sockets(confinement) == Sockets::All {
-            families.push(libc::AF_UNIX);
-        }
-        // What is not of the network namespace is not held back by it: machines (vsock), devices, paths.
-        calls.push((libc::SYS_socket, none_of(0, &families)));
-        calls.push((libc::SYS_socketpair, none_of(0, &[libc::AF_UNIX])));
+    // Through this one the kernel tells of interfaces and connections.
+    let mut families = vec![libc::AF_NETLINK];
+    if confinement.network != Network::None {
+        families.extend([libc::AF_INET, libc::AF_INET6]);
     }
-    // A program that runs as its owner, whoever starts it, would do so outside as well.
+    if confinement.sockets == Sockets::All {
+        families.push(libc::AF_UNIX);
+    }
+    // The network is addresses. What has none (machines by vsock, devices, paths, names) leads to this computer.
+    calls.push((libc::SYS_socket, none_of(0, &families)));
+    calls.push((libc::SYS_socketpair, none_of(0, &[libc::AF_UNIX])));
+    // A program that runs as its owner or its group, whoever starts it, would do so outside as well.
     let modes = [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2), (libc::SYS_openat, 3)];
     let modes = modes.into_iter().chain([(libc::SYS_mknodat, 2), (libc::SYS_mkdirat, 2)]);
     #[cfg(target_arch = "x86_64")]
     let modes = modes.chain([(libc::SYS_chmod, 1), (libc::SYS_open, 2), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
-    calls.extend(modes.map(|(call, argument)| (call, as_owner(argument))));
+    calls.extend(modes.map(|(call, argument)| (call, as_another(argument))));
     let mut rules = BTreeMap::new();
     for (call, conditions) in calls {
         let conditions = conditions?;
@@ -237,14 +236,11 @@ fn made(rules: BTreeMap<i64, Vec<SeccompRule>>, error: libc::c_int) -> Result<Bp
     SeccompFilter::new(rules, SeccompAction::Allow, refused, std::env::consts::ARCH.try_into()?)?.try_into()
 }
 
-/// A call whose argument is a mode with the owner's rights in it.
-fn as_owner(argument: u8) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    let mode = u64::from(libc::S_ISUID);
-    Ok(vec![SeccompRule::new(vec![condition(argument, SeccompCmpOp::MaskedEq(mode), mode)?])?])
-}
-
-fn sockets(confinement: &Confinement) -> Sockets {
-    if confinement.network == Network::All { Sockets::All } else { confinement.sockets }
+/// A call whose argument is a mode with the rights of the owner or the group in it.
+fn as_another(argument: u8) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let modes = [libc::S_ISUID, libc::S_ISGID].map(u64::from);
+    let rule = |mode| SeccompRule::new(vec![condition(argument, SeccompCmpOp::MaskedEq(mode), mode)?]);
+    modes.into_iter().map(rule).collect()
 }
 
 /// A call whose argument is none of these.

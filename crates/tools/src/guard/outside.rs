@@ -12,9 +12,11 @@ use std::process::Command;
 use process_wrap::std::{CommandWrap, ResetSigmask};
 
 use super::caller::{Caller, Word};
+use super::listing::Stopped;
 use super::program::{PATIENCE, gone_within, kill};
 use super::tree::Tree;
-use super::{ARGUMENT, environment, namespaces, watch};
+use super::watch::Guarded;
+use super::{ARGUMENT, environment, namespaces};
 use crate::order::{END, Order, Report, Side};
 use crate::process::{AFTER_EXIT, GRACE};
 use crate::sandbox::{Confinement, Strength};
@@ -22,13 +24,18 @@ use crate::sandbox::{Confinement, Strength};
 /// This program, also after an update has replaced its file.
 const AGAIN: &str = "/proc/self/exe";
 
+/// After so many pieces of listings a sign of life is given: a moment's work, also where each has to come from a disk.
+const BETWEEN_SIGNS: u32 = 64;
+
 /// Runs a command in a confinement.
 pub(super) fn run(order: &Order, confinement: &Confinement, caller: &mut Caller) -> io::Result<Report> {
-    let before = watch::guarded(&confinement.writable);
     if confinement.strength == Strength::Namespaces {
         namespaces::enter(confinement)?;
     }
-    let side = Side::Inside { guarded: before.to_protect(&confinement.writable) };
+    // In the namespaces, as after the command: what can be listed with the rights there counts both times.
+    let before = Guarded::find(&confinement.writable, &mut until(caller, Word::End))
+        .map_err(|Stopped| io::Error::other("it was stopped while the working directories were looked through"))?;
+    let side = Side::Inside { guarded: before.to_protect() };
     let order = Order { side, ..order.clone() };
     let (mut socket, mut tree) = start(&order, confinement)?;
     while tree.command_runs() && caller.word() == Word::None {
@@ -46,11 +53,28 @@ pub(super) fn run(order: &Order, confinement: &Confinement, caller: &mut Caller)
         serde_json::from_slice(&line).map_err(|_| io::Error::other("the guard inside the sandbox was killed"))?;
     Ok(match report {
         Report::Ended { status, others, .. } => {
-            let made = watch::guarded(&confinement.writable).made_since(&before);
+            // Whoever is asked to end still has to tell this.
+            let made = before.made_since(&mut until(caller, Word::Gone));
+            let made = made.map_err(|Stopped| io::Error::other("nobody wants to know what it made"))?;
             Report::Ended { status, others, made }
         }
         report @ Report::NotStarted { .. } => report,
     })
+}
+
+/// Shows signs of life from time to time, until the caller says this.
+fn until(caller: &mut Caller, word: Word) -> impl FnMut() -> Result<(), Stopped> {
+    let mut pieces = 0_u32;
+    move || {
+        pieces = pieces.wrapping_add(1);
+        if !pieces.is_multiple_of(BETWEEN_SIGNS) {
+            return Ok(());
+        }
+        match caller.sign_of_life() {
+            Ok(said) if said < word => Ok(()),
+            _ => Err(Stopped),
+        }
+    }
 }
 
 fn start(order: &Order, confinement: &Confinement) -> io::Result<(UnixStream, Tree)> {

@@ -68,6 +68,13 @@ impl Pinned {
         Ok(Self(openat2(&self.0, relative, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?))
     }
 
+    /// A link below it, and not what it leads to.
+    pub(super) fn link_itself(&self, relative: &Path) -> io::Result<Self> {
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Self(openat2(&self.0, relative, flags, Mode::empty(), resolve)?))
+    }
+
     /// A path for it that always leads there.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))

@@ -117,6 +117,10 @@ impl View {
             }
             Layer::Empty => memory(&self.root.directory(place)?.path(), "mode=1777", MsFlags::empty()),
             Layer::Link(target) => self.root.link(place, target),
+            Layer::Held => {
+                let link = self.root.link_itself(place)?;
+                bind(&link.path(), &link.path())
+            }
             Layer::ReadOnly => self.put_back(path, path, READ_ONLY),
             Layer::Writable(source) => self.put_back(source, path, TAME),
         }

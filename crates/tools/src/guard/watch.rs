@@ -1,135 +1,161 @@
 //! Guarded paths in the working directories: found before a command runs, and again after it.
 //!
 //! Found ones are made read-only, and with them every other name of a file in them: a second link to a file would be a
-//! way to write to it. New ones cannot be prevented, but they are seen. Directories are looked through from the top, so
-//! that in one too large to be seen whole (see [`MOST`]) it is the deepest that are missed.
+//! way to write to it. New ones cannot be prevented, but they are seen. What was there before is known by what it is, not
+//! by its path: what was moved was not made. A directory that cannot be listed is made read-only as a whole, and nothing
+//! below it counts as made.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fs::{DirEntry, FileType, Metadata};
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::permission::is_guarded_name;
+use files::exact::{Identity, identity};
 
-/// How many entries are looked at: a large repository with its dependencies, in a fraction of a second.
-const MOST: usize = 500_000;
+use super::listing::{Enter, Entry, Sign, Stopped, walk};
+use crate::permission::is_guarded_name;
+use crate::sandbox::MadePath;
 
 /// What git holds most of and never changes; clones on one disk share it by links.
 const OBJECTS: &str = "objects";
 
-/// What was found.
+/// What was found before a command runs.
 pub(super) struct Guarded {
-    found: BTreeMap<PathBuf, Identity>,
+    directories: Vec<PathBuf>,
+    seen: Seen,
     /// Other names of guarded files.
     aliases: Vec<PathBuf>,
 }
 
-/// What can be told of an entry without looking into it.
-#[derive(PartialEq, Eq)]
-enum Identity {
-    Link(PathBuf),
-    Other { inode: u64, device: u64 },
+/// What was seen in one look.
+struct Seen {
+    found: BTreeMap<PathBuf, Sighting>,
+    /// Directories that could not be listed.
+    closed: BTreeMap<PathBuf, Identity>,
 }
 
-/// Looks for guarded paths.
-pub(super) fn guarded(directories: &[PathBuf]) -> Guarded {
-    let mut found = BTreeMap::new();
-    let mut shared = HashSet::new();
-    walk(directories, |entry, path| {
-        if !may_be_guarded(entry) || !is_guarded_name(&entry.file_name()) {
-            return Enter::Yes;
-        }
-        if let Ok(metadata) = path.symlink_metadata() {
-            shared.extend(several_names(path, &metadata));
-            found.insert(path.to_owned(), Identity::of(path, &metadata));
-        }
-        Enter::No
-    });
-    let mut aliases = Vec::new();
-    if !shared.is_empty() {
-        walk(directories, |entry, path| {
-            let is_one = shared.contains(&entry.ino()) && entry.file_type().is_ok_and(|kind| kind.is_file());
-            if is_one {
-                aliases.push(path.to_owned());
-            }
-            // Those below a guarded path are read-only with it.
-            if found.contains_key(path) { Enter::No } else { Enter::Yes }
-        });
-    }
-    Guarded { found, aliases }
+/// What is at a guarded path.
+#[derive(PartialEq, Eq, Hash)]
+struct Sighting {
+    own: Identity,
+    /// What a link leads to, where that is in a working directory.
+    leads_to: Option<Identity>,
 }
 
 impl Guarded {
-    /// What is to be made read-only in the working directories. A link cannot be, but what it leads to can.
-    pub(super) fn to_protect(&self, directories: &[PathBuf]) -> Vec<PathBuf> {
-        let found = self.found.keys().filter_map(|path| path.canonicalize().ok());
-        let inside = |path: &PathBuf| directories.iter().any(|directory| path.starts_with(directory));
-        found.filter(inside).chain(self.aliases.iter().cloned()).collect()
+    /// Looks for guarded paths.
+    pub(super) fn find(directories: &[PathBuf], sign: &mut Sign<'_>) -> Result<Self, Stopped> {
+        let directories = outermost(directories);
+        let seen = see(&directories, &HashSet::new(), sign)?;
+        let mut shared = HashSet::new();
+        for path in seen.found.keys() {
+            shared.extend(several_names(path, sign)?);
+        }
+        let mut aliases = Vec::new();
+        if !shared.is_empty() {
+            walk(&directories, sign, |entry| {
+                if shared.contains(&entry.inode) && entry.kind.is_file() {
+                    aliases.push(entry.path());
+                }
+                // Those below a guarded path are read-only with it.
+                if may_be_guarded(entry.name) && seen.found.contains_key(&entry.path()) {
+                    Enter::No
+                } else {
+                    Enter::Yes
+                }
+            })?;
+        }
+        Ok(Self { directories, seen, aliases })
     }
 
-    /// What was not there before, or was something else.
-    pub(super) fn made_since(&self, before: &Self) -> Vec<PathBuf> {
-        let new = self.found.iter().filter(|(path, identity)| before.found.get(*path) != Some(identity));
-        new.map(|(path, _)| path.clone()).collect()
+    /// What is to be made read-only in the working directories: also what a guarded link leads to.
+    pub(super) fn to_protect(&self) -> Vec<PathBuf> {
+        let found = &self.seen.found;
+        let targets = found.iter().filter(|(_, sighting)| sighting.leads_to.is_some());
+        let targets = targets.filter_map(|(path, _)| path.canonicalize().ok());
+        let targets = targets.filter(|path| is_inside(path, &self.directories));
+        found.keys().chain(&self.aliases).chain(self.seen.closed.keys()).cloned().chain(targets).collect()
+    }
+
+    /// Looks again: guarded paths that were nowhere before, and directories that could be listed and no longer can.
+    pub(super) fn made_since(&self, sign: &mut Sign<'_>) -> Result<Vec<MadePath>, Stopped> {
+        let closed: HashSet<&Identity> = self.seen.closed.values().collect();
+        let known: HashSet<&Sighting> = self.seen.found.values().collect();
+        let now = see(&self.directories, &closed, sign)?;
+        let found = now.found.into_iter().filter(|(_, sighting)| !known.contains(sighting));
+        let found = found.map(|(path, sighting)| MadePath { path, identity: sighting.own });
+        let shut = now.closed.into_iter().filter(|(_, identity)| !closed.contains(identity));
+        Ok(found.chain(shut.map(|(path, identity)| MadePath { path, identity })).collect())
     }
 }
 
-impl Identity {
-    fn of(path: &Path, metadata: &Metadata) -> Self {
-        match path.read_link() {
-            Ok(target) => Self::Link(target),
-            Err(_) => Self::Other { inode: metadata.ino(), device: metadata.dev() },
+/// Those that lie in no other of them.
+fn outermost(directories: &[PathBuf]) -> Vec<PathBuf> {
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    let mut all: Vec<&PathBuf> = directories.iter().collect();
+    all.sort();
+    for directory in all {
+        if !is_inside(directory, &outermost) {
+            outermost.push(directory.clone());
         }
     }
+    outermost
 }
 
-/// Whether to look into a directory.
-#[derive(PartialEq, Eq)]
-enum Enter {
-    Yes,
-    No,
+fn is_inside(path: &Path, directories: &[PathBuf]) -> bool {
+    directories.iter().any(|directory| path.starts_with(directory))
 }
 
-/// Shows every entry below the directories, those higher up first. Links are not followed.
-fn walk(directories: &[PathBuf], mut look: impl FnMut(&DirEntry, &Path) -> Enter) {
-    let mut queue: VecDeque<PathBuf> = directories.iter().cloned().collect();
-    let mut seen = 0;
-    while let Some(directory) = queue.pop_front() {
-        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-            seen += 1;
-            if seen > MOST {
-                return;
+/// Looks through directories, but not into those that are passed over.
+fn see(directories: &[PathBuf], passed_over: &HashSet<&Identity>, sign: &mut Sign<'_>) -> Result<Seen, Stopped> {
+    let inodes: HashSet<u64> = passed_over.iter().map(|identity| identity.inode()).collect();
+    let passed = |path: &Path| identity(path).is_ok_and(|identity| passed_over.contains(&identity));
+    let tops: Vec<PathBuf> = directories.iter().filter(|top| inodes.is_empty() || !passed(top)).cloned().collect();
+    let mut found = BTreeMap::new();
+    let mut closed = BTreeMap::new();
+    let mut close = |path: &Path| closed.extend(identity(path).map(|identity| (path.to_owned(), identity)).ok());
+    let not_listed = walk(&tops, sign, |entry| {
+        if may_be_guarded(entry.name) && is_guarded_name(entry.name) {
+            match sighting(entry, directories) {
+                Ok(sighting) => drop(found.insert(entry.path(), sighting)),
+                Err(files::Error::NotFound { .. }) => {}
+                Err(_) => close(entry.directory),
             }
-            let path = entry.path();
-            if look(&entry, &path) == Enter::Yes && entry.file_type().as_ref().is_ok_and(FileType::is_dir) {
-                queue.push_back(path);
-            }
+            return Enter::No;
         }
-    }
+        if inodes.contains(&entry.inode) && passed(&entry.path()) { Enter::No } else { Enter::Yes }
+    })?;
+    not_listed.iter().for_each(|path| close(path));
+    Ok(Seen { found, closed })
+}
+
+fn sighting(entry: &Entry<'_>, directories: &[PathBuf]) -> Result<Sighting, files::Error> {
+    let path = entry.path();
+    let own = identity(&path)?;
+    let target = if entry.kind.is_symlink() { path.canonicalize().ok() } else { None };
+    let leads_to = target.filter(|path| is_inside(path, directories)).and_then(|path| identity(path).ok());
+    Ok(Sighting { own, leads_to })
 }
 
 /// A quick no for almost all names: every guarded one begins with a dot, unless something invisible stands before it.
-fn may_be_guarded(entry: &DirEntry) -> bool {
-    let name = entry.file_name();
+fn may_be_guarded(name: &OsStr) -> bool {
     let first = name.as_bytes().first().copied().unwrap_or_default();
     first == b'.' || !first.is_ascii_graphic()
 }
 
 /// The files at or below a guarded path that have another name somewhere.
-fn several_names(path: &Path, metadata: &Metadata) -> Vec<u64> {
-    if !metadata.is_dir() {
-        return (metadata.is_file() && metadata.nlink() > 1).then(|| metadata.ino()).into_iter().collect();
+fn several_names(path: &Path, sign: &mut Sign<'_>) -> Result<Vec<u64>, Stopped> {
+    let shared = |path: &Path| {
+        let metadata = path.symlink_metadata().ok()?;
+        (metadata.is_file() && metadata.nlink() > 1).then(|| metadata.ino())
+    };
+    let mut inodes: Vec<u64> = shared(path).into_iter().collect();
+    if path.is_dir() && !path.is_symlink() {
+        walk(&[path.to_owned()], sign, |entry| {
+            inodes.extend(if entry.kind.is_file() { shared(&entry.path()) } else { None });
+            if entry.name == OBJECTS { Enter::No } else { Enter::Yes }
+        })?;
     }
-    let mut shared = Vec::new();
-    walk(&[path.to_owned()], |entry, _| {
-        if let Ok(metadata) = entry.metadata()
-            && metadata.is_file()
-            && metadata.nlink() > 1
-        {
-            shared.push(metadata.ino());
-        }
-        if entry.file_name() == OBJECTS { Enter::No } else { Enter::Yes }
-    });
-    shared
+    Ok(inodes)
 }

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::{End, Ended, LAST_WORDS, Pipe, Stream, Trouble};
 use crate::order::{END, Order, Report};
 
-/// How long a guard may take to end everything: longer than it gives those it asks and those it kills together.
+/// How long a guard may take to end everything, and to show that it is still at work: longer than it gives those it asks
+/// and those it kills together.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A guard that was started. Dropping it closes the socket, and that ends everything below it.
@@ -38,6 +39,21 @@ impl Guarded {
         Self { child, socket: BufReader::new(socket), order }
     }
 
+    /// Reads its report. It may look through many directories before, and shows signs of life meanwhile.
+    async fn last_words(&mut self, report: &mut Vec<u8>) -> io::Result<()> {
+        while report.last() != Some(&b'\n') {
+            let Ok(read) = timeout(PATIENCE, self.socket.fill_buf()).await else { break };
+            let bytes = read?;
+            if bytes.is_empty() {
+                break;
+            }
+            report.extend(bytes);
+            let length = bytes.len();
+            self.socket.consume(length);
+        }
+        Ok(())
+    }
+
     /// Stays with it until nothing is left below it.
     pub(super) async fn watch<P: FnMut(Stream, &[u8])>(
         mut self,
@@ -58,7 +74,7 @@ impl Guarded {
         if stopped.is_some() {
             let _ = self.socket.write_all(&[END]).await;
             tokio::select! {
-                read = timeout(PATIENCE, self.socket.read_until(b'\n', &mut report)) => { let _ = read; }
+                read = self.last_words(&mut report) => read?,
                 never = output.drain_on() => match never {},
             }
         }

@@ -51,7 +51,7 @@ pub(crate) fn note(confinement: &Confinement, printed: &str) -> Option<String> {
     if says(&NETWORK) && confinement.network == Network::Loopback {
         limits.push("it had no network but a loopback of its own".to_owned());
     }
-    if says(&CALLS) && confinement.sockets == Sockets::None && confinement.network == Network::Loopback {
+    if says(&CALLS) && confinement.sockets == Sockets::None {
         limits.push("it could open no socket with a path, reach no process outside and change no owner".to_owned());
     }
     let hidden = |home: &Path| printed.contains(&home.display().to_string().to_lowercase());

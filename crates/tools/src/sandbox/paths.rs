@@ -26,3 +26,18 @@ pub(crate) mod maybe {
         Ok(Option::<OsString>::deserialize(from)?.map(PathBuf::from))
     }
 }
+
+/// A single one.
+pub(crate) mod one {
+    use std::path::Path;
+
+    use super::{Deserialize, Deserializer, OsString, PathBuf, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        OsString::deserialize(from).map(PathBuf::from)
+    }
+}

@@ -3,7 +3,7 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -49,6 +49,11 @@ async fn a_static_binary_does_not_get_out() {
 /// SANDBOX-1: the same for whoever is not root, where this is root.
 #[test]
 fn an_ordinary_user_is_held_as_well() {
+    as_ordinary_user(&["it::sandbox::", "it::sandbox_keeps::", "it::attacks::"]);
+}
+
+/// Runs tests as somebody who is not root, where this is root.
+pub(crate) fn as_ordinary_user(tests: &[&str]) {
     if !rustix::process::geteuid().is_root() || program("setpriv").is_none() {
         eprintln!("skipped: this is no root, or setpriv is missing");
         return;
@@ -59,7 +64,8 @@ fn an_ordinary_user_is_held_as_well() {
     let output = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(std::env::current_exe().unwrap())
-        .args(["it::sandbox::", "it::attacks::", "--nocapture", "--test-threads=1"])
+        .args(tests)
+        .args(["--nocapture", "--test-threads=1"])
         .env("TMPDIR", directory.path())
         .env("SANDBOX_OUT", directory.path())
         .env("HOME", directory.path())
@@ -176,7 +182,7 @@ impl Attacked {
         assert!(said.lines().filter(|line| line.starts_with("held")).count() > 25, "{said}");
         assert_eq!(listing(self.outside.path()), before, "nothing outside has changed");
         assert_eq!(self.guarded(), guarded, "nothing guarded has changed");
-        assert_eq!(output.made, Vec::<PathBuf>::new());
+        assert_eq!(output.made, Vec::new());
         assert!(self.outer.try_wait().unwrap().is_none(), "who runs outside still runs");
         self.tcp.set_nonblocking(true).unwrap();
         self.udp.set_nonblocking(true).unwrap();

@@ -1,0 +1,130 @@
+//! Everything below some directories, by name and kind alone.
+//!
+//! No file is looked at, so what it costs grows with the directories, and hardly with the files in them. There is no
+//! limit: what is below is seen whole, or the directory that could not be listed is named. Links are not followed, at any
+//! part of a path.
+
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat2, statat};
+use rustix::io::Errno;
+
+use super::pinned::Pinned;
+
+/// Room for what a directory gives in one piece: some thousand names.
+const PIECE: usize = 128 * 1024;
+
+/// An entry of a directory.
+pub(super) struct Entry<'a> {
+    pub(super) directory: &'a Path,
+    pub(super) name: &'a OsStr,
+    pub(super) kind: FileType,
+    pub(super) inode: u64,
+}
+
+impl Entry<'_> {
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.join(self.name)
+    }
+}
+
+/// Whether to look into a directory.
+#[derive(PartialEq, Eq)]
+pub(super) enum Enter {
+    Yes,
+    No,
+}
+
+/// Whether to go on: it is asked for every piece of a listing.
+pub(super) type Sign<'a> = dyn FnMut() -> Result<(), Stopped> + 'a;
+
+/// Somebody does not want to know any more.
+#[derive(Debug)]
+pub(super) struct Stopped;
+
+/// Shows every entry below the directories. Returns the directories that could not be listed, each the deepest one there
+/// that can at least be named.
+pub(super) fn walk(
+    directories: &[PathBuf],
+    sign: &mut Sign<'_>,
+    mut look: impl FnMut(&Entry<'_>) -> Enter,
+) -> Result<Vec<PathBuf>, Stopped> {
+    let mut left: Vec<PathBuf> = directories.to_vec();
+    let mut closed = Vec::new();
+    let mut piece = vec![MaybeUninit::uninit(); PIECE];
+    while let Some(directory) = left.pop() {
+        let show = |entry: &Entry<'_>| {
+            if look(entry) == Enter::Yes && entry.kind.is_dir() {
+                left.push(entry.path());
+            }
+        };
+        match opened(&directory).and_then(|opened| list(&directory, &opened, &mut piece, sign, show)) {
+            Ok(()) => {}
+            Err(Failure::Stopped) => return Err(Stopped),
+            // It is gone by now, or a link is there.
+            Err(Failure::System(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => {}
+            Err(Failure::System(_)) => closed.push(nameable(&directory)),
+        }
+    }
+    closed.sort();
+    closed.dedup();
+    Ok(closed)
+}
+
+/// Why a directory was not listed to its end.
+enum Failure {
+    System(Errno),
+    Stopped,
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Self {
+        Self::System(error)
+    }
+}
+
+fn opened(directory: &Path) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat2(CWD, directory, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+}
+
+fn list(
+    directory: &Path,
+    opened: &OwnedFd,
+    piece: &mut [MaybeUninit<u8>],
+    sign: &mut Sign<'_>,
+    mut show: impl FnMut(&Entry<'_>),
+) -> Result<(), Failure> {
+    let mut entries = RawDir::new(opened, piece);
+    loop {
+        if entries.is_buffer_empty() {
+            sign().map_err(|Stopped| Failure::Stopped)?;
+        }
+        let Some(entry) = entries.next() else { return Ok(()) };
+        let entry = entry?;
+        let name = entry.file_name();
+        if [c".", c".."].contains(&name) {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Not every file system says it.
+            FileType::Unknown => match statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode),
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(error.into()),
+            },
+            kind => kind,
+        };
+        show(&Entry { directory, name: OsStr::from_bytes(name.to_bytes()), kind, inode: entry.ino() });
+    }
+}
+
+/// The directory itself, or the deepest one above it that can be named.
+fn nameable(directory: &Path) -> PathBuf {
+    let named = directory.ancestors().find(|above| Pinned::at(above).is_ok());
+    named.unwrap_or(directory).to_owned()
+}
