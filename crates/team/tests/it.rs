@@ -16,5 +16,6 @@ mod it {
     mod page;
     mod server;
     mod store;
+    mod strangers;
     mod watching;
 }

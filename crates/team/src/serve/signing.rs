@@ -1,5 +1,7 @@
 //! Who asks: the member a token stands for, and what it may do.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
@@ -48,15 +50,36 @@ impl FromRequestParts<Service> for Signed {
         let token = bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim();
         let member = service.store.signed_in(token, now).await.map_err(|error| Stopped::Problem(error.into()))?;
         // Who guesses tokens is limited by address, who has one by name.
-        let name = match &member {
-            Some(member) => member.id.clone(),
-            None => parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string()),
-        };
+        let name = member.as_ref().map_or_else(|| network(parts), |member| member.id.clone());
         service.rates.ask(&name, now).map_err(Stopped::TooOften)?;
         match member {
             Some(member) => Ok(Self { member, token: token.to_owned() }),
             None => Err(Stopped::Problem(Problem::nobody())),
         }
+    }
+}
+
+/// Somebody who wants to become a member, or to sign in. Each address has an allowance, so that one cannot use up that of
+/// all others; and all together have a larger one.
+pub(super) struct Stranger;
+
+impl FromRequestParts<Service> for Stranger {
+    type Rejection = Stopped;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Stopped> {
+        let now = service.now();
+        service.rates.ask(&network(parts), now).map_err(Stopped::TooOften)?;
+        service.strangers.ask("", now).map_err(Stopped::TooOften)?;
+        Ok(Self)
+    }
+}
+
+/// What stands for the address somebody comes from: with IPv6 the network, since who has one address there has all of it.
+fn network(parts: &Parts) -> String {
+    match parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical()) {
+        Some(IpAddr::V6(address)) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).to_string(),
+        Some(address) => address.to_string(),
+        None => String::new(),
     }
 }
 
