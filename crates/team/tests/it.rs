@@ -11,6 +11,7 @@ mod it {
     mod hostile;
     mod house;
     mod issuer;
+    mod members_hostile;
     mod mirrors;
     mod office;
     mod page;
