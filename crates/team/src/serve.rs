@@ -12,6 +12,7 @@ mod metrics;
 mod oidc;
 mod page;
 mod problem;
+mod seats;
 mod signing;
 
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Who asks: the member a token stands for, and what it may do.
 
-use std::net::{IpAddr, Ipv6Addr};
-
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
@@ -74,13 +72,9 @@ impl FromRequestParts<Service> for Stranger {
     }
 }
 
-/// What stands for the address somebody comes from: with IPv6 the network, since who has one address there has all of it.
+/// What stands for the address somebody comes from.
 fn network(parts: &Parts) -> String {
-    match parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical()) {
-        Some(IpAddr::V6(address)) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).to_string(),
-        Some(address) => address.to_string(),
-        None => String::new(),
-    }
+    parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.network().to_string())
 }
 
 impl Service {
