@@ -123,6 +123,7 @@ impl Place {
         let loaded = Loaded::read(&self.settings_files(flag)?);
         let mut trust = self.trust();
         let (claims, agents) = (trust::claims(&loaded, trust.site()), agents::claims(self, trust.site()));
+        trust.take_over(&claims);
         let (is_new_let_in, mut let_in) = match one_run {
             OneRun::No => (false, Vec::new()),
             OneRun::Trusted => (true, trust.missing(&[claims.clone(), agents.clone()].concat())),

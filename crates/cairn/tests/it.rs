@@ -86,6 +86,8 @@ mod team_docs;
 mod team_load;
 #[path = "it/team_session.rs"]
 mod team_session;
+#[path = "it/team_strangers.rs"]
+mod team_strangers;
 #[path = "it/teammates.rs"]
 mod teammates;
 #[path = "it/teammates_led.rs"]

@@ -9,6 +9,7 @@ mod answer;
 mod callback;
 mod definition;
 mod input;
+mod long_input;
 mod matcher;
 mod moment;
 mod question;

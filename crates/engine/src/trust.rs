@@ -3,14 +3,15 @@
 //! Each thing a file asks for is a [`Claim`] with a fingerprint of what it says. The user's yes is a set of fingerprints,
 //! kept with the user and not with the directory, per canonical git root, so that all worktrees share it. What a later
 //! pull brings has another fingerprint, and is asked about alone. The home directory, whatever holds it, and `/` are never
-//! trusted. The record that Claude Code keeps counts for rules, directories, variables and plain settings. A no is kept in
-//! the same way, so that nobody is asked twice.
+//! trusted. A yes in Claude Code is taken over once, by fingerprint, for what is there at the first look ([`takeover`]). A
+//! no is kept in the same way, so that nobody is asked twice.
 //!
 //! Nothing here asks anybody: who shows claims to a person says [`Trust::remember`] or [`Trust::decline`] with what was
 //! shown.
 
 mod claim;
 mod record;
+mod takeover;
 
 #[cfg(test)]
 mod tests;
@@ -46,8 +47,8 @@ pub struct Trust {
     known: BTreeSet<String>,
     /// Those the user has said no to.
     declined: BTreeSet<String>,
-    /// Whether Claude Code was told to trust it.
-    by_claude_code: bool,
+    /// Whether Claude Code was told to trust it, and that was not taken over yet.
+    awaits_takeover: bool,
     /// What is to be said of the record.
     pub warning: Option<String>,
 }
@@ -96,24 +97,27 @@ impl Trust {
             config_home: place.config_home.to_owned(),
             known: BTreeSet::new(),
             declined: BTreeSet::new(),
-            by_claude_code: false,
+            awaits_takeover: false,
             warning: None,
             site,
         };
         let Some(root) = trust.site.root.clone() else { return trust };
-        match record::read(place.config_home) {
-            Ok(record) => {
-                (trust.known, trust.declined) = (record.known(&root, Said::Yes), record.known(&root, Said::No));
+        let record = match record::read(place.config_home) {
+            Ok(record) => record,
+            Err(why) => {
+                trust.warning = Some(why);
+                return trust;
             }
-            Err(why) => trust.warning = Some(why),
-        }
-        trust.by_claude_code = place.claude_json.is_some_and(|file| {
-            let above = trust.site.directory.ancestors().take_while(|above| above.starts_with(&trust.site.top));
-            let mut directories: Vec<&Path> = above.collect();
-            directories.push(&root);
-            directories.retain(|directory| Site::of(directory, place.home).root.is_some());
-            record::trusted_by_claude_code(file, &directories)
-        });
+        };
+        (trust.known, trust.declined) = (record.known(&root, Said::Yes), record.known(&root, Said::No));
+        trust.awaits_takeover = !record.is_taken_over(&root)
+            && place.claude_json.is_some_and(|file| {
+                let above = trust.site.directory.ancestors().take_while(|above| above.starts_with(&trust.site.top));
+                let mut directories: Vec<&Path> = above.collect();
+                directories.push(&root);
+                directories.retain(|directory| Site::of(directory, place.home).root.is_some());
+                record::trusted_by_claude_code(file, &directories)
+            });
         trust
     }
 
@@ -122,10 +126,22 @@ impl Trust {
         &self.site
     }
 
+    /// Takes over a yes in Claude Code for what the files ask for now, and keeps that: what comes later is asked about.
+    /// What was declined here stays so, and what cannot be kept is not taken over.
+    pub fn take_over(&mut self, claims: &[Claim]) {
+        let Some(root) = self.site.root.clone().filter(|_| self.awaits_takeover) else { return };
+        self.awaits_takeover = false;
+        let covered = |claim: &&Claim| takeover::covers(claim, &self.site) && !self.is_settled(claim);
+        let covered: Vec<Claim> = claims.iter().filter(covered).cloned().collect();
+        match record::take_over(&self.config_home, &root, &covered) {
+            Ok(known) => self.known = known,
+            Err(why) => self.warning = Some(format!("what you trust in Claude Code does not count here: {why}")),
+        }
+    }
+
     /// Whether the user lets the files do this.
     pub fn covers(&self, claim: &Claim) -> bool {
-        let by_claude_code = self.by_claude_code && claim.kind.is_covered_by_claude_code();
-        self.site.root.is_some() && (by_claude_code || self.known.contains(&claim.fingerprint))
+        self.site.root.is_some() && self.known.contains(&claim.fingerprint)
     }
 
     /// Whether the user lets a file below the project set this.

@@ -36,8 +36,8 @@ pub use lock::Lock;
 pub use lockfile::{LockFile, Said};
 pub use log::Log;
 pub use named::{
-    Glance, create_directory, create_new, glance, is_own, list, open, read, read_range, real, remove, remove_tree,
-    replace, replace_unchanged, stamp,
+    Glance, create_directory, create_new, glance, is_own, list, make_private, open, read, read_range, real, remove,
+    remove_tree, replace, replace_private, replace_unchanged, stamp,
 };
 pub use process::process_runs;
 pub use root::{Entry, EntryKind, Head, Root};

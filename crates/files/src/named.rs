@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::Error;
@@ -19,6 +19,8 @@ use crate::stamp::{Snapshot, Stamp};
 
 /// The most symbolic links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
+/// A file of its owner's alone.
+const PRIVATE_FILE: u32 = 0o600;
 
 /// The content of a file of at most `limit` bytes.
 pub fn read(path: impl AsRef<Path>, limit: u64) -> Result<Snapshot, Error> {
@@ -90,6 +92,33 @@ pub fn replace_unchanged(path: impl AsRef<Path>, bytes: &[u8], expected: &Stamp)
 /// Writes a new file; what exists is never overwritten. Directories are made on the way.
 pub fn create_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> {
     exact::create_new(real(path)?, bytes)
+}
+
+/// Writes a file atomically for its owner alone (0600). Directories (0700) are made on the way.
+pub fn replace_private(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Error> {
+    let (folder, name) = private_place(path.as_ref())?;
+    folder.replace(name, bytes, PRIVATE_FILE)
+}
+
+/// Makes a file its owner's alone (0600): an empty new one, or the one that is there, with what is in it.
+pub fn make_private(path: impl AsRef<Path>) -> Result<(), Error> {
+    let path = path.as_ref();
+    let (folder, name) = private_place(path)?;
+    match folder.create_new(name, b"", PRIVATE_FILE) {
+        Err(Error::Exists { .. }) => {
+            let private = std::fs::Permissions::from_mode(PRIVATE_FILE);
+            open(path)?.set_permissions(private).map_err(|error| Error::of(path, error))
+        }
+        made => made,
+    }
+}
+
+/// The folder of a file, made where it is missing, and the file's name in it, links followed.
+fn private_place(path: &Path) -> Result<(Root, PathBuf), Error> {
+    let path = real(path)?;
+    let no_file = || Error::of(&path, io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+    let (folder, name) = (path.parent().ok_or_else(no_file)?, path.file_name().ok_or_else(no_file)?);
+    Ok((Root::create(folder)?, PathBuf::from(name)))
 }
 
 /// Removes a file. A symbolic link is removed itself.

@@ -60,6 +60,14 @@ pub enum Error {
         /// How many there would be.
         received: u64,
     },
+    /// More text than a repository may have.
+    #[error("a repository holds at most {most} bytes of text, and this would make {received}")]
+    TooMuch {
+        /// The most.
+        most: u64,
+        /// How much there would be.
+        received: u64,
+    },
     /// An entry that is too long.
     #[error("{key} has {bytes} bytes; an entry may have {most}")]
     TooLong {

@@ -12,6 +12,8 @@ use unicode_normalization::{UnicodeNormalization, is_nfkc};
 
 /// The longest key, in bytes.
 const LONGEST: usize = 256;
+/// The longest part of one, in bytes: what file systems take as a name.
+const LONGEST_PART: usize = 255;
 /// The most folders a key may be in.
 const DEEPEST: usize = 8;
 /// What may stand in a name beside letters and digits.
@@ -78,6 +80,9 @@ impl Key {
     fn check_part(part: &str) -> Result<(), &'static str> {
         if part.is_empty() {
             return Err("a part of it is empty");
+        }
+        if part.len() > LONGEST_PART {
+            return Err("a part of it is longer than 255 bytes");
         }
         if part.starts_with('.') {
             return Err("a part of it starts with a dot");
@@ -147,12 +152,15 @@ mod tests {
         {
             assert!(key.parse::<Key>().is_ok(), "{key}");
         }
+        assert!("a".repeat(255).parse::<Key>().is_ok() && ("a/".to_owned() + &"b".repeat(254)).parse::<Key>().is_ok());
     }
 
     /// TEAM-7: nothing that is absolute, climbs, hides, or could be decoded into that is a key.
     #[test]
     fn what_could_mean_another_place_is_no_key() {
-        let long = "a".repeat(257);
+        let long = "a/".to_owned() + &"b".repeat(255);
+        let long_part = "a".repeat(256);
+        let long_in_bytes = "ß".repeat(128);
         let deep = "a/".repeat(9) + "a";
         for key in [
             "",
@@ -197,6 +205,8 @@ mod tests {
             "e\u{301}.md",
             "ﬁ.md",
             &long,
+            &long_part,
+            &long_in_bytes,
             &deep,
         ] {
             assert!(key.parse::<Key>().is_err(), "{key:?}");

@@ -5,12 +5,14 @@
 
 mod admin;
 mod api;
+mod issuer;
 mod limit;
 mod listen;
 mod metrics;
 mod oidc;
 mod page;
 mod problem;
+mod seats;
 mod signing;
 
 use std::sync::Arc;
@@ -25,8 +27,12 @@ pub use listen::{HEAD, Running, Tls, listen};
 pub use oidc::Issuer;
 
 use crate::store::{Limits, Store, Time};
+use issuer::IssuerCache;
 use limit::Rates;
 use metrics::Metrics;
+
+/// Those who are no members may ask so many times as often, together, as one of them.
+const STRANGERS: u32 = 10;
 
 /// How a server works.
 #[derive(Clone)]
@@ -52,7 +58,11 @@ pub struct Options {
 struct Service {
     store: Store,
     options: Arc<Options>,
+    /// By member, and by address for who is none.
     rates: Arc<Rates>,
+    /// For all who are no members, together.
+    strangers: Arc<Rates>,
+    issuer_cache: Arc<IssuerCache>,
     metrics: Arc<Metrics>,
 }
 
@@ -64,8 +74,14 @@ impl Service {
 
 /// The whole service, ready to be listened with.
 pub fn service(store: Store, options: Options) -> Router {
-    let rates = Arc::new(Rates::new(options.requests));
-    let service = Service { store, options: Arc::new(options), rates, metrics: Arc::default() };
+    let service = Service {
+        store,
+        rates: Arc::new(Rates::new(options.requests)),
+        strangers: Arc::new(Rates::new(options.requests.saturating_mul(STRANGERS))),
+        issuer_cache: Arc::default(),
+        metrics: Arc::default(),
+        options: Arc::new(options),
+    };
     let watched = Router::new().merge(api::routes()).merge(admin::routes()).merge(page::routes()).merge(oidc::routes());
     Router::new()
         .merge(watched.layer(axum::middleware::from_fn_with_state(service.clone(), metrics::count)))

@@ -11,10 +11,12 @@ mod it {
     mod hostile;
     mod house;
     mod issuer;
+    mod members_hostile;
     mod mirrors;
     mod office;
     mod page;
     mod server;
     mod store;
+    mod strangers;
     mod watching;
 }

@@ -1,6 +1,7 @@
 //! What a kill leaves of agents: their work, their transcripts, and nothing that runs.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -31,6 +32,21 @@ fn repository(stage: &Stage) -> PathBuf {
         git(&stage.project(), arguments);
     }
     stage.project()
+}
+
+/// What lies below a directory and others may look at or into, worktrees themselves left out.
+fn open_to_others(directory: &Path, worktrees: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        if metadata.permissions().mode() & 0o077 != 0 && path.parent() != Some(worktrees) {
+            found.push(path.clone());
+        }
+        if metadata.is_dir() && path != worktrees {
+            found.extend(open_to_others(&path, worktrees));
+        }
+    }
+    found
 }
 
 /// The worktree in which a file lies.
@@ -66,6 +82,7 @@ fn what_agents_changed_outlives_a_kill() {
     let folder = killed.with_extension("").join("worktrees");
     let worktrees: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(worktrees.len(), 3);
+    assert_eq!(open_to_others(&stage.config(), &folder), [] as [PathBuf; 0]);
     let (kept, left) = (with("kept.txt", &worktrees), with("left.txt", &worktrees));
     let nothing = worktrees.iter().find(|path| **path != kept && **path != left).unwrap();
     // As a kill in the middle of its making leaves it.

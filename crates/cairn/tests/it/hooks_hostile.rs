@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -313,4 +314,38 @@ fn a_turn_is_cancelled_while_a_hook_runs() {
     say(&mut terminal, "once more", &["Well."]);
     assert!(!stage.simulator.requests().pop().unwrap().to_string().contains("too late"));
     terminal.leave();
+}
+
+/// HOOK-2: a hook that blocks by `TOOL_INPUT` cannot be passed by an input that is too long for a variable, whether the
+/// variable stands in its command, in its arguments or in a script. One that reads standard input sees all of it, and what
+/// runs afterwards finds a mark in the variable.
+#[test]
+fn a_padded_call_does_not_get_past_a_hook() {
+    let padded = format!("touch made # {}", "x".repeat(110_000)); // it can still be run
+    let script = CALLER.replace("touch made; echo said", &padded);
+    let by_variable = r#"echo "$TOOL_INPUT" | grep -q touch && exit 2; exit 0"#;
+    let cases = [
+        json!({"type": "command", "command": by_variable}),
+        json!({"type": "command", "command": "sh", "args": ["-c", by_variable]}),
+        json!({"type": "command", "command": "./check.sh"}),
+        json!({"type": "command", "command": "sh \"$CLAUDE_PROJECT_DIR\"/check.sh"}),
+        json!({"type": "command", "command": "grep -q touch && exit 2; exit 0"}),
+    ];
+    for hook in cases {
+        let stage = Stage::new(&script);
+        stage.write("check.sh", &format!("#!/bin/sh\n{by_variable}\n"));
+        let program = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(stage.project().join("check.sh"), program).unwrap();
+        settings(&stage, &json!({"hooks": {"PreToolUse": [{"hooks": [hook]}]}}));
+        run(stage.cairn().args(["-p", "call", "--allowedTools", "Bash"]));
+        assert!(!stage.project().join("made").exists(), "{hook}");
+    }
+
+    let stage = Stage::new(&script);
+    let (unread, told) = ("cat > /dev/null", r#"printf %s "$TOOL_INPUT" > told"#);
+    settings(&stage, &json!({"hooks": {"PreToolUse": [command(unread)], "PostToolUse": [command(told)]}}));
+    run(stage.cairn().args(["-p", "call", "--allowedTools", "Bash"]));
+    assert!(stage.project().join("made").exists(), "a hook that does not read the variable is not in the way");
+    let told = std::fs::read_to_string(stage.project().join("told")).unwrap();
+    assert!(told.contains("read standard input") && serde_json::from_str::<Value>(&told).is_err(), "{told}");
 }

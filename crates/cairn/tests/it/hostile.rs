@@ -91,7 +91,7 @@ fn look(repository: &Repository, stranger: &Stranger) -> Vec<String> {
         }
         world.forget_run();
         let changed = world.changes(&before);
-        let expected: Vec<_> = allowed.changes.iter().map(|name| world.project().join(name)).collect();
+        let expected: Vec<_> = allowed.changes.iter().map(|name| world.project().join(world.filled(name))).collect();
         if changed != expected {
             problems.push(named(format!("files changed: {changed:?}")));
         }
@@ -158,6 +158,8 @@ collections! {
     settings_with_servers;
     /// TRUST-2: settings that allow.
     settings_that_allow;
+    /// TRUST-2: directories that the user trusts in Claude Code.
+    trusted_elsewhere;
     /// TRUST-2: settings that run something, and files that are no settings.
     settings_that_run;
     /// TRUST-4: instruction files that include, or are, something else.

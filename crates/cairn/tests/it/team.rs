@@ -42,6 +42,14 @@ impl Server {
         (Self { child, address, invitation: String::new() }, lines)
     }
 
+    /// How long it has worked.
+    pub fn worked(&self) -> std::time::Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let numbers: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: u64 = numbers[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        std::time::Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+    }
+
     /// Ends it as systemd would.
     pub fn stop(mut self) -> Option<i32> {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
@@ -246,6 +254,20 @@ fn troubles_of_a_server_are_for_whoever_runs_it() {
     let told = std::fs::read_to_string(&errors).unwrap();
     assert!(told.contains("a request failed error=") && !refused.stderr.contains("database"), "{told} {refused:?}");
     assert!(!told.contains(&server.invitation), "{told}");
+}
+
+/// TEAM-8: of two servers that are started on a new database each prints an invitation, and either counts, until there is a
+/// first admin.
+#[test]
+fn a_second_server_does_not_take_the_firsts_invitation_back() {
+    let root = tempfile::tempdir().unwrap();
+    let (first, second) = (Server::start(root.path()), Server::start(root.path()));
+    let ada = Checkout::new(root.path(), "ada", "git@github.com:acme/rocket.git");
+    let joined = ada.team(&["join", &first.address, "--invitation", &first.invitation, "--name", "Ada"]);
+    assert_eq!(joined.code, Some(0), "{joined:?}");
+    let eve = Checkout::new(root.path(), "eve", "git@github.com:acme/rocket.git");
+    let late = eve.team(&["join", &second.address, "--invitation", &second.invitation, "--name", "Eve"]);
+    assert_ne!(late.code, Some(0), "{late:?}");
 }
 
 /// TEAM-8: a lost machine's token is taken back, and a repository is removed with its history; files of members stay.

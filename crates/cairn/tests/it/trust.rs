@@ -88,14 +88,50 @@ fn the_question_names_what_files_would_do_and_the_answer_is_kept() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("It ran.\n", ""), "it was trusted before");
 
     let mut more = allowing();
-    more["env"] = json!({"GREETING": "hello"});
+    more["env"] = json!({"APP_GREETING": "hello"});
     project(&stage, &more);
     let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 80, 24);
     terminal.skip_to(QUESTION, |_| {});
     let asked = terminal.screen().text();
-    assert!(asked.contains("GREETING=hello") && !asked.contains("Bash("), "{asked}");
+    assert!(asked.contains("APP_GREETING=hello") && !asked.contains("Bash("), "{asked}");
     terminal.keys("q\r");
     assert_eq!(terminal.ended(), 0);
+}
+
+/// TRUST-2: what the user trusts in Claude Code counts for what is there at the first look, and is listed then. What a later
+/// pull brings is left out headless, and is asked about alone in a terminal.
+#[test]
+fn what_is_trusted_in_claude_code_is_taken_over_once() {
+    let stage = Stage::new(RUNNER);
+    let home = tempfile::tempdir().unwrap();
+    let accepted = json!({"projects": {stage.project().to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
+    let cairn = || {
+        let mut command = stage.cairn();
+        command.env("HOME", home.path()).env("TERM", "xterm-256color");
+        command
+    };
+    std::fs::create_dir_all(stage.config()).unwrap();
+    std::fs::write(stage.config().join(".claude.json"), accepted.to_string()).unwrap();
+    project(&stage, &allowing());
+    let ran = run(cairn().args(["-p", "go"]));
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("It ran.\n", ""));
+    let listed = run(cairn().args(["trust", "list"])).stdout;
+    assert!(listed.contains("allow rule: Bash(touch:*)") && listed.contains("allow rule: Bash(echo:*)"), "{listed}");
+
+    project(&stage, &json!({"permissions": {"allow": ["Bash(touch:*)", "Bash"]}, "env": {"APP_GREETING": "hello"}}));
+    let ran = run(cairn().args(["-p", "go"]));
+    assert_eq!(ran.stdout, "It ran.\n", "echo only looks, and touch was there");
+    assert!(ran.stderr.contains("allow rule Bash, variable APP_GREETING=hello ("), "{ran:?}");
+    let mut terminal = Terminal::open(&cairn(), 80, 24);
+    terminal.skip_to(QUESTION, |_| {});
+    let asked = terminal.screen().text();
+    assert!(asked.contains("    Bash ") && asked.contains("APP_GREETING=hello"), "{asked}");
+    assert!(!asked.contains("Bash(touch:*)"), "{asked}");
+    terminal.keys("q\r");
+    assert_eq!(terminal.ended(), 0);
+
+    assert_eq!(run(cairn().args(["trust", "revoke"])).code, Some(0));
+    assert_eq!(run(cairn().args(["-p", "go"])).stdout, "It was denied.\n", "it is not taken over again");
 }
 
 /// TRUST-2: one can go on without. The no is kept, as a yes would be: what is new later is asked about alone, and revoking
@@ -126,16 +162,16 @@ fn one_can_go_on_without_trusting_and_is_not_asked_again() {
 
     Terminal::start(&stage).leave(); // it is not asked again
     let mut more = allowing();
-    more["env"] = json!({"GREETING": "hello"});
+    more["env"] = json!({"APP_GREETING": "hello"});
     project(&stage, &more);
     let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 80, 24);
     terminal.skip_to(QUESTION, |_| {});
     let asked = terminal.screen().text();
-    assert!(asked.contains("GREETING=hello") && !asked.contains("Bash("), "{asked}");
+    assert!(asked.contains("APP_GREETING=hello") && !asked.contains("Bash("), "{asked}");
     terminal.keys("t\r");
     terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.leave();
-    assert!(listed().contains("  variable: GREETING=hello\n"), "{}", listed());
+    assert!(listed().contains("  variable: APP_GREETING=hello\n"), "{}", listed());
 
     assert_eq!(run(stage.cairn().args(["trust", "revoke"])).code, Some(0));
     assert_eq!(listed(), "");
@@ -167,7 +203,7 @@ fn a_directory_that_asks_for_nothing_is_not_asked_about() {
 fn the_question_has_no_escape_in_it() {
     let stage = Stage::new(RUNNER);
     let hidden = "Bash(ls)\u{1b}[2K\u{1b}[1A\r\n\u{9b}2J\u{202e}x";
-    project(&stage, &json!({"permissions": {"allow": [hidden]}, "env": {"FOO": "a"}}));
+    project(&stage, &json!({"permissions": {"allow": [hidden]}, "env": {"APP_FOO": "a"}}));
     let mut terminal = Terminal::open(stage.cairn().args(["--plain"]).env("TERM", "dumb"), 80, 24);
     let mut bytes = Vec::new();
     terminal.skip_to(QUESTION, |part| bytes.extend_from_slice(part));
@@ -225,12 +261,12 @@ fn trust_is_listed_and_revoked() {
     let stage = Stage::new(RUNNER);
     let list = |stage: &Stage| run(stage.cairn().args(["trust", "list"]));
     assert!(list(&stage).stdout.is_empty());
-    run(stage.cairn().args(["config", "set", "env.GREETING", "hello", "--local"]));
+    run(stage.cairn().args(["config", "set", "env.APP_GREETING", "hello", "--local"]));
     let listed = list(&stage).stdout;
-    assert_eq!(listed, format!("{}\n  variable: GREETING=hello\n", stage.project().display()));
+    assert_eq!(listed, format!("{}\n  variable: APP_GREETING=hello\n", stage.project().display()));
     let as_json: serde_json::Value =
         serde_json::from_str(&run(stage.cairn().args(["trust", "list", "--json"])).stdout).unwrap();
-    assert_eq!(as_json[0]["claims"], json!(["variable: GREETING=hello"]));
+    assert_eq!(as_json[0]["claims"], json!(["variable: APP_GREETING=hello"]));
     assert_eq!(run(stage.cairn().args(["trust", "revoke"])).code, Some(0));
     assert!(list(&stage).stdout.is_empty());
     assert_eq!(run(stage.cairn().args(["trust", "revoke", "."])).code, Some(1));

@@ -272,7 +272,7 @@ fn agent(
             "branchedFrom": seat.branch.as_ref().ok().filter(|_| matches!(order.who, Who::Fork)).map(|branch| branch.origin(&seat.session)),
             "worktreePath": (order.isolation == Isolation::Worktree).then_some(directory),
         });
-        files::replace(session.path().with_extension("meta.json"), meta.to_string().as_bytes())?;
+        files::replace_private(session.path().with_extension("meta.json"), meta.to_string().as_bytes())?;
     }
     let mut parts = match &order.who {
         Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory, &errand.file)?,

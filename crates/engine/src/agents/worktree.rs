@@ -128,7 +128,10 @@ impl Worktree {
     /// Writes down that there is going to be one.
     fn write_down(&self) -> Result<(), String> {
         let text = serde_json::to_vec(self).unwrap_or_default();
-        files::replace(&self.record, &text).map(drop).map_err(|error| error.to_string())
+        let kept = files::replace_private(&self.record, &text);
+        // Git would make the folders that hold the worktree, for everybody to look into.
+        let made = kept.and_then(|()| self.path.parent().map_or(Ok(()), files::create_directory));
+        made.map_err(|error| error.to_string())
     }
 
     async fn add(self, git: &Git<'_>, words: &[String]) -> Result<Self, String> {

@@ -16,12 +16,11 @@ use super::answer::{Answers, Said};
 use super::callback::{Back, CallsBack};
 use super::definition::{Hook, Kind, Times, Waiting};
 use super::input::{Common, Happening};
+use super::long_input;
 use super::moment::Moment;
 use super::question::{Asking, Question, Who};
 use crate::settings::HooksOf;
 
-/// A variable that is longer is not set: the system would not start the command. The input has it in any case.
-const LONGEST_VARIABLE: usize = 100_000;
 /// So many hooks that nobody waits for run at the same time.
 const MOST_BESIDE: usize = 16;
 
@@ -261,17 +260,13 @@ fn is_meant(hook: &Hook, happening: &Happening) -> bool {
 /// The variables of a command.
 fn environment(happening: &Happening, ground: &Ground) -> Environment {
     let mut environment = ground.environment.clone();
-    let mut give = |name: &str, value: String| {
-        if value.len() <= LONGEST_VARIABLE {
-            environment.given.insert(name.to_owned(), value);
-        }
-    };
+    let mut give = |name: &str, value: String| environment.given.insert(name.to_owned(), value);
     give("CLAUDE_PROJECT_DIR", ground.project.display().to_string());
     give("CLAUDE_CODE_SESSION_ID", ground.common.session.clone());
     give("CLAUDECODE", "1".to_owned());
     if let Some((tool, input)) = happening.tool() {
         give("TOOL_NAME", tool.to_owned());
-        give("TOOL_INPUT", input.to_string());
+        give("TOOL_INPUT", long_input::value(input.to_string()));
     }
     if happening.moment.leaves_variables() {
         give("CLAUDE_ENV_FILE", ground.variables.display().to_string());
@@ -334,6 +329,9 @@ struct One {
 impl One {
     async fn run(self) -> Said {
         let (moment, limit) = (self.hook.moment, self.hook.limit());
+        if let Some(why) = self.judges_unseen_input() {
+            return Said::refusing(moment, why);
+        }
         if let Kind::Command { command, args } = &self.hook.kind {
             let words = match args {
                 Some(args) => std::iter::once(command).chain(args).cloned().collect(),
@@ -366,6 +364,12 @@ impl One {
             Kind::Agent { prompt, model } => self.asked(Who::Agent, prompt, model.as_deref()).await,
             Kind::NotYet { .. } | Kind::Command { .. } => Said::default(),
         }
+    }
+
+    /// Why the call is denied, where the hook would judge an input that it cannot see.
+    fn judges_unseen_input(&self) -> Option<String> {
+        let input = self.input.get("tool_input")?.to_string();
+        long_input::denial(&self.hook.kind, self.hook.moment, &input, &self.ground)
     }
 
     /// What comes of something, unless it is stopped or takes too long.

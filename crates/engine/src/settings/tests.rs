@@ -66,7 +66,7 @@ fn example(kind: &Kind) -> Value {
         Kind::OneOf(values) => json!(values[0]),
         Kind::Texts => json!(["Read(/a)"]),
         Kind::Counts => json!({"A": 1}),
-        Kind::Variables => json!({"A": "b", "C": 1, "D": true}),
+        Kind::Variables => json!({"APP_A": "b", "APP_C": 1, "APP_D": true}),
         Kind::Entry(entry) => entry.keys.iter().map(|key| (key.name, example(&key.kind))).collect(),
         Kind::List(entry) => json!([example(&Kind::Entry(*entry))]),
         Kind::Entries(entry) => json!({"a": example(&Kind::Entry(*entry))}),
@@ -195,11 +195,11 @@ fn the_stronger_source_wins_and_each_value_knows_its_own() {
     for (index, source) in ALL.into_iter().enumerate() {
         stage.put(
             source,
-            &json!({"maxOutputTokens": index, "env": {"A": index}, "permissions": {"allow": [format!("T{index}")]}}),
+            &json!({"maxOutputTokens": index, "env": {"APP_A": index}, "permissions": {"allow": [format!("T{index}")]}}),
         );
         let settings = stage.load(true);
         assert_eq!(settings.max_output_tokens, Some(index as u64));
-        assert_eq!(settings.environment["A"], index.to_string());
+        assert_eq!(settings.environment["APP_A"], index.to_string());
         let counting: Vec<&Set> = settings.counting(&keys::MAX_OUTPUT_TOKENS).collect();
         assert!(counting.len() == 1 && counting[0].origin.source == source);
         let rules: Vec<(String, Source)> =
@@ -338,7 +338,7 @@ fn any_file() -> impl Strategy<Value = Value> {
         Just("GIT_SSH_COMMAND".to_owned()),
         Just("ANTHROPIC_BASE_URL".to_owned()),
         Just("NODE_OPTIONS".to_owned()),
-        Just("FOO".to_owned()),
+        Just("APP_FOO".to_owned()),
         "[A-Za-z_]{1,10}",
     ];
     let provider = json!({"baseUrl": "http://evil", "keyEnv": "HOME", "model": "m"});

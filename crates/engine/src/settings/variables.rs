@@ -1,22 +1,38 @@
 //! Which environment variables a file below the project may set, once it is trusted.
 //!
 //! Programs load code, find other programs, choose servers and look for keys by variables, and nobody knows all of their
-//! names. So what is allowed is narrow in three ways: names of a plain form, none of whose words is about programs,
-//! places, servers or keys; none that belongs to a tool known to be steered by its variables; and values that are plain
-//! words, not paths, options, addresses or code.
+//! names. So what is allowed is narrow. A name of one word belongs to the system, the shell or an old tool (`MAKEFILES`,
+//! `GLOBIGNORE`, `HOSTALIASES`): only those listed here pass. A project's own name has a prefix (`SHOP_GREETING`); that is no
+//! tool's which is known to be steered by its variables, and no word of it is about programs, places, servers or keys. A
+//! value is plain words, and not a path, an option, an address or code.
 
 /// The longest name.
 const NAME_LENGTH: usize = 64;
 /// The longest value.
 const VALUE_LENGTH: usize = 1_000;
 
-/// Names that are fine although a rule below says no.
-const FINE: [&str; 3] = ["NODE_ENV", "PYTHONUNBUFFERED", "CARGO_TERM_COLOR"];
+/// Names that are fine although a rule below says no: of one word, or of a tool that is steered by others of its variables.
+const FINE: [&str; 13] = [
+    "CARGO_TERM_COLOR",
+    "CI",
+    "DEBUG",
+    "ENVIRONMENT",
+    "LANG",
+    "NODE_ENV",
+    "PORT",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+    "REGION",
+    "STAGE",
+    "TZ",
+    "VERBOSE",
+];
 
 /// Words in a name that speak of programs, places, servers or keys.
 const WORDS: &[&str] = &[
     "ADDR",
     "ADDRESS",
+    "ALIASES",
     "API",
     "APIKEY",
     "ARGS",
@@ -44,10 +60,12 @@ const WORDS: &[&str] = &[
     "DIR",
     "DIRECTORY",
     "DIRS",
+    "DOMAIN",
     "DSN",
     "EDITOR",
     "ENDPOINT",
     "ENGINE",
+    "ENVIRON",
     "EXEC",
     "EXECUTABLE",
     "FILE",
@@ -59,6 +77,7 @@ const WORDS: &[&str] = &[
     "HOOKS",
     "HOST",
     "HOSTS",
+    "IGNORE",
     "IMPORT",
     "INCLUDE",
     "INDEX",
@@ -103,6 +122,7 @@ const WORDS: &[&str] = &[
     "REPOSITORY",
     "REQUIRE",
     "ROOT",
+    "RSH",
     "RUNNER",
     "SCRIPT",
     "SECRET",
@@ -131,15 +151,19 @@ const WORDS: &[&str] = &[
 
 /// How the names of variables begin that steer well-known tools.
 const TOOLS: &[&str] = &[
+    "ANSIBLE",
     "ANTHROPIC",
     "AR",
     "ARM",
     "AS",
+    "ASDF",
     "AWS",
     "AZURE",
+    "BABEL",
     "BASH",
     "BUN",
     "BUNDLE",
+    "BZR",
     "CAIRN",
     "CARGO",
     "CC",
@@ -156,8 +180,11 @@ const TOOLS: &[&str] = &[
     "CPATH",
     "CPP",
     "CURL",
+    "CVS",
     "CXX",
+    "DBUS",
     "DENO",
+    "DIRENV",
     "DOCKER",
     "DOTNET",
     "DYLD",
@@ -166,6 +193,8 @@ const TOOLS: &[&str] = &[
     "EMACS",
     "ENV",
     "ERL",
+    "ESLINT",
+    "FISH",
     "FPATH",
     "GCC",
     "GCONV",
@@ -173,6 +202,7 @@ const TOOLS: &[&str] = &[
     "GDB",
     "GEM",
     "GH",
+    "GIO",
     "GIT",
     "GLIBC",
     "GNUPG",
@@ -184,7 +214,11 @@ const TOOLS: &[&str] = &[
     "GOROOT",
     "GPG",
     "GRADLE",
+    "GROFF",
+    "GST",
+    "GTK",
     "HELM",
+    "HG",
     "HISTFILE",
     "HTTP",
     "HTTPS",
@@ -192,7 +226,10 @@ const TOOLS: &[&str] = &[
     "INPUTRC",
     "JAVA",
     "JDK",
+    "JEST",
     "JULIA",
+    "KRB5",
+    "KSH",
     "KUBE",
     "KUBECONFIG",
     "LD",
@@ -208,14 +245,19 @@ const TOOLS: &[&str] = &[
     "MAN",
     "MAVEN",
     "MFLAGS",
+    "MISE",
     "MONO",
+    "MYSQL",
     "NIX",
     "NLSPATH",
     "NODE",
+    "NOX",
     "NPM",
     "NVIM",
+    "ODBC",
     "OPENAI",
     "OPENSSL",
+    "P4",
     "PAGER",
     "PATH",
     "PERL",
@@ -233,9 +275,15 @@ const TOOLS: &[&str] = &[
     "PS3",
     "PS4",
     "PYENV",
+    "PYTEST",
     "PYTHON",
+    "QT",
+    "R",
     "RANLIB",
     "RBENV",
+    "RES",
+    "RIPGREP",
+    "RSYNC",
     "RUBY",
     "RUSTC",
     "RUSTDOC",
@@ -255,7 +303,10 @@ const TOOLS: &[&str] = &[
     "TERMINFO",
     "TF",
     "TMPDIR",
+    "TOX",
+    "TS",
     "UV",
+    "VAGRANT",
     "VIM",
     "VIRTUAL",
     "VISUAL",
@@ -274,8 +325,8 @@ const BEGINNINGS: &[&str] = &[
 
 /// Endings that no word may have, as in `LDFLAGS`, `MANPATH`, `WGETRC` and `GOPROXY`.
 const ENDINGS: &[&str] = &[
-    "CONFIG", "DIR", "FILE", "FLAGS", "HOME", "INIT", "KEY", "OPEN", "OPT", "OPTS", "OPTIONS", "PATH", "PROXY", "RC",
-    "ROOT", "SECRET", "TOKEN", "URL",
+    "CONFIG", "DIR", "FILE", "FLAGS", "HOME", "INIT", "KEY", "OPEN", "OPT", "OPTIONS", "OPTS", "PATH", "PROXY", "RC",
+    "ROOT", "RSH", "SECRET", "TOKEN", "URL",
 ];
 
 /// Why a file below the project may not set a variable; none if it may.
@@ -293,9 +344,14 @@ pub fn refusal(name: &str, value: &str) -> Option<&'static str> {
             || BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
             || ENDINGS.iter().any(|ending| word.ends_with(ending))
     };
-    let of_tool = words.clone().next().is_some_and(|first| TOOLS.contains(&first));
-    if !FINE.contains(&name) && (of_tool || words.any(steers)) {
-        return Some("variables of this name can load code, redirect traffic or hold a key");
+    if !FINE.contains(&name) {
+        let of_tool = words.clone().next().is_some_and(|first| TOOLS.contains(&first));
+        if of_tool || words.clone().any(steers) {
+            return Some("variables of this name can load code, redirect traffic or hold a key");
+        }
+        if words.nth(1).is_none() {
+            return Some("a name of one word may be the system's; one of your project's has a prefix, such as MYAPP_");
+        }
     }
     let word = |letter: char| letter.is_alphanumeric() || " _.,:=+@%*-".contains(letter);
     if value.len() > VALUE_LENGTH || value.starts_with('-') || !value.chars().all(word) || value.contains("..") {
@@ -323,7 +379,8 @@ mod tests {
             DOTNET_STARTUP_HOOKS CORECLR_PROFILER ERL_FLAGS R_PROFILE_USER INPUTRC HISTFILE CDPATH TERMINFO GCONV_PATH LOCPATH \
             PIP_INDEX_URL UV_INDEX NPM_CONFIG_REGISTRY YARN_REGISTRY GEM_HOME BUNDLE_GEMFILE SUDO_ASKPASS PKG_CONFIG_PATH \
             LIBRARY_PATH CPATH C_INCLUDE_PATH TF_CLI_CONFIG_FILE GNUPGHOME PGPASSFILE PGHOST VIRTUAL_ENV ZDOTDIR DATABASE_URL \
-            _JAVA_OPTIONS npm_config_registry http_proxy MALLOC_CHECK_ A-B A=B";
+            _JAVA_OPTIONS npm_config_registry http_proxy MALLOC_CHECK_ A-B A=B MAKEFILES RSYNC_RSH CVS_RSH HOSTALIASES LOCALDOMAIN \
+            GLOBIGNORE EXECIGNORE R_ENVIRON R_ENVIRON_USER MISE_ENV RES_OPTIONS TIMEFORMAT MAILCHECK FIGNORE TAPE FOO FOO_ OPTIND";
         for name in names.split_whitespace().chain(["", "A B", "Ä", "A\nB"]) {
             assert!(refusal(name, "x").is_some(), "{name}");
         }
@@ -345,16 +402,16 @@ mod tests {
             "a|b",
             "~",
         ] {
-            assert!(refusal("GREETING", value).is_some(), "{value:?}");
+            assert!(refusal("SHOP_GREETING", value).is_some(), "{value:?}");
         }
-        assert!(refusal("GREETING", &"x".repeat(VALUE_LENGTH + 1)).is_some());
+        assert!(refusal("SHOP_GREETING", &"x".repeat(VALUE_LENGTH + 1)).is_some());
     }
 
     #[test]
     fn everyday_variables_are_fine() {
         for (name, value) in [
-            ("FOO", "bar"),
-            ("GREETING", "hello world"),
+            ("APP_FOO", "bar"),
+            ("SHOP_GREETING", "hello world"),
             ("RUST_LOG", "debug,hyper=warn"),
             ("RUST_BACKTRACE", "1"),
             ("CI", "true"),

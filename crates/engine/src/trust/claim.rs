@@ -100,11 +100,6 @@ impl Kind {
             Self::Setting => "setting",
         }
     }
-
-    /// Whether a yes in Claude Code is a yes here: it names none of these, so not for what runs programs by itself.
-    pub(super) fn is_covered_by_claude_code(self) -> bool {
-        matches!(self, Self::Rule | Self::Directory | Self::Variable | Self::Setting)
-    }
 }
 
 impl Claim {

@@ -31,6 +31,9 @@ pub(super) struct Record {
     /// In the same form: what was declined, and is not asked about again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     declined: BTreeMap<PathBuf, BTreeMap<String, String>>,
+    /// Roots for which a yes in Claude Code was taken over. It counts once.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    taken_over: BTreeSet<PathBuf>,
 }
 
 /// A directory the user was asked about.
@@ -60,6 +63,27 @@ impl Record {
         };
         answers.get(root).into_iter().flatten().map(|(fingerprint, _)| fingerprint.clone()).collect()
     }
+
+    /// Whether a yes in Claude Code was taken over for a root.
+    pub(super) fn is_taken_over(&self, root: &Path) -> bool {
+        self.taken_over.contains(root)
+    }
+
+    fn add(&mut self, root: &Path, claims: &[Claim], said: Said) {
+        let Self { directories, declined, .. } = self;
+        let (now, before) = match said {
+            Said::Yes => (directories, declined),
+            Said::No => (declined, directories),
+        };
+        for claim in claims {
+            let what = format!("{}: {}", claim.kind.name(), claim.what);
+            now.entry(root.to_owned()).or_default().insert(claim.fingerprint.clone(), what);
+            if let Some(before) = before.get_mut(root) {
+                before.remove(&claim.fingerprint);
+            }
+        }
+        before.retain(|_, claims| !claims.is_empty());
+    }
 }
 
 /// Where the record lies.
@@ -80,20 +104,17 @@ pub(super) fn read(config_home: &Path) -> Result<Record, String> {
 
 /// Adds to what is let in for a root, or declined. The last answer counts.
 pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim], said: Said) -> Result<(), NotKept> {
+    change(config_home, |record| record.add(root, claims, said))
+}
+
+/// Lets these in for a root, once: where another process has taken a yes over meanwhile, its look was the first. Gives
+/// the fingerprints of all that is let in.
+pub(super) fn take_over(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<BTreeSet<String>, NotKept> {
     change(config_home, |record| {
-        let Record { directories, declined } = record;
-        let (now, before) = match said {
-            Said::Yes => (directories, declined),
-            Said::No => (declined, directories),
-        };
-        for claim in claims {
-            let what = format!("{}: {}", claim.kind.name(), claim.what);
-            now.entry(root.to_owned()).or_default().insert(claim.fingerprint.clone(), what);
-            if let Some(before) = before.get_mut(root) {
-                before.remove(&claim.fingerprint);
-            }
+        if record.taken_over.insert(root.to_owned()) {
+            record.add(root, claims, Said::Yes);
         }
-        before.retain(|_, claims| !claims.is_empty());
+        record.known(root, Said::Yes)
     })
 }
 
@@ -109,7 +130,7 @@ fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Resul
 
 /// What the user said, by directory.
 pub fn list(config_home: &Path) -> Result<Vec<Trusted>, NotKept> {
-    let Record { mut directories, mut declined } = read(config_home).map_err(NotKept::Broken)?;
+    let Record { mut directories, mut declined, .. } = read(config_home).map_err(NotKept::Broken)?;
     let roots: BTreeSet<PathBuf> = directories.keys().chain(declined.keys()).cloned().collect();
     let words = |claims: Option<BTreeMap<String, String>>| claims.unwrap_or_default().into_values().collect();
     let entry = |root: PathBuf| Trusted {
@@ -120,7 +141,7 @@ pub fn list(config_home: &Path) -> Result<Vec<Trusted>, NotKept> {
     Ok(roots.into_iter().map(entry).collect())
 }
 
-/// Forgets what was said of a root. Says whether there was something.
+/// Forgets what was said of a root. Says whether there was something. A yes in Claude Code is not taken over again.
 pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, NotKept> {
     change(config_home, |record| record.directories.remove(root).is_some() | record.declined.remove(root).is_some())
 }

@@ -65,7 +65,7 @@ fn everything_beyond_caution_is_a_claim_and_caution_is_none() {
         &json!({
             "permissions": {"allow": ["Bash(npm test)"], "deny": ["Read(.env)"], "ask": ["Bash(git push:*)"],
                 "defaultMode": "acceptEdits", "additionalDirectories": ["../elsewhere"]},
-            "env": {"FOO": "bar", "LD_PRELOAD": "x"}, "model": "opus", "providers": {"x": {"baseUrl": "y"}},
+            "env": {"APP_FOO": "bar", "LD_PRELOAD": "x"}, "model": "opus", "providers": {"x": {"baseUrl": "y"}},
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}]},
             "statusLine": {"type": "command", "command": "./line.sh"}, "sandbox": {"enabled": false},
         }),
@@ -83,7 +83,7 @@ fn everything_beyond_caution_is_a_claim_and_caution_is_none() {
             "mode: acceptEdits".into(),
             "sandbox setting: sandbox.enabled: false".into(),
             format!("directory: {}", elsewhere.display()),
-            "variable: FOO=bar".into(),
+            "variable: APP_FOO=bar".into(),
             "setting: model: \"opus\"".into(),
         ]
     );
@@ -94,7 +94,7 @@ fn everything_beyond_caution_is_a_claim_and_caution_is_none() {
 #[test]
 fn what_is_new_later_is_asked_about_alone() {
     let mut scene = Scene::new();
-    scene.stage.put(Source::Project, &json!({"permissions": {"allow": ["A"]}, "env": {"FOO": "1"}}));
+    scene.stage.put(Source::Project, &json!({"permissions": {"allow": ["A"]}, "env": {"APP_FOO": "1"}}));
     let claims = scene.claims();
     let mut trust = scene.trust();
     assert_eq!(trust.missing(&claims).len(), 2);
@@ -103,9 +103,9 @@ fn what_is_new_later_is_asked_about_alone() {
     assert!(trust.missing(&claims).is_empty() && scene.trust().missing(&claims).is_empty());
     assert_eq!(scene.settings(&scene.trust()).rules.allow.len(), 1);
 
-    scene.stage.put(Source::Project, &json!({"permissions": {"allow": ["B", "A"]}, "env": {"FOO": "2"}}));
+    scene.stage.put(Source::Project, &json!({"permissions": {"allow": ["B", "A"]}, "env": {"APP_FOO": "2"}}));
     let trust = scene.trust();
-    assert_eq!(words(&trust.missing(&scene.claims())), ["allow rule: B", "variable: FOO=2"]);
+    assert_eq!(words(&trust.missing(&scene.claims())), ["allow rule: B", "variable: APP_FOO=2"]);
     let settings = scene.settings(&trust);
     assert_eq!((settings.rules.allow.len(), settings.environment.len()), (1, 0));
 }
@@ -157,27 +157,149 @@ fn the_home_directory_is_never_trusted() {
     assert!(matches!(home.remember(std::slice::from_ref(&claim)), Err(NotKept::Never)));
     assert!(!home.admit(std::slice::from_ref(&claim)) && !home.covers(&claim));
     scene.accepted_in_claude_code("");
-    assert!(!scene.trust_in("").covers(&claim));
-    assert!(!scene.trust_in("plain").covers(&claim), "the home's yes is nobody else's");
+    for directory in ["", "plain"] {
+        let mut trust = scene.trust_in(directory);
+        trust.take_over(std::slice::from_ref(&claim));
+        assert!(!trust.covers(&claim), "the home's yes is nobody's: {directory:?}");
+    }
     let plain = scene.stage.path("plain");
     assert_eq!(Site::of(&plain, Some(&scene.stage.path(""))).root, Some(plain));
 }
 
-/// TRUST-2: Claude Code's record covers rules, directories, variables and settings, not what runs programs.
+/// TRUST-2: a yes in Claude Code counts for rules, directories, variables and settings, not for what runs programs.
 #[test]
-fn claude_codes_record_covers_what_it_asked_about() {
+fn a_yes_in_claude_code_counts_for_what_it_asked_about() {
+    for kind in Kind::ALL {
+        let scene = Scene::new();
+        scene.accepted_in_claude_code("project");
+        let what = if kind == Kind::Rule { "Bash(npm test)" } else { "x" };
+        let claim = Claim::new(kind, what, what, "", scene.trust().site());
+        let mut trust = scene.trust();
+        trust.take_over(std::slice::from_ref(&claim));
+        let covered = [Kind::Rule, Kind::Directory, Kind::Variable, Kind::Setting].contains(&kind);
+        assert_eq!((trust.covers(&claim), scene.trust().covers(&claim)), (covered, covered), "{kind:?}");
+    }
+}
+
+/// TRUST-2: it is taken over once for a repository, for what is there then. What comes later is missing, also below it; what
+/// was declined stays declined; and what was taken back is not taken over again.
+#[test]
+fn a_yes_in_claude_code_is_taken_over_once() {
+    let scene = Scene::new();
+    files::replace(scene.stage.path("project/sub/x"), b"").unwrap();
+    let claim =
+        |what: &str, directory: &str| Claim::new(Kind::Variable, what, what, "", scene.trust_in(directory).site());
+    let (first, declined, later) = (claim("A=1", "project"), claim("B=1", "project"), claim("C=1", "project"));
+    scene.trust().decline(std::slice::from_ref(&declined)).unwrap();
+    scene.accepted_in_claude_code("project");
+    scene.trust().take_over(&[first.clone(), declined.clone()]);
+    let mut trust = scene.trust();
+    trust.take_over(&[first.clone(), declined.clone(), later.clone()]);
+    assert_eq!(words(&trust.missing(&[first.clone(), declined, later])), ["variable: B=1", "variable: C=1"]);
+    let below = claim("A=1", "project/sub");
+    let mut trust = scene.trust_in("project/sub");
+    trust.take_over(std::slice::from_ref(&below));
+    assert!(!trust.covers(&below));
+    revoke(&scene.stage.path("config"), &scene.stage.path("project")).unwrap();
+    let mut trust = scene.trust();
+    trust.take_over(std::slice::from_ref(&first));
+    assert!(!trust.covers(&first));
+}
+
+/// TRUST-2: a look at a repository that asks for nothing yet is its first look, too; and two processes that look at once
+/// have one first look between them.
+#[test]
+fn the_first_look_is_the_first_whatever_is_there() {
     let scene = Scene::new();
     scene.accepted_in_claude_code("project");
-    for kind in Kind::ALL {
-        let claim = Claim::new(kind, "x", "x", "", scene.trust().site());
-        let covered = [Kind::Rule, Kind::Directory, Kind::Variable, Kind::Setting].contains(&kind);
-        assert_eq!(scene.trust().covers(&claim), covered, "{kind:?}");
+    let claim = Claim::new(Kind::Variable, "A=1", "A=1", "", scene.trust().site());
+    let (mut one, mut other) = (scene.trust(), scene.trust());
+    one.take_over(&[]);
+    other.take_over(std::slice::from_ref(&claim));
+    assert!(!other.covers(&claim) && !scene.trust().covers(&claim));
+}
+
+/// TRUST-2: what cannot be kept is not taken over, and that is said.
+#[test]
+fn a_yes_that_cannot_be_kept_is_not_taken_over() {
+    let scene = Scene::new();
+    scene.accepted_in_claude_code("project");
+    let claim = Claim::new(Kind::Variable, "A=1", "A=1", "", scene.trust().site());
+    files::replace(scene.stage.path("config/cairn"), b"no folder").unwrap();
+    let mut trust = scene.trust();
+    trust.take_over(std::slice::from_ref(&claim));
+    assert!(!trust.covers(&claim) && trust.warning.is_some());
+}
+
+/// TRUST-2: a yes in Claude Code is none to rules and directories that are about everything.
+#[test]
+fn a_yes_in_claude_code_is_none_to_everything() {
+    let scene = Scene::new();
+    let home = scene.stage.path("");
+    let site = scene.trust().site().clone();
+    let covered = |kind: Kind, what: &str| {
+        let what = what.replace("HOME", home.to_str().unwrap());
+        takeover::covers(&Claim::new(kind, what.clone(), &what, "", &site), &site)
+    };
+    for rule in [
+        "Bash",
+        "Bash()",
+        "Bash(*)",
+        "Bash( ** )",
+        "Bash(:*)",
+        "Bash(* install)",
+        "Bash(b*h -c:*)",
+        "Bash(git*)",
+        "Edit",
+        "Edit(*)",
+        "Edit(**)",
+        "Edit(//**)",
+        "Edit(//)",
+        "Edit(//*/**)",
+        "Write(~/**)",
+        "Edit(~/*/x)",
+        "Edit(/HOME/**)",
+        "Read",
+        "Read(//**)",
+        "Read(//etc/**)",
+        "Read(~/.ssh/**)",
+        "Read(~/Library/**)",
+        "Grep",
+        "Glob",
+        "WebFetch",
+        "WebFetch(domain:*)",
+        "mcp__*",
+        "Agent",
+        "Bash(ls",
+        "(",
+        "",
+    ] {
+        assert!(!covered(Kind::Rule, rule), "{rule}");
     }
-    files::replace(scene.stage.path("project/sub/x"), b"").unwrap();
-    let claim = Claim::new(Kind::Rule, "x", "x", "", scene.trust_in("project/sub").site());
-    assert!(scene.trust_in("project/sub").covers(&claim), "the checkout's directories are one");
-    files::replace(scene.stage.path(".claude.json"), b"{\"projects\": []}").unwrap();
-    assert!(!scene.trust().covers(&claim));
+    for rule in [
+        "Bash(npm test)",
+        "Bash(git log:*)",
+        "Bash(cargo *)",
+        "Bash(touch:*)",
+        "Edit(src/**)",
+        "Edit(/docs/**)",
+        "Edit(./**)",
+        "Read(~/notes/**)",
+        "Read(/HOME/src/lib/**)",
+        "Edit(/HOME/project/**)",
+        "WebFetch(domain:example.com)",
+        "Agent(Explore)",
+    ] {
+        assert!(covered(Kind::Rule, rule), "{rule}");
+    }
+    for directory in
+        ["/", "/etc", "/usr/local", "/home", "HOME", "HOME/.ssh", "HOME/src/.env", "HOME/src/../..", "/tmp/x"]
+    {
+        assert!(!covered(Kind::Directory, directory), "{directory}");
+    }
+    for directory in ["./sub", ".", "HOME/src/lib", "HOME/other"] {
+        assert!(covered(Kind::Directory, directory), "{directory}");
+    }
 }
 
 /// TRUST-2: the record is private, a broken one trusts nothing and is not overwritten, and a yes can be taken back.

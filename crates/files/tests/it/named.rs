@@ -129,3 +129,20 @@ fn a_file_of_another_user_is_not_ours() {
         assert!(files::is_own(&theirs, &theirs));
     }
 }
+
+#[test]
+fn what_is_private_is_its_owners_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new/below/file");
+    files::replace_private(&path, b"one").unwrap();
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    files::replace_private(&path, b"two").unwrap();
+    assert_eq!((mode(&path), std::fs::read(&path).unwrap()), (0o600, b"two".to_vec()));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    files::make_private(&path).unwrap();
+    assert_eq!((mode(&path), std::fs::read(&path).unwrap()), (0o600, b"two".to_vec()), "what is in it stays");
+    let new = directory.path().join("empty");
+    files::make_private(&new).unwrap();
+    assert_eq!((mode(&new), std::fs::read(&new).unwrap()), (0o600, Vec::new()));
+}

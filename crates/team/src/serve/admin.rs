@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Service;
 use super::problem::Problem;
-use super::signing::Signed;
+use super::signing::{Signed, Stranger};
 use crate::key::Key;
 use crate::protocol::Write;
 use crate::repository::Repository;
@@ -49,17 +49,9 @@ struct Joining {
     label: String,
 }
 
-async fn join(State(service): State<Service>, body: Body) -> Answer {
+async fn join(State(service): State<Service>, _: Stranger, body: Body) -> Answer {
     let joining: Joining = service.json(body).await?;
     let now = service.now();
-    // Everybody may try, so all who do share one allowance.
-    if let Err(seconds) = service.rates.ask("join", now) {
-        return Err(Problem::new(
-            axum::http::StatusCode::TOO_MANY_REQUESTS,
-            "rate_limit_error",
-            format!("too many try to join; wait {seconds} s"),
-        ));
-    }
     let invited = service.store.join(&joining.invitation, &joining.name, None, &joining.label, now).await?;
     Ok(Json(json!({"name": invited.member.name, "token": invited.token.reveal()})))
 }

@@ -36,8 +36,11 @@ impl Rates {
                 next.clear();
             }
         }
-        let on_time = next.get(name).copied().unwrap_or(now).max(now);
+        // A clock that was set back would keep everybody waiting for as long.
+        let latest = now + self.ahead + self.every;
+        let on_time = next.get(name).copied().unwrap_or(now).clamp(now, latest);
         if on_time - now > self.ahead {
+            next.insert(name.to_owned(), on_time);
             return Err(((on_time - now - self.ahead) as u64).div_ceil(1000).max(1));
         }
         next.insert(name.to_owned(), on_time + self.every);
@@ -60,6 +63,15 @@ mod tests {
         assert!(rates.ask("a", 1_000).is_ok() && rates.ask("a", 1_000).is_err());
         let later: usize = (2..62).filter(|second| rates.ask("a", second * 1_000).is_ok()).count();
         assert_eq!(later, 60, "one a second");
+    }
+
+    /// TEAM-8: a clock that is set back locks nobody out.
+    #[test]
+    fn a_clock_set_back_locks_nobody_out() {
+        let rates = Rates::new(60);
+        while rates.ask("a", 3_600_000).is_ok() {}
+        assert_eq!(rates.ask("a", 0), Err(1));
+        assert!(rates.ask("a", 1_000).is_ok());
     }
 
     #[test]

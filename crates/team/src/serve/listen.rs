@@ -1,18 +1,21 @@
 //! Listening: connections with bounds, TLS where it is asked for, and an end that lets what runs finish.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::Request;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper::body::{Frame, SizeHint};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -20,16 +23,22 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
+use super::seats::{Answering, Seat, Seats};
 use crate::error::Error;
 
 /// The head of a request, or a TLS greeting, usually has to be there within this time.
 pub const HEAD: Duration = Duration::from_secs(10);
-/// So many connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 1_024;
-/// At the end, what runs may take so long.
-const GRACE: Duration = Duration::from_secs(20);
+/// At the end, what runs may take so long. Whoever stops a server waits for it.
+const GRACE: Duration = Duration::from_secs(4);
+/// So many connections may wait to be accepted. Beyond that the system keeps others waiting for seconds.
+const BACKLOG: u32 = 1_024;
+/// `ENFILE` and `EMFILE`: the system, or this process, can open no more files.
+const NO_FILES: [i32; 2] = [23, 24];
+/// Where no connection can be accepted, it is tried again after so long.
+const AFTER_ERROR: Duration = Duration::from_millis(10);
 
 /// A certificate and its key, as PEM files.
 #[derive(Debug, Clone)]
@@ -42,7 +51,17 @@ pub struct Tls {
 
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) SocketAddr);
+pub(super) struct Peer(SocketAddr);
+
+impl Peer {
+    /// Where it comes from: with IPv6 the network, since who has one address there has all of it.
+    pub(super) fn network(self) -> IpAddr {
+        match self.0.ip().to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            address => address,
+        }
+    }
+}
 
 /// A server that runs.
 #[derive(Debug)]
@@ -63,12 +82,19 @@ impl Running {
 
 /// Serves at an address. Who has not sent the head of a request after so long is cut.
 pub async fn listen(address: SocketAddr, tls: Option<&Tls>, head: Duration, service: Router) -> Result<Running, Error> {
-    let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen { address, source: error })?;
+    let listener = bound(address).map_err(|error| Error::Listen { address, source: error })?;
     let address = listener.local_addr().map_err(|error| Error::Listen { address, source: error })?;
     let tls = tls.map(acceptor).transpose()?;
     let stop = CancellationToken::new();
     let task = tokio::spawn(accept(listener, tls, head, service, stop.clone()));
     Ok(Running { address, stop, task })
+}
+
+fn bound(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Error> {
@@ -94,52 +120,102 @@ async fn accept(
     service: Router,
     stop: CancellationToken,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let graceful = GracefulShutdown::new();
+    let (seats, open) = (Arc::new(Seats::default()), TaskTracker::new());
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else { break };
-        let (stream, peer) = tokio::select! {
+        let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                // Too many open files, or a peer that is gone: neither is the end.
-                Err(_) => {
-                    tokio::task::yield_now().await;
-                    continue;
-                }
-            },
+            accepted = listener.accept() => accepted,
         };
-        let (tls, service, watcher) = (tls.clone(), service.clone(), graceful.watcher());
-        tokio::spawn(async move {
-            let _place = place;
-            match tls {
-                None => serve(stream, peer, head, service, watcher).await,
-                Some(tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(head, tls.accept(stream)).await {
-                        serve(stream, peer, head, service, watcher).await;
+        let (stream, peer) = match accepted {
+            Ok((stream, peer)) => (stream, Peer(peer)),
+            // Too many open files, or a peer that is gone. Neither is the end, and neither is better at once.
+            Err(error) => {
+                if error.raw_os_error().is_some_and(|code| NO_FILES.contains(&code)) {
+                    seats.make_room();
+                }
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = tokio::time::sleep(AFTER_ERROR) => continue,
+                }
+            }
+        };
+        let Some(seat) = seats.take(peer.network()) else { continue };
+        let (tls, service, stop) = (tls.clone(), service.clone(), stop.clone());
+        open.spawn(async move {
+            let cut = seat.cut();
+            let served = async {
+                match tls {
+                    None => serve(stream, peer, head, service, seat, stop).await,
+                    Some(tls) => {
+                        if let Ok(Ok(stream)) = tokio::time::timeout(head, tls.accept(stream)).await {
+                            serve(stream, peer, head, service, seat, stop).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = cut.cancelled() => {}
+                () = served => {}
             }
         });
     }
     drop(listener);
-    let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await; // what is not done by then is cut
+    open.close();
+    seats.cut_waiting();
+    if tokio::time::timeout(GRACE, open.wait()).await.is_err() {
+        seats.cut_all();
+        open.wait().await;
+    }
 }
 
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    peer: SocketAddr,
+    peer: Peer,
     head: Duration,
     service: Router,
-    watcher: hyper_util::server::graceful::Watcher,
+    seat: Seat,
+    stop: CancellationToken,
 ) {
-    let answer = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+    let answer = hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+        let answering = seat.answering();
         let mut request: Request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(Peer(peer));
-        service.clone().call(request)
+        request.extensions_mut().insert(peer);
+        let answer = service.clone().call(request);
+        async { answer.await.map(|answer| answer.map(|body| Sending { body, _answering: answering })) }
     });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(head);
-    let connection = builder.serve_connection(TokioIo::new(stream), answer);
-    let _ = watcher.watch(connection.into_owned()).await; // a connection that breaks concerns nobody else
+    // HTTP/1 alone: it is what clients and balancers speak, and its heads have a time.
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(head);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
+    tokio::select! {
+        _ = connection.as_mut() => return, // one that breaks concerns nobody else
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// The body of an answer, on its way.
+struct Sending {
+    body: axum::body::Body,
+    _answering: Answering,
+}
+
+impl HttpBody for Sending {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -4,8 +4,6 @@
 //! server can take the second half. The command line runs the device flow with the issuer and hands in the id token it
 //! got. Either way the token's signature, issuer, audience and age are checked here, and its subject names the member.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
@@ -22,14 +20,12 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::Service;
+use super::issuer::{Published, ask, client, refused, unusable};
 use super::page::{self, cookie};
 use super::problem::Problem;
+use super::signing::Stranger;
 use crate::store::Member;
 
-/// What the issuer says has to be there within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The largest answer of an issuer that is read.
-const ANSWER_BYTES: usize = 1_000_000;
 /// An id token handed in is at most so old, in seconds.
 const YOUNG: i64 = 600;
 /// The cookie between the two halves.
@@ -50,17 +46,6 @@ pub struct Issuer {
     /// Verified addresses that end in `@` and this are let in as new members, without any rights. Others need to be
     /// known.
     pub domain: Option<String>,
-}
-
-/// What an issuer publishes about itself.
-#[derive(Debug, Clone, Deserialize, Serialize)]
-struct Published {
-    issuer: String,
-    authorization_endpoint: String,
-    token_endpoint: String,
-    jwks_uri: String,
-    #[serde(default)]
-    device_authorization_endpoint: Option<String>,
 }
 
 /// What an id token says.
@@ -88,9 +73,9 @@ pub(super) fn routes() -> Router<Service> {
 }
 
 /// What the command line needs to run the device flow.
-async fn told(State(service): State<Service>) -> Result<Json<serde_json::Value>, Problem> {
+async fn told(State(service): State<Service>, _: Stranger) -> Result<Json<serde_json::Value>, Problem> {
     let issuer = service.issuer()?;
-    let published = published(&issuer).await?;
+    let published = service.issuer_cache.published(&issuer, service.now()).await?;
     let Some(device) = published.device_authorization_endpoint else {
         return Err(Problem::missing("the issuer has no device flow; sign in with an invitation"));
     };
@@ -105,7 +90,7 @@ struct HandedIn {
     label: String,
 }
 
-async fn hand_in(State(service): State<Service>, body: Body) -> Result<Json<serde_json::Value>, Problem> {
+async fn hand_in(State(service): State<Service>, _: Stranger, body: Body) -> Result<Json<serde_json::Value>, Problem> {
     let handed: HandedIn = service.json(body).await?;
     let member = service.member_of(&handed.id_token, None).await?;
     let token = service.store.issue_token(&member, &handed.label, None, service.now()).await?;
@@ -120,9 +105,9 @@ struct Half {
     verifier: String,
 }
 
-async fn begin(State(service): State<Service>) -> Result<Response, Problem> {
+async fn begin(State(service): State<Service>, _: Stranger) -> Result<Response, Problem> {
     let issuer = service.issuer()?;
-    let published = published(&issuer).await?;
+    let published = service.issuer_cache.published(&issuer, service.now()).await?;
     let random = || format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
     let half = Half { state: random(), nonce: random(), verifier: random() };
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(half.verifier.as_bytes()));
@@ -153,6 +138,7 @@ struct Back {
 
 async fn end(
     State(service): State<Service>,
+    _: Stranger,
     Query(back): Query<Back>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -163,7 +149,7 @@ async fn end(
     if half.state != back.state || back.code.is_empty() {
         return Err(begun());
     }
-    let published = published(&issuer).await?;
+    let published = service.issuer_cache.published(&issuer, service.now()).await?;
     let mut form = vec![
         ("grant_type", "authorization_code".to_owned()),
         ("code", back.code),
@@ -189,14 +175,12 @@ impl Service {
 
     /// The member an id token is about.
     async fn member_of(&self, id_token: &str, nonce: Option<&str>) -> Result<Member, Problem> {
-        let issuer = self.issuer()?;
-        let published = published(&issuer).await?;
-        let keys: JwkSet = ask(client()?.get(&published.jwks_uri)).await?;
+        let (issuer, now) = (self.issuer()?, self.now());
+        // Before the issuer is asked: what cannot be one of its tokens for us is no reason to.
+        let name = plausible(id_token, &issuer, nonce, now / 1000).ok_or_else(refused)?;
+        let published = self.issuer_cache.published(&issuer, now).await?;
+        let keys = self.issuer_cache.keys(&published, name.as_deref(), now).await?;
         let claims = checked(id_token, &keys, &published, &issuer)?;
-        let age = self.now() / 1000 - claims.iat;
-        if nonce.is_some_and(|nonce| claims.nonce.as_deref() != Some(nonce)) || !(-60..YOUNG).contains(&age) {
-            return Err(refused());
-        }
         // Who reads one on its way cannot hand it in again.
         if !self.store.use_once(id_token, (claims.iat + YOUNG + 60) * 1000, self.now()).await? {
             return Err(refused());
@@ -213,6 +197,18 @@ impl Service {
         let name = claims.preferred_username.unwrap_or(email);
         Ok(self.store.add_member(&name, &subject, self.now()).await?)
     }
+}
+
+/// The name of the key that a token says it is signed with, if it has one; none at all where the token cannot be the
+/// issuer's for this server, of this sign-in, and young. Nothing is proven by it.
+fn plausible(id_token: &str, issuer: &Issuer, nonce: Option<&str>, second: i64) -> Option<Option<String>> {
+    let header = decode_header(id_token).ok().filter(|header| ALGORITHMS.contains(&header.alg))?;
+    let payload = URL_SAFE_NO_PAD.decode(id_token.split('.').nth(1)?).ok()?;
+    let claims: Claims = serde_json::from_slice(&payload).ok()?;
+    let of_issuer = claims.iss.trim_end_matches('/') == issuer.address.trim_end_matches('/');
+    let of_sign_in = nonce.is_none_or(|nonce| claims.nonce.as_deref() == Some(nonce));
+    let is_young = second.checked_sub(claims.iat).is_some_and(|age| (-60..YOUNG).contains(&age));
+    (of_issuer && of_sign_in && is_young).then_some(header.kid)
 }
 
 /// The claims of a token that is signed by the issuer, for this server, and not over.
@@ -234,42 +230,4 @@ fn checked(id_token: &str, keys: &JwkSet, published: &Published, issuer: &Issuer
         .find_map(|key| decode::<Claims>(id_token, &key, &validation).ok())
         .map(|token| token.claims)
         .ok_or_else(refused)
-}
-
-/// What an issuer publishes. That it speaks for itself is checked.
-async fn published(issuer: &Issuer) -> Result<Published, Problem> {
-    let address = issuer.address.trim_end_matches('/');
-    let published: Published = ask(client()?.get(format!("{address}/.well-known/openid-configuration"))).await?;
-    if published.issuer.trim_end_matches('/') != address {
-        return Err(unusable());
-    }
-    Ok(published)
-}
-
-fn client() -> Result<reqwest::Client, Problem> {
-    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build();
-    client.map_err(|_| unusable())
-}
-
-async fn ask<T: serde::de::DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, Problem> {
-    let mut response = request.send().await.map_err(|_| unusable())?;
-    let mut body = Vec::new();
-    while let Some(part) = response.chunk().await.map_err(|_| unusable())? {
-        if body.len() + part.len() > ANSWER_BYTES {
-            return Err(unusable());
-        }
-        body.extend_from_slice(&part);
-    }
-    if !response.status().is_success() {
-        return Err(refused());
-    }
-    serde_json::from_slice(&body).map_err(|_| unusable())
-}
-
-fn unusable() -> Problem {
-    Problem::new(axum::http::StatusCode::BAD_GATEWAY, "api_error", "the issuer cannot be used now")
-}
-
-fn refused() -> Problem {
-    Problem::new(axum::http::StatusCode::UNAUTHORIZED, "authentication_error", "the issuer does not vouch for this")
 }

@@ -48,16 +48,33 @@ impl FromRequestParts<Service> for Signed {
         let token = bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim();
         let member = service.store.signed_in(token, now).await.map_err(|error| Stopped::Problem(error.into()))?;
         // Who guesses tokens is limited by address, who has one by name.
-        let name = match &member {
-            Some(member) => member.id.clone(),
-            None => parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.0.ip().to_string()),
-        };
+        let name = member.as_ref().map_or_else(|| network(parts), |member| member.id.clone());
         service.rates.ask(&name, now).map_err(Stopped::TooOften)?;
         match member {
             Some(member) => Ok(Self { member, token: token.to_owned() }),
             None => Err(Stopped::Problem(Problem::nobody())),
         }
     }
+}
+
+/// Somebody who wants to become a member, or to sign in. Each address has an allowance, so that one cannot use up that of
+/// all others; and all together have a larger one.
+pub(super) struct Stranger;
+
+impl FromRequestParts<Service> for Stranger {
+    type Rejection = Stopped;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Stopped> {
+        let now = service.now();
+        service.rates.ask(&network(parts), now).map_err(Stopped::TooOften)?;
+        service.strangers.ask("", now).map_err(Stopped::TooOften)?;
+        Ok(Self)
+    }
+}
+
+/// What stands for the address somebody comes from.
+fn network(parts: &Parts) -> String {
+    parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.network().to_string())
 }
 
 impl Service {

@@ -20,13 +20,28 @@ pub struct Limits {
     pub entries: u64,
     /// The longest text of one, in bytes.
     pub entry_bytes: usize,
+    /// The most text in all, in bytes.
+    pub bytes: u64,
+    /// How many deleted entries are told of as such.
+    pub tombstones: u64,
     /// How many versions of an entry stay in its history.
     pub versions: u64,
 }
 
+/// The most text of a repository, in bytes. A client reads 64 MiB at most, and a byte may take six in JSON.
+const REPOSITORY_BYTES: u64 = 10_000_000;
+/// The most tombstones: what clients remember of them fits into what they read again.
+const TOMBSTONES: u64 = 5_000;
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { entries: 1_000, entry_bytes: ENTRY_BYTES, versions: 100 }
+        Self {
+            entries: 1_000,
+            entry_bytes: ENTRY_BYTES,
+            bytes: REPOSITORY_BYTES,
+            tombstones: TOMBSTONES,
+            versions: 100,
+        }
     }
 }
 
@@ -78,7 +93,7 @@ impl Store {
         let state = state(&row)?;
         let mut content = Content::default();
         for row in snapshot.rows(READ, vec![repository.as_str().into(), (since as i64).into()]).await? {
-            let key: Key = row.text(0)?.parse()?;
+            let Some(key) = known_key(&row)? else { continue };
             content.authors.insert(key.clone(), Author { name: row.text(3)?, at: written(row.number(4)?) });
             match row.text_if_any(1)? {
                 Some(text) => {
@@ -108,6 +123,9 @@ impl Store {
         limits: &Limits,
         now: Time,
     ) -> Result<Written, Error> {
+        if let Some(key) = write.deletes.iter().find(|key| write.entries.contains_key(*key)) {
+            return Err(Error::Invalid(format!("{key} cannot be both written and deleted")));
+        }
         // Who is late already need not wait for the others to write: of many that write at once most are.
         if let Some(expected) = expected {
             let state = self.state(repository).await?.filter(|state| state.version > 0);
@@ -133,8 +151,11 @@ impl Store {
                 vec![repository.as_str().into(), (version as i64).into(), now.into()],
             )
             .await?;
-        // Deletes first, so that a name that only changes its case is no twin of itself.
-        for key in &write.deletes {
+        let bytes_before = bytes(&mut transaction, repository).await?;
+        let (there, _) = checksums(&mut transaction, repository).await?;
+        // Deletes first, so that a name that only changes its case is no twin of itself. What is not there leaves no trace:
+        // everybody would have to remember it.
+        for key in write.deletes.iter().filter(|key| there.contains_key(*key)) {
             put(&mut transaction, repository, key, None, version, member, now).await?;
         }
         for (key, text) in &write.entries {
@@ -148,6 +169,10 @@ impl Store {
         let received = checksums.len() as u64;
         if received > limits.entries && !write.entries.is_empty() {
             return Err(Error::TooMany { most: limits.entries, received });
+        }
+        let bytes = bytes(&mut transaction, repository).await?;
+        if bytes > limits.bytes && bytes > bytes_before {
+            return Err(Error::TooMuch { most: limits.bytes, received: bytes });
         }
         let checksum = checksum::of_all(checksums.iter().map(|(key, checksum)| (key, checksum.as_str())));
         transaction
@@ -191,6 +216,18 @@ pub(super) fn written(time: Time) -> String {
     Timestamp::from_millisecond(time).unwrap_or_default().to_string()
 }
 
+/// The key of a row; none where an earlier version took for a key what is none any more.
+fn known_key(row: &Row) -> Result<Option<Key>, Error> {
+    Ok(row.text(0)?.parse().ok())
+}
+
+/// How much text there is, in bytes.
+async fn bytes(transaction: &mut Transaction, repository: &Repository) -> Result<u64, Error> {
+    const BYTES: &str = "SELECT COALESCE(SUM(OCTET_LENGTH(text)), 0) FROM entries WHERE repository = $1";
+    let row = transaction.row(BYTES, vec![repository.as_str().into()]).await?;
+    row.map_or(Ok(0), |row| row.number(0)).map(|bytes| bytes as u64)
+}
+
 /// The checksums of what is there, and the keys of what was deleted.
 async fn checksums(
     transaction: &mut Transaction,
@@ -200,7 +237,7 @@ async fn checksums(
         FROM entries WHERE repository = $1";
     let (mut there, mut deleted) = (BTreeMap::new(), BTreeSet::new());
     for row in transaction.rows(CHECKSUMS, vec![repository.as_str().into()]).await? {
-        let key: Key = row.text(0)?.parse()?;
+        let Some(key) = known_key(&row)? else { continue };
         match row.text(2)?.as_str() {
             "deleted" => drop(deleted.insert(key)),
             _ => drop(there.insert(key, row.text(1)?)),
@@ -248,7 +285,7 @@ async fn refuse_twin(transaction: &mut Transaction, repository: &Repository, key
     }
 }
 
-/// Versions beyond the retention, of what was just written.
+/// Drops versions beyond the retention, of what was just written, and the oldest tombstones beyond their number.
 async fn forget(
     transaction: &mut Transaction,
     repository: &Repository,
@@ -258,6 +295,12 @@ async fn forget(
 ) -> Result<(), Error> {
     const FORGET: &str = "DELETE FROM history WHERE repository = $1 AND key = $2 AND version NOT IN
         (SELECT version FROM history WHERE repository = $1 AND key = $2 ORDER BY version DESC LIMIT $3)";
+    const TOMBSTONES: &str = "DELETE FROM entries WHERE repository = $1 AND text IS NULL AND key NOT IN
+        (SELECT key FROM entries WHERE repository = $1 AND text IS NULL ORDER BY version DESC, key LIMIT $2)";
+    if !write.deletes.is_empty() {
+        let values = vec![repository.as_str().into(), (limits.tombstones as i64).into()];
+        transaction.run(TOMBSTONES, values).await?;
+    }
     if version <= limits.versions {
         return Ok(());
     }

@@ -29,7 +29,8 @@ pub struct Invited {
 }
 
 impl Store {
-    /// An invitation for the first admin, where there is no member yet. Earlier ones count no more.
+    /// An invitation for the first admin, where there is no member yet. One that another server has printed counts as well,
+    /// until somebody has come by either.
     pub async fn first_invitation(&self, now: Time) -> Result<Option<Secret>, Error> {
         let mut transaction = self.database.begin().await?;
         transaction.lock("cairn team: members").await?;
@@ -37,7 +38,7 @@ impl Store {
         if members.map_or(Ok(0), |row| row.number(0))? > 0 {
             return Ok(None);
         }
-        transaction.run("DELETE FROM invitations", Vec::new()).await?;
+        transaction.run("DELETE FROM invitations WHERE expires <= $1", vec![now.into()]).await?;
         let secret = invite(&mut transaction, "the server", &Invitation::Admin, now).await?;
         transaction.commit().await?;
         Ok(Some(secret))
@@ -65,6 +66,8 @@ impl Store {
         let gone = || Error::Missing("such invitation; it may have been used, or be older than a week".to_owned());
         let sealed = tokens::opened(invitation).ok_or_else(gone)?;
         let mut transaction = self.database.begin().await?;
+        // Of two who come under one name, one waits for the other.
+        transaction.lock("cairn team: members").await?;
         let row = transaction.row(FIND, vec![sealed.id.as_str().into()]).await?.ok_or_else(gone)?;
         if !tokens::same(&row.text(0)?, &sealed.hash) || row.number(4)? <= now {
             return Err(gone());
@@ -74,6 +77,9 @@ impl Store {
         if transaction.run(sql, vec![sealed.id.into(), member.id.as_str().into()]).await? == 0 {
             return Err(gone());
         }
+        // With the first member there are no further invitations for a first one.
+        let others = "DELETE FROM invitations WHERE used_by IS NULL AND (SELECT COUNT(*) FROM members) = 1";
+        transaction.run(others, Vec::new()).await?;
         audit::note(&mut transaction, &member.name, Action::Joined, None, "", now).await?;
         if let (Some(repository), Some(level)) = (row.text_if_any(1)?, row.text_if_any(2)?) {
             let (repository, level) = (repository.parse()?, Some(level.parse()?));

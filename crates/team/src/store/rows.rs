@@ -3,6 +3,7 @@
 //! Both databases understand the same SQL as far as it is used here, so every operation of the store is written once.
 //! What differs is how a transaction that writes begins: SQLite takes its one write lock at once, PostgreSQL locks rows.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -116,9 +117,15 @@ impl Database {
             return Ok(Self::Postgres(options.connect(address).await?));
         }
         let address = address.strip_prefix("sqlite:").unwrap_or(address);
+        // Its owner's alone, before anything is in it. What SQLite puts beside it gets the same mode.
+        for ending in ["", "-wal", "-shm"] {
+            let path = PathBuf::from(format!("{address}{ending}"));
+            if ending.is_empty() || files::glance(&path).is_some() {
+                files::make_private(&path)?;
+            }
+        }
         let file = SqliteConnectOptions::from_str("sqlite:")?
             .filename(address)
-            .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)

@@ -102,7 +102,16 @@ fn serve(programs: &Path, folder: &Path, owner: Option<u32>) -> Child {
         .arg(folder.join("data"))
         .arg("-k")
         .arg(folder)
-        .args(["-c", "listen_addresses=", "-c", "max_connections=200", "-c", "log_min_messages=fatal"])
+        .args([
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "max_connections=200",
+            "-c",
+            "fsync=off",
+            "-c",
+            "log_min_messages=fatal",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -22,6 +22,8 @@ pub(crate) struct Office {
     pub(crate) next: Arc<Mutex<Value>>,
     /// How often the device flow was asked before somebody signed in.
     asked: Arc<AtomicU32>,
+    /// How often what it publishes was read.
+    read: Arc<AtomicU32>,
     second: i64,
 }
 
@@ -35,8 +37,8 @@ impl Office {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let public = pair.public_key().as_ref().to_vec();
-        let (next, asked) = (Arc::default(), Arc::default());
-        let office = Self { address, public, private, next, asked, second };
+        let (next, asked, read) = (Arc::default(), Arc::default(), Arc::default());
+        let office = Self { address, public, private, next, asked, read, second };
         *office.next.lock().unwrap() = office.claims("grace@example.org");
         let routes = Router::new()
             .route("/.well-known/openid-configuration", get(published))
@@ -69,15 +71,23 @@ impl Office {
     pub(crate) fn asked(&self) -> u32 {
         self.asked.load(Ordering::SeqCst)
     }
+
+    /// How often what it publishes was read.
+    #[allow(dead_code, reason = "not every suite asks")]
+    pub(crate) fn read(&self) -> u32 {
+        self.read.load(Ordering::SeqCst)
+    }
 }
 
 async fn published(State(office): State<Office>) -> Json<Value> {
+    office.read.fetch_add(1, Ordering::SeqCst);
     let at = |path: &str| format!("{}{path}", office.address);
     Json(json!({"issuer": office.address, "authorization_endpoint": at("/authorize"), "token_endpoint": at("/token"),
         "jwks_uri": at("/keys"), "device_authorization_endpoint": at("/device")}))
 }
 
 async fn keys(State(office): State<Office>) -> Json<Value> {
+    office.read.fetch_add(1, Ordering::SeqCst);
     let part = |range: std::ops::Range<usize>| URL_SAFE_NO_PAD.encode(&office.public[range]);
     Json(
         json!({"keys": [{"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": part(1..33), "y": part(33..65)}]}),

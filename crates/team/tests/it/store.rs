@@ -168,7 +168,7 @@ async fn twins_are_refused(store: Store) {
 /// TEAM-3, TEAM-8: more entries or longer ones than the limit are refused whole; history beyond the retention goes.
 async fn limits_hold(store: Store) {
     let ada = admin(&store).await;
-    let limits = Limits { entries: 2, entry_bytes: 10, versions: 3 };
+    let limits = Limits { entries: 2, entry_bytes: 10, versions: 3, ..Limits::default() };
     let write = |write| {
         let (store, ada) = (store.clone(), ada.clone());
         async move { store.write(&repository(), &ada, &write, None, &limits, NOW).await }
@@ -239,18 +239,87 @@ async fn rights_are_per_repository(store: Store) {
 
 /// TEAM-8: an invitation is taken up once, within a week; the first one is for an admin, and only while there is nobody.
 async fn an_invitation_is_used_once(store: Store) {
-    let stale = store.first_invitation(NOW).await.unwrap().unwrap();
     let first = store.first_invitation(NOW).await.unwrap().unwrap();
-    assert!(store.join(stale.reveal(), "Eve", None, "x", NOW).await.is_err(), "only the newest counts");
+    let of_second_server = store.first_invitation(NOW).await.unwrap().unwrap();
     let late = store.join(first.reveal(), "Ada", None, "x", NOW + WEEK).await;
     assert!(late.is_err());
     let ada = store.join(first.reveal(), "Ada", None, "x", NOW).await.unwrap();
     assert!(ada.member.is_admin && store.join(first.reveal(), "Eve", None, "x", NOW).await.is_err());
+    let late = store.join(of_second_server.reveal(), "Eve", None, "x", NOW).await;
+    assert!(late.is_err(), "there is a first admin");
     assert!(store.first_invitation(NOW).await.unwrap().is_none());
     let second = store.invite(&ada.member, &Invitation::Admin, NOW).await.unwrap();
     assert!(matches!(store.join(second.reveal(), "Ada", None, "x", NOW).await.unwrap_err(), Error::Exists(_)));
     store.join(second.reveal(), "Grace", Some("issuer|7"), "x", NOW).await.unwrap();
     assert_eq!(store.member_of_subject("issuer|7").await.unwrap().unwrap().name, "Grace");
+}
+
+/// TEAM-8: of many who join at once under one name, each with an invitation of its own, one does; the others are told that
+/// the name is taken, and can join under another.
+async fn a_name_is_taken_once(store: Store) {
+    let ada = admin(&store).await;
+    let mut joining = Vec::new();
+    for number in 0..20 {
+        let invitation = store.invite(&ada, &Invitation::Admin, NOW).await.unwrap();
+        let store = store.clone();
+        joining.push(tokio::spawn(async move {
+            match store.join(invitation.reveal(), "Grace", None, "x", NOW).await {
+                Err(Error::Exists(_)) => {
+                    store.join(invitation.reveal(), &format!("Grace {number}"), None, "x", NOW).await.map(|_| 0)
+                }
+                other => other.map(|_| 1),
+            }
+        }));
+    }
+    let mut joined = 0;
+    for one in joining {
+        joined += one.await.unwrap().unwrap();
+    }
+    assert_eq!((joined, store.members().await.unwrap().len()), (1, 21));
+}
+
+/// TEAM-5, TEAM-8: what never was there leaves no tombstone, and of many only the newest are told of.
+async fn tombstones_are_bounded(store: Store) {
+    let ada = admin(&store).await;
+    let limits = Limits { tombstones: 3, ..Limits::default() };
+    let never: Vec<String> = (0..1_000).map(|number| format!("never{number}.md")).collect();
+    put(&store, &ada, &deletes(&never.iter().map(String::as_str).collect::<Vec<_>>()), None).await.unwrap();
+    assert!(store.read(&repository(), 0).await.unwrap().unwrap().content.deleted.is_empty());
+    assert!(store.history(&repository(), &key("never1.md")).await.unwrap().is_empty());
+    for number in 0..6 {
+        let name = format!("{number}.md");
+        for write in [texts(&[(&name, "x")]), deletes(&[&name])] {
+            store.write(&repository(), &ada, &write, None, &limits, NOW).await.unwrap();
+        }
+    }
+    let told = store.hashes(&repository()).await.unwrap().unwrap().deleted;
+    assert_eq!(told.iter().map(Key::as_str).collect::<Vec<_>>(), ["3.md", "4.md", "5.md"]);
+    assert_eq!(store.history(&repository(), &key("0.md")).await.unwrap().len(), 2, "its history stays");
+}
+
+/// TEAM-8: a repository has an end, so that a new member can read it; what makes it smaller is still taken.
+async fn a_repository_has_an_end(store: Store) {
+    let ada = admin(&store).await;
+    let write = async |write: Write, bytes: u64| {
+        let limits = Limits { bytes, ..Limits::default() };
+        store.write(&repository(), &ada, &write, None, &limits, NOW).await.map(drop)
+    };
+    write(texts(&[("a.md", "ü234"), ("b.md", "12345")]), 10).await.unwrap();
+    let refused = write(texts(&[("c.md", "1")]), 10).await.unwrap_err();
+    assert!(matches!(refused, Error::TooMuch { most: 10, received: 11 }), "{refused}");
+    write(texts(&[("b.md", "1234")]), 5).await.unwrap();
+    assert!(write(texts(&[("b.md", "12345")]), 5).await.is_err());
+    write(deletes(&["a.md"]), 5).await.unwrap();
+    write(texts(&[("b.md", "12345")]), 5).await.unwrap();
+}
+
+/// TEAM-8: what is both written and deleted is refused, and nothing is done.
+async fn one_write_says_one_thing_of_an_entry(store: Store) {
+    let ada = admin(&store).await;
+    let mut both = texts(&[("a.md", "one")]);
+    both.deletes.insert(key("a.md"));
+    assert!(matches!(put(&store, &ada, &both, None).await.unwrap_err(), Error::Invalid(_)));
+    assert!(store.state(&repository()).await.unwrap().is_none());
 }
 
 /// TEAM-8: what was done stands in the audit log, by whom and where, without texts and secrets.
@@ -289,7 +358,7 @@ macro_rules! suite {
         suite!($open, entries_are_put_per_key, who_read_an_older_state_writes_nothing,
             no_update_is_lost_under_contention, who_leaves_halfway_harms_nobody, a_deletion_leaves_a_tombstone, twins_are_refused, limits_hold,
             tokens_stand_for_members, rights_are_per_repository, an_invitation_is_used_once, what_was_done_is_audited,
-            a_visit_ends)
+            a_visit_ends, a_name_is_taken_once, tombstones_are_bounded, a_repository_has_an_end, one_write_says_one_thing_of_an_entry)
     };
 }
 

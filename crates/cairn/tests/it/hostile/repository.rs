@@ -31,7 +31,10 @@ pub struct Repository {
     /// Files by path below the project, or absolute.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// The same, executable.
+    /// Files that a later pull brings: the user has opened it once without them, and nothing happened.
+    #[serde(default)]
+    pub pulled: BTreeMap<String, String>,
+    /// Files that are executable.
     #[serde(default)]
     pub programs: BTreeMap<String, String>,
     /// Symbolic links by path, and where they lead.

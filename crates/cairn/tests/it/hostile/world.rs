@@ -102,6 +102,12 @@ impl World {
         world.simulator = world._runtime.block_on(Simulator::start(script, Options::default())).unwrap();
         world.furnish();
         world.build(repository);
+        if !repository.pulled.is_empty() {
+            headless(world.cairn(repository).args(["-p", &repository.prompt]));
+            for (path, text) in &repository.pulled {
+                write(&world.project().join(world.filled(path)), world.filled(text).as_bytes());
+            }
+        }
         world
     }
 
@@ -267,14 +273,11 @@ impl World {
     }
 
     pub fn open(&self, repository: &Repository, way: Way, trust: Trust) -> Opened {
+        // What the user said before is forgotten.
+        headless(self.cairn(repository).args(["trust", "revoke"]));
         match (way, trust) {
             (Way::Headless, Trust::Yes) => self.open_with(repository, way, trust, &["--trust"]),
-            (_, Trust::Yes) => {
-                // What the user said before is forgotten.
-                let _ = std::fs::remove_file(self.config().join("cairn/trust.json"));
-                self.open_with(repository, way, trust, &[])
-            }
-            (_, Trust::No) => self.open_with(repository, way, trust, &[]),
+            _ => self.open_with(repository, way, trust, &[]),
         }
     }
 

@@ -1,0 +1,65 @@
+//! A tool's input that is too long for a variable.
+//!
+//! The system starts no program with a variable of any length, so `TOOL_INPUT` holds [`MARK`] in place of a long input;
+//! standard input has all of it. A hook that judges a call by the variable would judge nothing then, and a call could be
+//! padded to get past it. Such a hook counts as one that says no. That a hook reads the variable is told by its text, and by
+//! that of the scripts it names; a script that another one starts is not looked at.
+
+use std::path::{Path, PathBuf};
+
+use super::definition::Kind;
+use super::moment::Moment;
+use super::run::Ground;
+
+/// The longest input that a variable holds: Linux has 128 KiB for a variable with its name.
+const LONGEST: usize = 100_000;
+/// The variable.
+const VARIABLE: &str = "TOOL_INPUT";
+/// What it holds in place of an input that is too long. It is no JSON.
+const MARK: &str = "TOOL_INPUT is too long for a variable; read standard input";
+/// The largest script that is looked at.
+const SCRIPT_BYTES: u64 = 1_000_000;
+
+/// What the variable holds.
+pub(super) fn value(input: String) -> String {
+    if input.len() <= LONGEST { input } else { MARK.to_owned() }
+}
+
+/// Why a call is denied without running a hook of this kind; none where the hook sees what it looks at.
+pub(super) fn denial(kind: &Kind, moment: Moment, input: &str, ground: &Ground) -> Option<String> {
+    let judges = matches!(moment, Moment::PreToolUse | Moment::PermissionRequest);
+    let Kind::Command { command, args } = kind else { return None };
+    if !judges || input.len() <= LONGEST {
+        return None;
+    }
+    // Read in two ways, with what is quoted as part of a word and as a word.
+    let unquoted = command.replace(['\'', '"'], "");
+    let plain = unquoted.split(|letter: char| letter.is_whitespace() || ";|&()<>".contains(letter));
+    let words = || plain.clone().chain(command.split(['\'', '"'])).chain(args.iter().flatten().map(String::as_str));
+    let words = || words().filter(|word| !word.is_empty());
+    let in_text = words().any(|word| word.contains(VARIABLE));
+    let in_script = || words().any(|word| script(word, ground).is_some_and(|path| names_variable(&path)));
+    (in_text || in_script()).then(|| {
+        format!(
+            "the input has {} bytes, which is too long for {VARIABLE}, and this hook reads that; it can read its standard input instead",
+            input.len()
+        )
+    })
+}
+
+/// The file that a word may be, variables of hooks filled in.
+fn script(word: &str, ground: &Ground) -> Option<PathBuf> {
+    let project = ground.project.to_string_lossy();
+    let home = || ground.variable.and_then(|read| read("HOME"));
+    let word = word.replace("${CLAUDE_PROJECT_DIR}", &project).replace("$CLAUDE_PROJECT_DIR", &project);
+    let below_home = ["~/", "$HOME/", "${HOME}/"].iter().find_map(|start| word.strip_prefix(start));
+    match below_home {
+        Some(below) => Some(Path::new(&home()?).join(below)),
+        None => Some(ground.common.directory.join(word)),
+    }
+}
+
+fn names_variable(path: &Path) -> bool {
+    let variable = VARIABLE.as_bytes();
+    files::read(path, SCRIPT_BYTES).is_ok_and(|file| file.bytes.windows(variable.len()).any(|part| part == variable))
+}

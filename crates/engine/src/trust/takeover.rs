@@ -1,0 +1,66 @@
+//! What a yes in Claude Code is worth here: what a directory's files asked for at our first look, if it is narrow.
+//!
+//! Claude Code keeps a yes to a directory, and not to what its files said. So we take it over once, for the rules,
+//! directories, variables and plain settings that are there then, each by its fingerprint. It is never taken over for what
+//! runs programs by itself, nor for a rule or a directory that is about everything: those are asked about here.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{Claim, Kind, Site};
+
+/// Tools whose rules are about files.
+const FILE_TOOLS: [&str; 7] = ["Read", "Grep", "Glob", "Edit", "Write", "MultiEdit", "NotebookEdit"];
+/// What a path pattern is no longer literal from.
+const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
+/// Where macOS keeps what other systems hide in the home.
+const APPLICATION_DATA: &str = "Library";
+
+/// Whether a yes in Claude Code is a yes to this claim.
+pub(super) fn covers(claim: &Claim, site: &Site) -> bool {
+    match claim.kind {
+        Kind::Rule => rule_is_narrow(&claim.what, site),
+        // A path inside the checkout is told from there.
+        Kind::Directory => Path::new(&claim.what).is_relative() || place_is_narrow(Path::new(&claim.what), site),
+        Kind::Variable | Kind::Setting => true,
+        Kind::Hook | Kind::Server | Kind::Helper | Kind::Agent | Kind::Mode | Kind::Sandbox | Kind::Include => false,
+    }
+}
+
+/// Whether an allow rule is about some calls of its tool, and says which.
+fn rule_is_narrow(rule: &str, site: &Site) -> bool {
+    let parts = rule.trim().split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?.trim())));
+    let Some((tool, pattern)) = parts else { return false };
+    if tool == "Bash" {
+        let program = pattern.split_whitespace().next().unwrap_or_default().trim_end_matches(":*");
+        return !program.is_empty() && !program.contains('*');
+    }
+    if !FILE_TOOLS.contains(&tool) {
+        return !pattern.is_empty() && !pattern.contains('*');
+    }
+    // Without a path such a rule is about all files, wherever they lie.
+    if pattern.trim_matches(['*', ':']).is_empty() {
+        return false;
+    }
+    let (root, rest) = match (pattern.strip_prefix("//"), pattern.strip_prefix("~/"), &site.home) {
+        (Some(rest), _, _) => (PathBuf::from("/"), rest),
+        (_, Some(rest), Some(home)) => (home.clone(), rest),
+        (_, Some(_), None) => return false,
+        // From the directory, or from that of the settings file: a pattern cannot lead out of it.
+        (None, None, _) => return true,
+    };
+    let literal = rest.split('/').take_while(|part| !part.contains(WILDCARDS)).collect::<PathBuf>();
+    place_is_narrow(&root.join(literal), site)
+}
+
+/// Whether a place is in the checkout, or in a folder of the home that is not hidden. The home as a whole, its hidden
+/// folders, and everything outside of it are not: the system's folders, other people's, the root.
+fn place_is_narrow(place: &Path, site: &Site) -> bool {
+    let is_plain = |part: Component<'_>| match part {
+        Component::Normal(name) => name != APPLICATION_DATA && !name.to_string_lossy().starts_with('.'),
+        _ => false,
+    };
+    let below = site.home.as_ref().and_then(|home| place.strip_prefix(home).ok());
+    let in_home = below.is_some_and(|below| below != Path::new("") && below.components().all(is_plain));
+    let stays = !place.components().any(|part| part == Component::ParentDir);
+    stays && (place.starts_with(&site.top) || in_home)
+}

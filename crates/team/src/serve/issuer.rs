@@ -1,0 +1,115 @@
+//! What an issuer says about itself, kept for a while: strangers who try to sign in do not make this server ask it again
+//! and again. What it fails to say is kept for a moment, too.
+
+use std::time::Duration;
+
+use jsonwebtoken::jwk::JwkSet;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use super::oidc::Issuer;
+use super::problem::Problem;
+use crate::store::Time;
+
+/// What the issuer says has to be there within this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The largest answer of an issuer that is read.
+const ANSWER_BYTES: usize = 1_000_000;
+/// What it said counts for so long, in milliseconds.
+const KEPT: Time = 10 * 60 * 1000;
+/// That it could not be used counts for so long; and so soon it is asked again for a key that it did not name.
+const KEPT_FAILURE: Time = 10 * 1000;
+
+/// What an issuer publishes about itself.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub(super) struct Published {
+    pub(super) issuer: String,
+    pub(super) authorization_endpoint: String,
+    pub(super) token_endpoint: String,
+    pub(super) jwks_uri: String,
+    #[serde(default)]
+    pub(super) device_authorization_endpoint: Option<String>,
+}
+
+/// The last answers of an issuer. Who asks at once waits for one answer together.
+#[derive(Debug, Default)]
+pub(super) struct IssuerCache {
+    published: Mutex<Option<Answer<Published>>>,
+    keys: Mutex<Option<Answer<JwkSet>>>,
+}
+
+/// An answer, or that there was none, and when.
+#[derive(Debug)]
+struct Answer<T> {
+    at: Time,
+    said: Option<T>,
+}
+
+impl<T: Clone> Answer<T> {
+    /// What was said, if it still counts. A clock that was set back makes it old.
+    fn fresh(&self, now: Time) -> Option<Option<T>> {
+        let kept = if self.said.is_some() { KEPT } else { KEPT_FAILURE };
+        (0..kept).contains(&(now - self.at)).then(|| self.said.clone())
+    }
+}
+
+impl IssuerCache {
+    /// What an issuer publishes. That it speaks for itself is checked.
+    pub(super) async fn published(&self, issuer: &Issuer, now: Time) -> Result<Published, Problem> {
+        let mut kept = self.published.lock().await;
+        if let Some(said) = kept.as_ref().and_then(|answer| answer.fresh(now)) {
+            return said.ok_or_else(unusable);
+        }
+        let address = issuer.address.trim_end_matches('/');
+        let asked: Result<Published, Problem> =
+            ask(client()?.get(format!("{address}/.well-known/openid-configuration"))).await;
+        let said = asked.ok().filter(|published| published.issuer.trim_end_matches('/') == address);
+        *kept = Some(Answer { at: now, said: said.clone() });
+        said.ok_or_else(unusable)
+    }
+
+    /// Its keys, among them that of this name if it has one: it is asked again, now and then, for one that it did not name.
+    pub(super) async fn keys(&self, published: &Published, name: Option<&str>, now: Time) -> Result<JwkSet, Problem> {
+        let mut kept = self.keys.lock().await;
+        if let Some(answer) = kept.as_ref()
+            && let Some(said) = answer.fresh(now)
+        {
+            let names = |keys: &JwkSet| name.is_none_or(|name| keys.find(name).is_some());
+            if said.as_ref().is_none_or(names) || now - answer.at < KEPT_FAILURE {
+                return said.ok_or_else(unusable);
+            }
+        }
+        let said: Option<JwkSet> = ask(client()?.get(&published.jwks_uri)).await.ok();
+        *kept = Some(Answer { at: now, said: said.clone() });
+        said.ok_or_else(unusable)
+    }
+}
+
+pub(super) fn client() -> Result<reqwest::Client, Problem> {
+    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build();
+    client.map_err(|_| unusable())
+}
+
+/// The answer to a request, bounded in size and time.
+pub(super) async fn ask<T: serde::de::DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, Problem> {
+    let mut response = request.send().await.map_err(|_| unusable())?;
+    let mut body = Vec::new();
+    while let Some(part) = response.chunk().await.map_err(|_| unusable())? {
+        if body.len() + part.len() > ANSWER_BYTES {
+            return Err(unusable());
+        }
+        body.extend_from_slice(&part);
+    }
+    if !response.status().is_success() {
+        return Err(refused());
+    }
+    serde_json::from_slice(&body).map_err(|_| unusable())
+}
+
+pub(super) fn unusable() -> Problem {
+    Problem::new(axum::http::StatusCode::BAD_GATEWAY, "api_error", "the issuer cannot be used now")
+}
+
+pub(super) fn refused() -> Problem {
+    Problem::new(axum::http::StatusCode::UNAUTHORIZED, "authentication_error", "the issuer does not vouch for this")
+}

@@ -1,0 +1,200 @@
+//! The connections of a server: how many there may be, and which gives way to a new one.
+//!
+//! Opening a connection costs a stranger nothing, so there are bounds: so many of one network, so many in all. At a bound a
+//! connection that waits for a request gives way, the one that has waited longest, of the network that has most. One in the
+//! middle of an answer stays, unless the answer has taken long. So whoever holds many silent connections loses those, and
+//! others are served at once.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// So many connections at once: fewer than the 1,024 files that a process may usually have open.
+const MOST: usize = 800;
+/// So many of one network: a balancer is one.
+const MOST_OF_NETWORK: usize = 400;
+/// Where files run out, so many give way at once.
+const ROOM: usize = 32;
+/// An answer that takes longer than this may be cut, where its place is wanted.
+const LONG_ANSWER: Duration = Duration::from_secs(60);
+
+/// All connections, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Seats(Mutex<(u64, BTreeMap<u64, Arc<Place>>)>);
+
+/// A connection among the others.
+#[derive(Debug)]
+struct Place {
+    network: IpAddr,
+    cut: CancellationToken,
+    /// What is done, and since when.
+    doing: Mutex<(Doing, Instant)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Doing {
+    /// Waiting for a request, or for the rest of its head.
+    Waiting,
+    /// Reading a body, working, or sending an answer.
+    Answering,
+}
+
+/// The place of a connection, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    number: u64,
+    place: Arc<Place>,
+}
+
+/// A request is being answered, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Answering(Arc<Place>);
+
+impl Seats {
+    /// A place for a connection from this network; none where all are in use by others that may not be cut.
+    pub(super) fn take(self: &Arc<Self>, network: IpAddr) -> Option<Seat> {
+        let mut seats = self.lock();
+        let of_network = seats.1.values().filter(|place| place.network == network).count();
+        if of_network >= MOST_OF_NETWORK {
+            cut_one(&mut seats.1, network)?;
+        } else if seats.1.len() >= MOST {
+            let most = largest(&seats.1)?;
+            cut_one(&mut seats.1, most)?;
+        }
+        let number = seats.0;
+        let doing = Mutex::new((Doing::Waiting, Instant::now()));
+        let place = Arc::new(Place { network, cut: CancellationToken::new(), doing });
+        seats.0 += 1;
+        seats.1.insert(number, place.clone());
+        drop(seats);
+        Some(Seat { seats: self.clone(), number, place })
+    }
+
+    /// Cuts some that wait: there are too many open files.
+    pub(super) fn make_room(&self) {
+        let mut seats = self.lock();
+        for _ in 0..ROOM {
+            let Some(most) = largest(&seats.1) else { return };
+            let _ = cut_one(&mut seats.1, most); // none may wait, and then only time makes room
+        }
+    }
+
+    /// Cuts those that only wait.
+    pub(super) fn cut_waiting(&self) {
+        self.lock().1.values().filter(|place| place.doing().0 == Doing::Waiting).for_each(|place| place.cut.cancel());
+    }
+
+    /// Cuts all.
+    pub(super) fn cut_all(&self) {
+        self.lock().1.values().for_each(|place| place.cut.cancel());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Arc<Place>>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The network that has most.
+fn largest(places: &BTreeMap<u64, Arc<Place>>) -> Option<IpAddr> {
+    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    for place in places.values() {
+        *counts.entry(place.network).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(network, _)| network)
+}
+
+/// Cuts one of a network: that which has waited longest, or else that which has answered for too long.
+fn cut_one(places: &mut BTreeMap<u64, Arc<Place>>, network: IpAddr) -> Option<()> {
+    let may_go = |place: &Arc<Place>| {
+        let (doing, since) = place.doing();
+        (doing == Doing::Waiting || since.elapsed() > LONG_ANSWER).then_some((doing, since))
+    };
+    let of_network = places.iter().filter(|(_, place)| place.network == network);
+    let candidates = of_network.filter_map(|(number, place)| Some((may_go(place)?, *number)));
+    let (_, number) = candidates.min()?;
+    places.remove(&number)?.cut.cancel();
+    Some(())
+}
+
+impl Place {
+    fn doing(&self) -> (Doing, Instant) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn does(&self, doing: Doing) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = (doing, Instant::now());
+    }
+}
+
+impl Seat {
+    /// When it has to give way.
+    pub(super) fn cut(&self) -> CancellationToken {
+        self.place.cut.clone()
+    }
+
+    /// Somebody else's business until what is given is dropped.
+    pub(super) fn answering(&self) -> Answering {
+        self.place.does(Doing::Answering);
+        Answering(self.place.clone())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.lock().1.remove(&self.number);
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.does(Doing::Waiting);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(number: u32) -> IpAddr {
+        IpAddr::from(number.to_be_bytes())
+    }
+
+    /// TEAM-8: at a bound the connection gives way that has waited longest, of the network that has most; none does that is
+    /// being answered, until that takes long.
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_longest_gives_way() {
+        let seats = Arc::new(Seats::default());
+        let first = seats.take(network(1)).unwrap();
+        let many: Vec<Seat> = (0..MOST_OF_NETWORK).filter_map(|_| seats.take(network(2))).collect();
+        assert_eq!(many.len(), MOST_OF_NETWORK);
+        let busy = many[0].answering();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let more = seats.take(network(2)).unwrap();
+        assert!(many[1].cut().is_cancelled() && !many[0].cut().is_cancelled() && !first.cut().is_cancelled());
+        let others: Vec<Seat> = (0..500).filter_map(|number| seats.take(network(1_000 + number))).collect();
+        let cut = |seats: &[Seat]| seats.iter().filter(|seat| seat.cut().is_cancelled()).count();
+        let too_many = 1 + MOST_OF_NETWORK + 500 - MOST;
+        assert_eq!((others.len(), cut(&others), cut(&many)), (500, 0, 1 + too_many));
+        assert!(!many[0].cut().is_cancelled() && !first.cut().is_cancelled());
+        drop((busy, more));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_cut_for_another_only_when_it_takes_long() {
+        let seats = Arc::new(Seats::default());
+        let many: Vec<Seat> = (0..MOST_OF_NETWORK).filter_map(|_| seats.take(network(1))).collect();
+        let answers: Vec<Answering> = many.iter().map(Seat::answering).collect();
+        assert!(seats.take(network(1)).is_none(), "all are in use");
+        assert!(seats.take(network(2)).is_some(), "by one network");
+        tokio::time::advance(LONG_ANSWER + Duration::from_secs(1)).await;
+        assert!(seats.take(network(1)).is_some());
+        assert_eq!(many.iter().filter(|seat| seat.cut().is_cancelled()).count(), 1);
+        drop((answers, many));
+        assert_eq!(seats.lock().1.len(), 0);
+    }
+}
