@@ -14,6 +14,8 @@ mod it {
     mod guard;
     mod jobs;
     mod links;
+    mod looked;
+    mod looking;
     mod permission;
     mod place;
     mod private;

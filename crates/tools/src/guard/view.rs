@@ -180,6 +180,8 @@ impl View {
             let device = Path::new("/dev").join(name);
             if device.exists() {
                 bind(&device, &self.root.file(below_root(&device))?.path())?;
+                // It can be written to all the same: what cannot be changed are its mode and its dates.
+                self.limit(&device, self.outside.limits(&device) | limits | MsFlags::MS_RDONLY)?;
             }
         }
         for (name, target) in OPEN {

@@ -1,0 +1,158 @@
+//! Commands that may only look, on the kernel that is there: ways around the wall, one by one, and what must go on working.
+
+use std::path::Path;
+
+use tools::PRINTED_NOTHING;
+
+use super::looked::{Stage, outside, tells_a_secret};
+use super::place::is_running;
+use super::sandbox::program;
+
+/// SEC-3: the devices that every command is given are everybody's, and stay as they are.
+#[tokio::test]
+async fn devices_stay_as_they_are() {
+    let Some(mut stage) = Stage::new().await else { return };
+    let before = stage.picture();
+    let said = stage
+        .look("for d in /dev/null /dev/zero /dev/full; do chmod 600 $d; touch $d; touch -d @1 $d; chown 1 $d; done; echo x > /dev/null && echo written; head -c 3 /dev/zero | wc -c")
+        .await;
+    // Put back before anything is claimed: others need them.
+    outside(Path::new("/"), "for d in null zero full; do [ $(stat -c %a /dev/$d) = 666 ] || chmod 666 /dev/$d; done");
+    assert!(said.ends_with("written\n3"), "{said}");
+    stage.check(&before, "chmod and touch of devices");
+}
+
+/// SEC-3: a command does not stop its guard, and leaves nobody behind.
+#[tokio::test]
+async fn a_guard_is_not_stopped_by_its_command() {
+    let Some(mut stage) = Stage::new().await else { return };
+    for (index, way) in [
+        "kill -9 $PPID; kill -9 -$PPID; kill -9 -- -1; kill -STOP $PPID",
+        "for s in $(seq 1 64); do kill -$s $PPID; done",
+        "for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done",
+        "python3 -c 'import os; os.kill(os.getppid(), 9)' & python3 -c 'import os; os.killpg(int(os.environ[\"GUARD\"]), 9)'",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let before = stage.picture();
+        let sleep = format!("sleep 97.00{index}");
+        let own = super::place::marked(&sleep);
+        let command = format!("{}; export GUARD=$PPID; setsid {own} & {way}; echo end", stage.variables());
+        let output = stage.look_for(&command, 10_000).await;
+        assert!(!output.text().contains("was lost"), "{way}: {}", output.text());
+        assert!(!is_running(&sleep), "{way}");
+        stage.check(&before, way);
+    }
+}
+
+/// SEC-3: what a command makes of its own temporary folder harms nobody who cleans up after it.
+#[tokio::test]
+async fn traps_in_the_temporary_folder_catch_nobody() {
+    let Some(mut stage) = Stage::new().await else { return };
+    let before = stage.picture();
+    for trap in [
+        "ln -s $OUT /tmp/a; ln -s $H/.ssh /tmp/b; ln -s / /tmp/c; ln -s $P /tmp/d",
+        "mkdir -p /tmp/deep/er; ln -s $OUT/file /tmp/deep/er/file; chmod 0 /tmp/deep",
+        "for f in /tmp/.directory-*; do rm -f $f; done; trap '' EXIT",
+        // The file in which the shell leaves its directory: a pipe, a link, a directory.
+        "f=$(trap -p EXIT | grep -o '/tmp/[^ ]*directory[-0-9]*'); trap - EXIT; mkfifo $f",
+        "f=$(trap -p EXIT | grep -o '/tmp/[^ ]*directory[-0-9]*'); trap - EXIT; ln -s $H/.ssh/id_rsa $f",
+        "f=$(trap -p EXIT | grep -o '/tmp/[^ ]*directory[-0-9]*'); trap - EXIT; mkdir $f",
+    ] {
+        let said = stage.look(trap).await;
+        assert!(!tells_a_secret(&said), "{said}");
+        stage.check(&before, trap);
+        assert_eq!(stage.scope.directory(), stage.project, "{trap}");
+    }
+}
+
+/// SEC-3: a limit of time holds, and so do those that commands set themselves.
+#[tokio::test]
+async fn time_limits_hold_behind_the_wall() {
+    let Some(stage) = Stage::new().await else { return };
+    let started = std::time::Instant::now();
+    let said = stage.look_for("timeout 1 sleep 5; echo $?", 30_000).await.text();
+    assert_eq!(said, "124");
+    let said = stage.look_for("trap '' TERM; setsid sleep 60 & sleep 60", 500).await.text();
+    assert!(said.starts_with("Timed out after 500 ms"), "{said}");
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    assert_eq!(stage.running(), Vec::<String>::new());
+}
+
+/// SEC-3: moving about works as without a wall.
+#[tokio::test]
+async fn a_command_that_looks_moves_the_working_directory() {
+    let Some(stage) = Stage::new().await else { return };
+    stage.look("cd sub").await;
+    assert_eq!(stage.scope.directory(), stage.project.join("sub"));
+    assert_eq!(stage.look("pwd; cat file").await, format!("{}\nas it was\nx 1", stage.project.join("sub").display()));
+    stage.look("cd ..; cd /usr").await;
+    assert_eq!(stage.scope.directory(), Path::new("/usr"));
+}
+
+/// SEC-3: who asks about the machine is told the truth.
+#[tokio::test]
+async fn processes_and_ports_outside_are_seen() {
+    let Some(stage) = Stage::new().await else { return };
+    let victim = stage.victim.id().to_string();
+    let said = stage.look("ps aux").await;
+    assert!(said.lines().any(|line| line.split_whitespace().nth(1) == Some(&victim)), "{said}");
+    for command in ["echo $(printf ':%04X' $TCP); cat /proc/net/tcp", "echo :$TCP; ss -tln"] {
+        if command.contains("ss ") && program("ss").is_none() {
+            continue;
+        }
+        let said = stage.look(command).await;
+        let (port, rest) = said.split_once('\n').unwrap();
+        assert!(rest.lines().any(|line| line.contains(&format!("{port} "))), "{port} in {rest}");
+    }
+}
+
+/// SEC-3: git shows the same in a clone, in a worktree and in a folder of either, and writes nothing down.
+#[tokio::test]
+async fn git_shows_the_same_behind_the_wall() {
+    let Some(mut stage) = Stage::new().await else { return };
+    let root = stage.project.join("clone");
+    outside(
+        &stage.project,
+        "git init -q clone && cd clone && mkdir folder && seq 9 > folder/a && echo b > b && git add -A && git commit -qm one && \
+         seq 5 > folder/a && git commit -qam two && git worktree add -q ../tree && echo c >> b && echo d > d && git add d && \
+         seq 4 > folder/a && echo e > ../tree/e && seq 3 > ../tree/folder/a",
+    );
+    for place in [root.clone(), root.join("folder"), stage.project.join("tree"), stage.project.join("tree/folder")] {
+        for command in [
+            "git status",
+            "git status --short",
+            "git diff",
+            "git diff --cached",
+            "git log -p",
+            "git log --oneline --stat",
+            "git show",
+            "git blame -s folder/a || git blame -s a",
+            "git grep -n 3",
+            "git branch -a",
+            "git worktree list",
+            "git ls-files -s",
+            "git describe --always",
+        ] {
+            let script = format!("cd {} && {{ {command}; }} 2>&1 || echo failed", place.display());
+            let expected = outside(&place, &format!("export GIT_OPTIONAL_LOCKS=0; {script}"));
+            let before = stage.picture();
+            let said = stage.look(&script).await;
+            let expected = if expected.is_empty() { PRINTED_NOTHING } else { expected.trim_end_matches('\n') };
+            assert_eq!(said, expected, "{command} in {}", place.display());
+            stage.check(&before, command);
+        }
+    }
+}
+
+/// SEC-3: no key in an environment is shown, whoever's it is.
+#[tokio::test]
+async fn a_secret_in_the_environment_stays_outside() {
+    let Some(stage) = Stage::new().await else { return };
+    let said = stage
+        .look("env; export -p; set; cat /proc/self/environ; cat /proc/$PPID/environ; cat /proc/$TEST/environ")
+        .await;
+    assert!(said.contains("HOME="), "{said}");
+    assert!(!tells_a_secret(&said), "{said}");
+}
