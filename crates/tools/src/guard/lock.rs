@@ -31,6 +31,19 @@ const SYS_FCHMODAT2: i64 = 452;
 /// `TIOCSTI` and `TIOCLINUX`.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
+/// `FIOSETOWN` and `SIOCSPGRP`: whoever owns a descriptor is sent a signal when something comes.
+const OWNING: [u64; 2] = [0x8901, 0x8902];
+
+/// What netlink is for: routes and interfaces, and what `ss` asks. Others may lead to a process.
+const NETLINK: [libc::c_int; 2] = [libc::NETLINK_ROUTE, libc::NETLINK_SOCK_DIAG];
+
+/// `fcntl` that says who owns a descriptor, by a structure in memory.
+const F_SETOWN_EX: libc::c_int = 15;
+
+/// All processes of a user, for priorities.
+const PRIO_USER: u64 = 2;
+const IOPRIO_WHO_USER: u64 = 3;
+
 /// The bit that marks calls of the x32 flavour, which the filter has to name apart.
 #[cfg(target_arch = "x86_64")]
 const FLAVOURS: [i64; 2] = [0, 0x4000_0000];
@@ -163,12 +176,14 @@ fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, se
         // Programs for the kernel.
         (libc::SYS_bpf, always()),
         (libc::SYS_userfaultfd, always()),
-        // Typing into somebody's terminal.
-        (libc::SYS_ioctl, one_of(1, &TYPING)),
     ];
+    // Typing into somebody's terminal.
+    let mut requests = TYPING.to_vec();
     if confinement.base == Base::System {
         calls.extend(others(signals));
+        requests.extend(OWNING);
     }
+    calls.push((libc::SYS_ioctl, one_of(1, &requests)));
     // Through this one the kernel tells of interfaces and connections.
     let mut families = vec![libc::AF_NETLINK];
     if confinement.network != Network::None {
@@ -178,8 +193,12 @@ fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, se
         families.push(libc::AF_UNIX);
     }
     // The network is addresses. What has none (machines by vsock, devices, paths, names) leads to this computer.
-    calls.push((libc::SYS_socket, none_of(0, &families)));
-    calls.push((libc::SYS_socketpair, none_of(0, &[libc::AF_UNIX])));
+    let mut sockets = none_of(0, &families)?;
+    if confinement.network == Network::None {
+        sockets.extend(none_of(2, &NETLINK)?);
+    }
+    calls.push((libc::SYS_socket, Ok(sockets)));
+    calls.push((libc::SYS_socketpair, pairs()));
     // A program that runs as its owner or its group, whoever starts it, would do so outside as well.
     let modes = [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2), (libc::SYS_openat, 3)];
     let modes = modes.into_iter().chain([(libc::SYS_mknodat, 2), (libc::SYS_mkdirat, 2)]);
@@ -215,11 +234,22 @@ fn others(signals: Signals) -> Vec<(i64, Result<Vec<SeccompRule>, seccompiler::B
         Signals::Open => Ok(vec![]),
     };
     let mut calls: Vec<_> = signalling.into_iter().map(|call| (call, to(call))).collect();
+    // A directory of `/proc` stands for a process too, and the owner of a descriptor is sent signals: of neither the
+    // filter sees whom it means.
+    calls.push((libc::SYS_pidfd_send_signal, Ok(vec![])));
+    let owners = [libc::F_SETOWN, F_SETOWN_EX].map(|command| u64::from(command.cast_unsigned()));
+    calls.push((libc::SYS_fcntl, one_of(1, &owners)));
     calls.push((libc::SYS_setpgid, one_of(1, &[u64::from(guard)])));
+    // Nobody in particular is all of the user's processes, if users are meant.
+    for (call, user) in [(libc::SYS_setpriority, PRIO_USER), (libc::SYS_ioprio_set, IOPRIO_WHO_USER)] {
+        let rules = not_oneself(1).and_then(|mut rules| {
+            rules.extend(one_of(0, &[user])?);
+            Ok(rules)
+        });
+        calls.push((call, rules));
+    }
     for (call, argument) in [
         (libc::SYS_prlimit64, 0),
-        (libc::SYS_setpriority, 1),
-        (libc::SYS_ioprio_set, 1),
         (libc::SYS_sched_setaffinity, 0),
         (libc::SYS_sched_setscheduler, 0),
         (libc::SYS_sched_setparam, 0),
@@ -241,6 +271,16 @@ fn as_another(argument: u8) -> Result<Vec<SeccompRule>, seccompiler::BackendErro
     let modes = [libc::S_ISUID, libc::S_ISGID].map(u64::from);
     let rule = |mode| SeccompRule::new(vec![condition(argument, SeccompCmpOp::MaskedEq(mode), mode)?]);
     modes.into_iter().map(rule).collect()
+}
+
+/// Pairs of sockets but for those of one's own that stay with one another: one for datagrams sends to any name.
+fn pairs() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    const KIND: u64 = 0xf;
+    let mut rules = none_of(0, &[libc::AF_UNIX])?;
+    for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| i64::from(kind).cast_unsigned()) {
+        rules.push(SeccompRule::new(vec![condition(1, SeccompCmpOp::MaskedEq(KIND), kind)?])?);
+    }
+    Ok(rules)
 }
 
 /// A call whose argument is none of these.

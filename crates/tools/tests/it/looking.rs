@@ -8,6 +8,102 @@ use super::looked::{Stage, outside, tells_a_secret};
 use super::place::is_running;
 use super::sandbox::program;
 
+/// Lets a Python script be tried: `call` is a call of the system by number, `said` what came of it.
+const PYTHON: &str = "
+import ctypes, fcntl, os, signal, socket, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+guard = int(os.environ['GUARD'])
+def call(*words):
+    return libc.syscall(*[ctypes.c_long(word) if isinstance(word, int) else word for word in words])
+def tried(what):
+    try:
+        print('tried', what())
+    except BaseException as error:
+        print('tried', error)
+";
+
+impl Stage {
+    /// Runs a Python script whose parent's parent is the guard, and checks that it changed nothing outside.
+    async fn python(&mut self, script: &str) -> Option<String> {
+        program("python3")?;
+        let before = self.picture();
+        std::fs::write(self.scope.temporary().join("try.py"), format!("{PYTHON}{script}")).unwrap();
+        let path = self.scope.temporary().join("try.py");
+        let said = self.look(&format!("export GUARD=$PPID; /usr/bin/env python3 {}", path.display())).await;
+        assert!(said.contains("tried"), "{said}");
+        self.check(&before, script);
+        Some(said)
+    }
+}
+
+/// SEC-3: a pair of sockets is no way to a socket with a name.
+#[tokio::test]
+async fn a_pair_of_sockets_sends_nothing_outside() {
+    let Some(mut stage) = Stage::new().await else { return };
+    stage
+        .python(
+            "
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+    for address in ('datagram', 'stream', '\\0' + os.environ['ABSTRACT'] + '-datagram'):
+        def send():
+            one, other = socket.socketpair(socket.AF_UNIX, kind)
+            return one.sendto(b'hello', address)
+        def connect():
+            one, other = socket.socketpair(socket.AF_UNIX, kind)
+            one.connect(address)
+            return one.send(b'hello')
+        tried(send)
+        tried(connect)
+",
+        )
+        .await;
+}
+
+/// SEC-3: through netlink the kernel is asked, and nobody else.
+#[tokio::test]
+async fn netlink_reaches_the_kernel_alone() {
+    let Some(stage) = Stage::new().await else { return };
+    if program("python3").is_none() {
+        return;
+    }
+    let said = stage
+        .look(
+            "python3 -c '
+import socket
+for protocol in range(32):
+    try:
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+        print(\"opened\", protocol)
+    except OSError as error:
+        pass
+'",
+        )
+        .await;
+    // Routes and interfaces, and what `ss` asks for.
+    assert_eq!(said, "opened 0\nopened 4");
+}
+
+/// SEC-3: nobody outside is made to wait longer by a command that looks.
+#[tokio::test]
+async fn priorities_outside_stay_as_they_are() {
+    let Some(mut stage) = Stage::new().await else { return };
+    stage
+        .python(
+            "
+for which in range(4):
+    for who in (0, os.getuid(), guard, int(os.environ['VICTIM']), os.getppid()):
+        tried(lambda: call(141, which, who, 9))
+        tried(lambda: call(251, which, who, (2 << 13) | 6))
+",
+        )
+        .await;
+    let victim = stage.victim.id();
+    let (io, own) = (outside(Path::new("/"), &format!("ionice -p {victim}")), stage.look("ionice -p $$").await);
+    assert!(io.starts_with("none"), "{io}");
+    assert!(own.starts_with("none"), "{own}");
+    assert_eq!(stage.look("echo $(($(nice -n 3 nice) - $(nice)))").await, "3", "its own priority may be lowered");
+}
+
 /// SEC-3: the devices that every command is given are everybody's, and stay as they are.
 #[tokio::test]
 async fn devices_stay_as_they_are() {
@@ -43,6 +139,50 @@ async fn a_guard_is_not_stopped_by_its_command() {
         assert!(!output.text().contains("was lost"), "{way}: {}", output.text());
         assert!(!is_running(&sleep), "{way}");
         stage.check(&before, way);
+    }
+}
+
+/// SEC-3: nor by way of a descriptor.
+#[tokio::test]
+async fn a_guard_is_not_stopped_through_a_descriptor() {
+    let Some(mut stage) = Stage::new().await else { return };
+    for way in [
+        // A directory of /proc stands for a process.
+        "tried(lambda: call(424, os.open(f'/proc/{guard}', os.O_RDONLY | os.O_DIRECTORY), 9, 0, 0))",
+        "tried(lambda: call(424, os.pidfd_open(guard), 9, 0, 0))",
+        // Whoever owns a descriptor hears of it by a signal.
+        "
+def owned(target):
+    reader, writer = os.pipe()
+    fcntl.fcntl(reader, fcntl.F_SETOWN, target)
+    fcntl.fcntl(reader, 10, 9)
+    fcntl.fcntl(reader, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    os.write(writer, b'x')
+for target in (guard, -guard, int(os.environ['VICTIM'])):
+    tried(lambda: owned(target))
+",
+        "
+def owned():
+    reader, writer = os.pipe()
+    fcntl.fcntl(reader, 15, struct.pack('ii', 1, guard))
+    fcntl.fcntl(reader, 10, 9)
+    fcntl.fcntl(reader, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    os.write(writer, b'x')
+tried(owned)
+",
+        "
+def owned(request):
+    one, other = socket.socketpair()
+    fcntl.ioctl(one, request, struct.pack('i', guard))
+    fcntl.fcntl(one, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    other.send(b'x')
+tried(lambda: owned(0x8901))
+tried(lambda: owned(0x8902))
+",
+    ] {
+        if let Some(said) = stage.python(way).await {
+            assert!(!said.contains("was lost"), "{way}: {said}");
+        }
     }
 }
 
