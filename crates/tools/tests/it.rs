@@ -16,6 +16,7 @@ mod it {
     mod links;
     mod looked;
     mod looking;
+    mod looking_attacks;
     mod permission;
     mod place;
     mod private;

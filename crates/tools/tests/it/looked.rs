@@ -158,6 +158,7 @@ impl Stage {
         for device in ["/dev/null", "/dev/zero", "/dev/full"] {
             tree(Path::new(device), &mut picture);
         }
+        picture.insert("host name".into(), std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap());
         for process in [self.victim.id(), std::process::id()] {
             picture.insert(format!("process {process}"), process_state(process));
         }

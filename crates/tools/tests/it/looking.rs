@@ -123,9 +123,9 @@ async fn devices_stay_as_they_are() {
 async fn a_guard_is_not_stopped_by_its_command() {
     let Some(mut stage) = Stage::new().await else { return };
     for (index, way) in [
-        "kill -9 $PPID; kill -9 -$PPID; kill -9 -- -1; kill -STOP $PPID",
+        "kill -9 $PPID; kill -9 -$PPID; kill -STOP $PPID",
         "for s in $(seq 1 64); do kill -$s $PPID; done",
-        "for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done",
+        "for p in $PPID $VICTIM $TEST; do kill -9 $p; kill -STOP $p; kill -9 -$p; done",
         "python3 -c 'import os; os.kill(os.getppid(), 9)' & python3 -c 'import os; os.killpg(int(os.environ[\"GUARD\"]), 9)'",
     ]
     .iter()
