@@ -31,6 +31,7 @@ mod it {
     mod search;
     mod shell;
     mod shell_asking;
+    mod shell_plain;
     mod shell_running;
     mod trick;
     mod write;

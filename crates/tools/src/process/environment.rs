@@ -82,7 +82,8 @@ impl Environment {
                 all.retain(|name, value| !(kept(name) || withheld && looks_secret(name, value)));
             }
             Variables::Ordinary => {
-                let ordinary = |name: &OsStr| name.to_str().is_some_and(is_ordinary_variable);
+                // With this one `cd` goes elsewhere than it says.
+                let ordinary = |name: &OsStr| name != "CDPATH" && name.to_str().is_some_and(is_ordinary_variable);
                 all.retain(|name, value| ordinary(name) && !kept(name) && !looks_secret(name, value));
                 all.extend(QUIET.iter().chain(&LOOKING).map(|(name, value)| (name.into(), value.into())));
             }

@@ -48,10 +48,11 @@ pub(super) fn plain_variable(name: &str, value: &Field) -> bool {
         | "FORCE_COLOR"
         | "COLUMNS"
         | "TERM"
-        | "GIT_OPTIONAL_LOCKS"
         | "GIT_TERMINAL_PROMPT"
         | "RUST_BACKTRACE"
         | "CI" => plain,
+        // With anything else git writes down what it saw.
+        "GIT_OPTIONAL_LOCKS" => text == "0",
         "TZ" => plain && !text.starts_with(':'),
         "PAGER" | "GIT_PAGER" | "MANPAGER" => matches!(text, "cat" | ""),
         _ => false,
