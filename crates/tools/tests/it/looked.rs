@@ -4,7 +4,6 @@
 //! in a [`Stage::picture`], with the times of change that the kernel keeps: two that are equal mean that nothing happened.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -127,25 +126,31 @@ impl Stage {
         self.look_for(&format!("{}\n{command}", self.variables()), 60_000).await.text()
     }
 
-    /// What attacks are told of what they aim at.
+    /// What attacks aim at, by the names of variables.
+    pub(crate) fn targets(&self) -> Vec<(&'static str, String)> {
+        let path = |path: &Path| path.display().to_string();
+        let shared = |index: usize| self.shared.get(index).map_or("/none".into(), |file| path(file.path()));
+        vec![
+            ("P", path(&self.project)),
+            ("H", path(&self.home)),
+            ("OUT", path(&self.sibling)),
+            ("VICTIM", self.victim.id().to_string()),
+            ("TEST", std::process::id().to_string()),
+            ("TCP", self.tcp.local_addr().unwrap().port().to_string()),
+            ("UDP", self.udp.local_addr().unwrap().port().to_string()),
+            ("ABSTRACT", self.name.clone()),
+            ("SHM", self.memory.clone().unwrap_or("0".into())),
+            ("T1", shared(0)),
+            ("T2", shared(1)),
+            ("T3", shared(2)),
+        ]
+    }
+
+    /// The line that sets these variables, and the one by which processes are known.
     pub(crate) fn variables(&self) -> String {
-        let shared =
-            |index: usize| self.shared.get(index).map_or("/none".into(), |file| file.path().display().to_string());
-        let mut text = format!(
-            "export {MARK}={} P={} H={} OUT={} VICTIM={} TEST={} TCP={} UDP={} ABSTRACT={} SHM={}",
-            self.name,
-            self.project.display(),
-            self.home.display(),
-            self.sibling.display(),
-            self.victim.id(),
-            std::process::id(),
-            self.tcp.local_addr().unwrap().port(),
-            self.udp.local_addr().unwrap().port(),
-            self.name,
-            self.memory.as_deref().unwrap_or("0"),
-        );
-        write!(text, " T1={} T2={} T3={}", shared(0), shared(1), shared(2)).unwrap();
-        text
+        let targets = self.targets();
+        let set = targets.iter().map(|(name, value)| format!(" {name}={value}")).collect::<String>();
+        format!("export {MARK}={}{set}", self.name)
     }
 
     /// Everything outside of a command's own temporary folder that it could change.

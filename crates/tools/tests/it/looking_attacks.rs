@@ -86,18 +86,18 @@ const SECRETS: &[&str] = &[
     "/proc/$PPID/environ",
 ];
 
-/// What a command may be wrapped in; `C` is the command.
+/// What a command may be wrapped in; `@` is the command.
 const WRAPPED: &[&str] = &[
-    "C",
-    "env -i P=\"$P\" H=\"$H\" OUT=\"$OUT\" T1=\"$T1\" T2=\"$T2\" T3=\"$T3\" VICTIM=$VICTIM TEST=$TEST PATH=\"$PATH\" bash -c C",
-    "setsid bash -c C",
-    "nohup sh -c C",
-    "timeout 1 dash -c C",
-    "xargs -I{} bash -c {} <<< C",
-    "find . -maxdepth 0 -exec bash -c C \\;",
-    "python3 -c 'import os,sys; os.system(sys.argv[1])' C",
-    "perl -e 'exec shift' C",
-    "awk -v c=C 'BEGIN{system(c)}'",
+    "@",
+    "env -i PATH=\"$PATH\" bash -c @",
+    "setsid bash -c @",
+    "nohup sh -c @",
+    "timeout 1 dash -c @",
+    "xargs -d '\\n' -I{} bash -c {} <<< @",
+    "find . -maxdepth 0 -exec bash -c @ \\;",
+    "python3 -c 'import os,sys; os.system(sys.argv[1])' @",
+    "perl -e 'exec shift' @",
+    "awk 'BEGIN{system(ARGV[1])}' @",
 ];
 
 /// How many commands run in one shell.
@@ -111,10 +111,17 @@ fn quoted(text: &str) -> String {
 }
 
 /// The commands: those of the list, and ways with files, two in five of them or, in a full run, all in three wrappings.
-fn commands() -> Vec<String> {
+fn commands(stage: &Stage) -> Vec<String> {
     let listed = COMMANDS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut commands: Vec<String> = listed.map(|line| line.replace('⏎', "\n")).collect();
+    // Written out, so that no quote keeps a variable from being one. The guard's number is known inside alone.
+    let targets = stage.targets();
+    let written = |file: &&str| {
+        let file = file.replace("$PPID", "@");
+        targets.iter().fold(file, |file, (name, value)| file.replace(&format!("${name}"), value)).replace('@', "$PPID")
+    };
     let pairs = |ways: &[&str], files: &[&str]| -> Vec<String> {
+        let files: Vec<String> = files.iter().map(written).collect();
         ways.iter().flat_map(|way| files.iter().map(|file| in_words(way, file)).collect::<Vec<_>>()).collect()
     };
     let made = pairs(WRITING, FILES).into_iter().chain(pairs(READING, SECRETS));
@@ -136,7 +143,7 @@ fn commands() -> Vec<String> {
 }
 
 fn in_wrapping(wrapped: &str, command: &str) -> String {
-    if wrapped == "C" { command.to_owned() } else { wrapped.replace('C', &quoted(command)).replace("'C", "C") }
+    if wrapped == "@" { command.to_owned() } else { wrapped.replace('@', &quoted(command)) }
 }
 
 /// A way with a file in it, where `T` stands by itself.
@@ -160,7 +167,7 @@ fn in_words(way: &str, file: &str) -> String {
 #[tokio::test]
 async fn nothing_that_may_only_look_does_more() {
     let Some(mut stage) = Stage::new().await else { return };
-    let commands = commands();
+    let commands = commands(&stage);
     assert!(commands.len() > 1_200, "only {} commands", commands.len());
     let before = stage.picture();
     let mut ended = 0;
