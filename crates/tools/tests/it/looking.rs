@@ -126,6 +126,8 @@ async fn a_guard_is_not_stopped_by_its_command() {
         "kill -9 $PPID; kill -9 -$PPID; kill -STOP $PPID",
         "for s in $(seq 1 64); do kill -$s $PPID; done",
         "for p in $PPID $VICTIM $TEST; do kill -9 $p; kill -STOP $p; kill -9 -$p; done",
+        // Whoever asks to be traced is, by its parent.
+        "exec perl -e 'syscall(101, 0, 0, 0, 0); kill STOP => $$; fork; sleep 60'",
         "python3 -c 'import os; os.kill(os.getppid(), 9)' & python3 -c 'import os; os.killpg(int(os.environ[\"GUARD\"]), 9)'",
     ]
     .iter()
@@ -284,6 +286,14 @@ async fn git_shows_the_same_behind_the_wall() {
             stage.check(&before, command);
         }
     }
+}
+
+/// SEC-3: what only root can read is not shown to root either.
+#[tokio::test]
+async fn passwords_and_keys_of_the_machine_are_not_shown() {
+    let Some(stage) = Stage::new().await else { return };
+    let said = stage.look("for f in /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/ssh/ssh_host_*_key; do cat $f && echo shown $f; done 2>/dev/null; echo end").await;
+    assert_eq!(said, "end");
 }
 
 /// SEC-3: no key in an environment is shown, whoever's it is.
