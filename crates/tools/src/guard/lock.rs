@@ -50,6 +50,10 @@ const FLAVOURS: [i64; 2] = [0, 0x4000_0000];
 #[cfg(not(target_arch = "x86_64"))]
 const FLAVOURS: [i64; 1] = [0];
 
+/// Calls that this flavour numbers anew, among them `ioctl` and those that signal. No program of today has it.
+#[cfg(target_arch = "x86_64")]
+const RENUMBERED: std::ops::RangeInclusive<i64> = 0x4000_0000 + 512..=0x4000_0000 + 547;
+
 /// Restricts what is read and written by path, and who is signalled. In a view of its own this is the second lock: it also
 /// keeps everybody from mounting. Without namespaces it is the first one, and has to be had.
 pub(super) fn landlock(confinement: &Confinement) -> io::Result<Signals> {
@@ -206,6 +210,8 @@ fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, se
     let modes = modes.chain([(libc::SYS_chmod, 1), (libc::SYS_open, 2), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
     calls.extend(modes.map(|(call, argument)| (call, as_another(argument))));
     let mut rules = BTreeMap::new();
+    #[cfg(target_arch = "x86_64")]
+    rules.extend(RENUMBERED.map(|call| (call, Vec::new())));
     for (call, conditions) in calls {
         let conditions = conditions?;
         for flavour in FLAVOURS {
