@@ -84,6 +84,8 @@ mod team;
 mod team_docs;
 #[path = "it/team_load.rs"]
 mod team_load;
+#[path = "it/team_recovery.rs"]
+mod team_recovery;
 #[path = "it/team_session.rs"]
 mod team_session;
 #[path = "it/teammates.rs"]

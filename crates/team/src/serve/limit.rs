@@ -36,7 +36,9 @@ impl Rates {
                 next.clear();
             }
         }
-        let on_time = next.get(name).copied().unwrap_or(now).max(now);
+        // Nobody is ever further ahead than this, unless the clock was set back.
+        let furthest = now + self.ahead + self.every;
+        let on_time = next.get(name).copied().filter(|time| *time <= furthest).unwrap_or(now).max(now);
         if on_time - now > self.ahead {
             return Err(((on_time - now - self.ahead) as u64).div_ceil(1000).max(1));
         }
@@ -60,6 +62,15 @@ mod tests {
         assert!(rates.ask("a", 1_000).is_ok() && rates.ask("a", 1_000).is_err());
         let later: usize = (2..62).filter(|second| rates.ask("a", second * 1_000).is_ok()).count();
         assert_eq!(later, 60, "one a second");
+    }
+
+    /// TEAM-8: a clock that is set back locks nobody out.
+    #[test]
+    fn a_clock_set_back_locks_nobody_out() {
+        let rates = Rates::new(60);
+        assert!((0..16).all(|_| rates.ask("a", 3_600_000).is_ok()));
+        assert!(rates.ask("a", 0).is_ok(), "an hour back");
+        assert!((0..15).all(|_| rates.ask("a", 0).is_ok()) && rates.ask("a", 0).is_err(), "the rate still holds");
     }
 
     #[test]
