@@ -199,12 +199,22 @@ pub struct Write {
     /// The checksum of the text that each entry was made from; empty where it was made from none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bases: BTreeMap<Key, String>,
+    /// The checksum of what each entry or deletion replaces, or a kept text goes below, as the writer saw it; empty where there was nothing. Where that
+    /// still is so for all of them, it does not matter that others wrote other entries meanwhile.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<Key, String>,
     /// Texts that the history has lost: they are put back there, below what is there now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<Key, String>,
 }
 
 impl Write {
+    /// Whether it says of everything it replaces what that was.
+    pub(crate) fn says_what_it_saw(&self) -> bool {
+        let mut replaced = self.entries.keys().chain(&self.deletes).chain(self.kept.keys());
+        !self.seen.is_empty() && replaced.all(|key| self.seen.contains_key(key))
+    }
+
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.deletes.is_empty() && self.kept.is_empty()

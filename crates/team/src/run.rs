@@ -181,9 +181,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     /// Reads what changed on the server since the last time. Where what was merged is not what the server says it has,
     /// everything is read again: it was restored, or is another.
     async fn read(&mut self) -> Result<(), Stopped> {
-        let known = self.state.checksum.clone();
-        let since = if known.is_some() { self.state.version } else { 0 };
-        self.past = PastTexts::default();
+        let (known, since) = (self.state.checksum.clone(), self.state.version);
         // A run that was cut off has read what it could not tell any more: then it is asked for, though nothing changed.
         let is_told = self.state.told == Some(self.state.version);
         let unless = known.as_deref().filter(|_| is_told);
@@ -219,12 +217,14 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     }
 
     fn nothing_is_there(&mut self) {
+        self.past = PastTexts::default();
         self.state.clear_server();
         self.state.told.get_or_insert(0);
         self.tag = String::new();
     }
 
     fn accept(&mut self, mut snapshot: Snapshot, is_all: bool) {
+        self.past = PastTexts::default(); // what was said of another state
         if is_all {
             self.unusable.clear();
         }
@@ -234,7 +234,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
         self.state.told.get_or_insert(snapshot.version);
         self.heard = Some(snapshot.version);
         if !self.unusable.is_empty() {
-            self.state.checksum = None; // the next run has to meet them again
+            (self.state.version, self.state.checksum) = (0, None); // the next run has to meet them again
         }
         self.report.refused.append(&mut snapshot.content.refused);
         self.report.overwritten.append(&mut snapshot.content.overwritten);

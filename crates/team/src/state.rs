@@ -45,7 +45,7 @@ pub struct SyncState {
     pub deleted: BTreeSet<Key>,
     /// The version that was.
     pub version: u64,
-    /// The name of that state; none where everything has to be read again.
+    /// The name of that state; none where something is known to have changed since.
     pub checksum: Option<String>,
     /// Who wrote what, and when.
     pub authors: BTreeMap<Key, Author>,

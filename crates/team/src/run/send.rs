@@ -64,6 +64,7 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
                 continue;
             }
             write.bases = self.bases(&write);
+            write.seen = self.seen(&write);
             match self.server.write(&write, &self.tag).await {
                 Ok(written) => self.wrote(&write, written).await?,
                 Err(Trouble::Refused { refused, message, .. }) => {
@@ -87,6 +88,18 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
         write.entries.keys().map(|key| (key.clone(), base(key))).collect()
     }
 
+    /// What is replaced, or stays above.
+    fn seen(&self, write: &Write) -> Checksums {
+        let seen = |key: &Key| self.state.server.get(key).cloned().unwrap_or_default();
+        write
+            .entries
+            .keys()
+            .chain(&write.deletes)
+            .chain(write.kept.keys())
+            .map(|key| (key.clone(), seen(key)))
+            .collect()
+    }
+
     async fn wrote(&mut self, write: &Write, written: Written) -> Result<(), Stopped> {
         let was_whole = self.state.whole() == self.tag;
         for (key, text) in &write.entries {
@@ -105,13 +118,17 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
         }
         let kept: Checksums = write.kept.iter().map(|(key, text)| (key.clone(), checksum::of(text))).collect();
         let known = kept.keys().cloned().collect();
-        self.tag = written.checksum;
         let checksum = self.tag.clone();
         self.past.note(&kept, Some(&HistoryAnswer { checksum, known, ..HistoryAnswer::default() }), &self.tag);
-        // A server that counts as we do and comes to another sum has something else: it is read anew the next time.
-        let is_whole = !was_whole || self.state.whole() == self.tag;
-        self.state.checksum = (is_whole && self.unusable.is_empty()).then(|| self.tag.clone());
-        self.state.version = written.version;
+        if was_whole && self.state.whole() != written.checksum {
+            // Others wrote other entries meanwhile: the next run reads on from where this one read.
+            self.state.checksum = None;
+        } else {
+            self.tag = written.checksum;
+            if self.unusable.is_empty() {
+                (self.state.version, self.state.checksum) = (written.version, Some(self.tag.clone()));
+            }
+        }
         self.save().await
     }
 

@@ -134,7 +134,7 @@ impl Store {
             return Err(Error::Invalid(format!("{key} is both written and deleted")));
         }
         // Who is late already need not wait for the others to write: of many that write at once most are.
-        if let Some(expected) = expected {
+        if let Some(expected) = expected.filter(|_| !write.says_what_it_saw()) {
             let state = self.state(repository).await?.filter(|state| state.version > 0);
             let known = state.map(|state| state.checksum).unwrap_or_default();
             if known != expected {
@@ -147,7 +147,13 @@ impl Store {
         // One that was only made for rights has no state yet.
         let before = before.as_ref().map(state).transpose()?.filter(|state| state.version > 0);
         let known = before.as_ref().map_or("", |state| state.checksum.as_str());
-        if expected.is_some_and(|expected| expected != known) {
+        // The whole may be as the writer's own last write left it, with what others did in between: what it says it saw of
+        // each entry is what counts.
+        let is_late = match write.says_what_it_saw() {
+            true => !is_as_seen(&mut transaction, repository, write).await?,
+            false => expected.is_some_and(|expected| expected != known),
+        };
+        if is_late {
             return Err(Error::Conflict { checksum: known.to_owned() });
         }
         let version = before.map_or(0, |state| state.version) + 1;
@@ -298,6 +304,19 @@ async fn refusal(
     let values = vec![repository.as_str().into(), key.folded().into(), key.as_str().into()];
     let twin = transaction.row(TWIN, values).await?;
     twin.map(|row| Ok(format!("it and {} would be one file on some systems", row.text(0)?))).transpose()
+}
+
+/// Whether everything that is replaced is what the writer saw.
+async fn is_as_seen(transaction: &mut Transaction, repository: &Repository, write: &Write) -> Result<bool, Error> {
+    const NOW: &str = "SELECT checksum FROM entries WHERE repository = $1 AND key = $2 AND text IS NOT NULL";
+    for (key, seen) in &write.seen {
+        let row = transaction.row(NOW, vec![repository.as_str().into(), key.as_str().into()]).await?;
+        let now = row.map(|row| row.text(0)).transpose()?.unwrap_or_default();
+        if now != *seen {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 const BASE: &str = "UPDATE history SET base = $4 WHERE repository = $1 AND key = $2 AND version = $3";

@@ -245,7 +245,10 @@ impl World {
 
     fn write(&mut self, folder: usize, write: &Write, known: &str) -> Result<Written, Trouble> {
         let whole = if self.server.version == 0 { String::new() } else { self.server.whole() };
-        if whole != known {
+        let now = |key: &Key| self.server.newest(key).and_then(|row| row.text.as_deref()).map(checksum::of);
+        let is_as_seen = write.seen.iter().all(|(key, seen)| now(key).unwrap_or_default() == *seen);
+        let is_late = if write.says_what_it_saw() { !is_as_seen } else { whole != known };
+        if is_late {
             return Err(Trouble::Conflict);
         }
         if let Some(bad) = write.entries.keys().find(|key| key.as_str() == BAD) {
