@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use super::super::{Disk, Server};
+use super::server::{ModelServer, Row};
 use crate::checksum;
 use crate::client::{Read, Trouble};
 use crate::error::Error;
 use crate::folder::Listing;
 use crate::key::Key;
-use crate::protocol::{Content, HistoryAnswer, OverwrittenText, Snapshot, Write, Written};
+use crate::protocol::{Content, HistoryAnswer, Snapshot, Write, Written};
 use crate::report::Stopped;
 use crate::state::{Checksums, SyncState};
 
@@ -55,63 +56,6 @@ pub(super) struct Weakness {
     pub(super) no_whole: bool,
 }
 
-/// One version of an entry.
-#[derive(Debug, Clone)]
-struct Row {
-    version: u64,
-    text: Option<String>,
-    author: usize,
-    base: Option<String>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct ModelServer {
-    pub(super) version: u64,
-    rows: BTreeMap<Key, Vec<Row>>,
-}
-
-impl ModelServer {
-    pub(super) fn entries(&self) -> BTreeMap<Key, String> {
-        let newest = |rows: &Vec<Row>| rows.last()?.text.clone();
-        self.rows.iter().filter_map(|(key, rows)| Some((key.clone(), newest(rows)?))).collect()
-    }
-
-    fn whole(&self) -> String {
-        let sums = sums(&self.entries());
-        checksum::of_all(sums.iter().map(|(key, sum)| (key, sum.as_str())))
-    }
-
-    fn knows(&self, key: &Key, sum: &str) -> bool {
-        let is = |row: &Row| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
-        self.rows.get(key).is_some_and(|rows| rows.iter().any(is))
-    }
-
-    fn newest(&self, key: &Key) -> Option<&Row> {
-        self.rows.get(key)?.last()
-    }
-
-    fn put(&mut self, key: &Key, text: Option<String>, author: usize, base: Option<String>) {
-        let row = Row { version: self.version, text, author, base };
-        self.rows.entry(key.clone()).or_default().push(row);
-    }
-
-    fn overwritten(&self, reader: usize, since: u64) -> Vec<OverwrittenText> {
-        let mut told = Vec::new();
-        for (key, rows) in &self.rows {
-            for pair in rows.windows(2) {
-                let (earlier, later) = (&pair[0], &pair[1]);
-                let unseen = earlier.text.as_ref().zip(later.base.as_ref());
-                let unseen = unseen.is_some_and(|(text, base)| checksum::of(text) != *base);
-                if later.version > since && later.author != reader && earlier.author == reader && unseen {
-                    let (version, by) = (earlier.version, later.author.to_string());
-                    told.push(OverwrittenText { key: key.to_string(), version, by });
-                }
-            }
-        }
-        told
-    }
-}
-
 /// A member's machine.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModelFolder {
@@ -151,10 +95,6 @@ pub(super) struct World {
     /// What happened, for whoever looks into a seed.
     pub(super) story: Vec<String>,
     typed: usize,
-}
-
-fn sums(texts: &BTreeMap<Key, String>) -> Checksums {
-    texts.iter().map(|(key, text)| (key.clone(), checksum::of(text))).collect()
 }
 
 impl World {
