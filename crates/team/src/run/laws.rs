@@ -215,7 +215,7 @@ fn seeds(few: u64, many: u64) -> std::ops::Range<u64> {
 }
 
 fn hold(mishap: Mishap) {
-    for seed in seeds(400, 3_000) {
+    for seed in seeds(300, 1_500) {
         let broken = live(seed, mishap, Weakness::default());
         assert!(broken.is_empty(), "{mishap:?}, seed {seed}: {broken:#?}");
     }
