@@ -13,7 +13,7 @@ use memory::instructions::{Instructions, Reason, Sources};
 use memory::place::{BySource, Inputs, Switch};
 use memory::store::Indexing;
 use memory::taxonomy::{Rules, Variant, rules};
-use team::mirror::Agreed;
+use team::state::SyncState;
 
 use crate::env;
 use crate::membership;
@@ -164,7 +164,7 @@ impl Team {
     fn authors(self) -> Authors {
         Arc::new(move |path| {
             let key = path.strip_prefix("team/")?.parse().ok()?;
-            Some(Agreed::read(&self.state).ok()?.authors.remove(&key)?.name)
+            Some(SyncState::read(&self.state).ok()?.authors.remove(&key)?.name)
         })
     }
 }

@@ -58,9 +58,9 @@ impl Membership {
     }
 
     /// Where is written down what a folder and the server agreed on. Two checkouts have a folder each: what is missing in
-    /// one was not deleted in the other.
+    /// one was not deleted in the other. A server that moved is the same team.
     pub(crate) fn state(&self, place: &Place, folder: &Path) -> PathBuf {
-        let name = format!("{}\n{}\n{}", self.server, self.repository, folder.display());
+        let name = format!("{}\n{}", self.repository, folder.display());
         let name = blake3::hash(name.as_bytes()).to_hex();
         place.home.path().join("cairn/team").join(format!("{}.json", &name[..16]))
     }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use engine::agent::Listener;
 use engine::event::TeamChange;
 use engine::{Event, World};
-use team::mirror::{Change, Done};
+use team::Key;
+use team::protocol::OverwrittenText;
+use team::report::{Change, SyncReport};
 use team::watch::{News, Standing, Watching};
 
 use crate::membership;
@@ -62,6 +64,11 @@ impl Sharing {
         self.watching.hurry();
     }
 
+    /// Files that are missing here are deleted for all, now.
+    pub(crate) fn delete_missing(&self) {
+        self.watching.delete_missing();
+    }
+
     /// Sends what waits, if that takes only a moment.
     pub(crate) async fn close(self) {
         self.watching.close().await;
@@ -75,12 +82,21 @@ fn event(news: News) -> Event {
             let told = left.iter().map(|(name, why)| format!("team memory: {name} is not shared: {why}"));
             Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
         }
+        News::KeptBack(names) => {
+            let told = names.iter().map(|(name, why)| format!("team memory: {name} {why}"));
+            Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
+        }
+        News::Held(keys) => Event::Warning(format!(
+            "team memory: {} missing here; nothing is deleted for others. `/team delete` deletes for all, `cairn team pull \
+             --missing` brings back",
+            count(keys.len(), "file is", "files are")
+        )),
         News::Trouble(why) => Event::Warning(format!("team memory: {why}")),
     }
 }
 
 /// What was done, a sentence each.
-fn told(done: &Done) -> Vec<String> {
+fn told(done: &SyncReport) -> Vec<String> {
     let mut told = Vec::new();
     for (what, keys) in [
         ("came from others", &done.taken),
@@ -94,14 +110,26 @@ fn told(done: &Done) -> Vec<String> {
             many => told.push(format!("team memory: {}: each {what}", count(many, "file", "files"))),
         }
     }
-    let conflicts = done.conflicts.iter().map(|key| {
-        format!(
-            "team memory: {key} was changed on both sides; yours counts, `cairn team log {key}` shows the other, `cairn team \
-             restore` brings it back"
-        )
-    });
+    let conflicts = done.conflicts.iter().map(|key| format!("team memory: {}", conflict(done, key)));
     told.extend(at_most(conflicts.collect()));
+    let overwritten = done.overwritten.iter().map(|text| format!("team memory: {}", overwritten_text(text)));
+    told.extend(at_most(overwritten.collect()));
     told
+}
+
+/// What became of an entry that both sides had changed, in a sentence.
+pub(crate) fn conflict(done: &SyncReport, key: &Key) -> String {
+    let whose = if done.taken.contains(key) { "theirs" } else { "yours" };
+    format!(
+        "{key} was changed on both sides; {whose} counts, `cairn team log {key}` shows the other, `cairn team restore` brings \
+         it back"
+    )
+}
+
+/// Whose text was replaced without having been seen, in a sentence.
+pub(crate) fn overwritten_text(text: &OverwrittenText) -> String {
+    let OverwrittenText { key, version, by } = text;
+    format!("{by} replaced your {key} without having seen it; `cairn team restore {key} {version}` brings yours back")
 }
 
 fn at_most(mut told: Vec<String>) -> Vec<String> {

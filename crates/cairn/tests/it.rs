@@ -84,6 +84,10 @@ mod team;
 mod team_docs;
 #[path = "it/team_load.rs"]
 mod team_load;
+#[path = "it/team_load_programs.rs"]
+mod team_load_programs;
+#[path = "it/team_recovery.rs"]
+mod team_recovery;
 #[path = "it/team_session.rs"]
 mod team_session;
 #[path = "it/team_strangers.rs"]

@@ -43,4 +43,4 @@ pub use process::process_runs;
 pub use root::{Entry, EntryKind, Head, Root};
 pub use shared::add_line;
 pub use stamp::{Snapshot, Stamp};
-pub use walk::Found;
+pub use walk::{Found, Walk};

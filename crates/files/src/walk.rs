@@ -2,7 +2,8 @@
 //!
 //! A listing asks the system about every name; a walk over ten thousand files cannot afford that, and whoever opens the
 //! files learns the rest anyway. So a walk says only where something is and what kind of thing. Links are reported and
-//! not followed, so a loop of them ends at its first step. What cannot be listed is passed over.
+//! not followed, so a loop of them ends at its first step. A directory that cannot be listed stops nothing; who takes a
+//! missing file for a deleted one asks by [`Root::walk_whole`], which names what was passed over.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,31 @@ pub struct Found {
     pub kind: EntryKind,
 }
 
+/// Everything below a root, as far as it could be listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Walk {
+    /// What was found, by path.
+    pub found: Vec<Found>,
+    /// Directories that could not be listed, or not wholly: what lies in them is not known. By path.
+    pub unlisted: Vec<PathBuf>,
+}
+
 impl Root {
+    /// Everything below that is no directory, and which directories were meant to be entered and could not be. The root
+    /// itself has to be listed wholly.
+    pub fn walk_whole(&self, mut enter: impl FnMut(&Path) -> bool) -> Result<Walk, Error> {
+        let mut walk = Walk::default();
+        below(self.dir(), Path::new(""), DEEPEST, usize::MAX, &mut enter, &mut walk)
+            .map_err(|error| Error::of(self.path(), error))?;
+        walk.found.sort_by(|one, other| one.path.cmp(&other.path));
+        walk.unlisted.sort();
+        walk.unlisted.dedup();
+        if walk.unlisted.first().is_some_and(|path| path.as_os_str().is_empty()) {
+            return Err(Error::of(self.path(), std::io::Error::other("it cannot be listed wholly")));
+        }
+        Ok(walk)
+    }
+
     /// Everything below that is no directory, by path. A directory is entered when `enter` says so of its relative path.
     pub fn walk(&self, enter: impl FnMut(&Path) -> bool) -> Result<Vec<Found>, Error> {
         self.walk_some(usize::MAX, enter)
@@ -31,11 +56,11 @@ impl Root {
 
     /// The same, but no more than so many of them: those that the system names first.
     pub fn walk_some(&self, most: usize, mut enter: impl FnMut(&Path) -> bool) -> Result<Vec<Found>, Error> {
-        let mut found = Vec::new();
-        below(self.dir(), Path::new(""), DEEPEST, most, &mut enter, &mut found)
+        let mut walk = Walk::default();
+        below(self.dir(), Path::new(""), DEEPEST, most, &mut enter, &mut walk)
             .map_err(|error| Error::of(self.path(), error))?;
-        found.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(found)
+        walk.found.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(walk.found)
     }
 }
 
@@ -45,24 +70,29 @@ fn below(
     deeper: usize,
     most: usize,
     enter: &mut impl FnMut(&Path) -> bool,
-    found: &mut Vec<Found>,
+    walk: &mut Walk,
 ) -> std::io::Result<()> {
     for entry in dir.entries()? {
-        if found.len() >= most {
+        if walk.found.len() >= most {
             break;
         }
-        let Ok(entry) = entry else { continue };
-        let Ok(kind) = entry.file_type().map(EntryKind::of) else { continue };
+        let Ok(entry) = entry else {
+            walk.unlisted.push(at.to_owned());
+            continue;
+        };
         let path = at.join(entry.file_name());
-        if kind == EntryKind::Directory {
-            if deeper > 0
-                && enter(&path)
-                && let Ok(sub) = entry.open_dir()
-            {
-                let _ = below(&sub, &path, deeper - 1, most, enter, found);
+        let Ok(kind) = entry.file_type().map(EntryKind::of) else {
+            walk.unlisted.push(path);
+            continue;
+        };
+        if kind != EntryKind::Directory {
+            walk.found.push(Found { path, kind });
+        } else if enter(&path) {
+            let listed = deeper > 0
+                && entry.open_dir().is_ok_and(|sub| below(&sub, &path, deeper - 1, most, enter, walk).is_ok());
+            if !listed {
+                walk.unlisted.push(path);
             }
-        } else {
-            found.push(Found { path, kind });
         }
     }
     Ok(())

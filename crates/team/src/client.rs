@@ -1,5 +1,6 @@
 //! The client's side of the protocol: one request at a time, bounded in time and size, tried again where that can help.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -7,8 +8,13 @@ use reqwest::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
-use crate::protocol::{Failure, Hashes, PATH, Snapshot, TOO_MANY_ENTRIES, Write, Written};
+use crate::key::Key;
+use crate::protocol::{
+    Failure, Hashes, HistoryAnswer, HistoryQuestion, KNOWN_PATH, PATH, Snapshot, TOO_MANY_ENTRIES, Write, Written,
+};
 use crate::repository::Repository;
+use crate::run::Server;
+use crate::state::Checksums;
 
 /// A request may take so long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,10 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const RETRIES: u32 = 3;
 /// The first wait.
 const WAIT: Duration = Duration::from_millis(500);
-/// The largest answer that is read. A repository at its limits is far smaller in practice.
+/// So much is asked for at once, where the server has parts.
+const PART_BYTES: usize = 8 * 1024 * 1024;
+/// The most that is taken from a server: a thousand entries of 250,000 bytes, and a fifth more.
+const ALL_BYTES: usize = 300_000_000;
+/// The largest answer that is read.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// The most entries that are taken from a server: far more than anybody keeps, and few enough for a folder.
 const MOST_ENTRIES: usize = 5_000;
+
+/// So many texts are asked about at once.
+const QUESTIONS: usize = 1_000;
 
 /// A server, and the repository that is kept there.
 #[derive(Clone)]
@@ -48,7 +61,19 @@ pub enum Trouble {
         /// The most.
         most: u64,
     },
-    /// Nothing helps but the user: a bad token, no right, an entry that is refused.
+    /// Something in the request cannot be kept. Without it the rest can.
+    #[error("{server} says no ({status}): {message}")]
+    Refused {
+        /// Who.
+        server: String,
+        /// The status.
+        status: u16,
+        /// In the server's words.
+        message: String,
+        /// What, where it says so, with why.
+        refused: BTreeMap<String, String>,
+    },
+    /// Nothing helps but the user: a bad token, no right.
     #[error("{server} says no ({status}): {message}")]
     Permanent {
         /// Who.
@@ -108,11 +133,40 @@ impl Client {
 
     /// The entries, if they are not what `known` names; those that changed after a version, where the server can tell.
     pub async fn read(&self, known: Option<&str>, since: u64) -> Result<Read, Trouble> {
-        let since = since.to_string();
-        let query: Vec<(&str, &str)> = if since == "0" { Vec::new() } else { vec![("since", &since)] };
+        self.read_told(known, since, None).await
+    }
+
+    /// The same, in parts where the server has them: a repository may be larger than one answer.
+    async fn read_told(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<Read, Trouble> {
+        let mut all = match self.read_part(known, since, told).await? {
+            Read::Changed(first) => first,
+            other => return Ok(other),
+        };
+        let mut bytes = 0;
+        while let Some(until) = all.until.take() {
+            bytes += all.content.entries.values().map(String::len).sum::<usize>();
+            if bytes > ALL_BYTES {
+                return Err(self.later(format!("it has more than {} MB of this repository", ALL_BYTES >> 20)));
+            }
+            // What changed meanwhile comes with a later part, which counts.
+            let Read::Changed(next) = self.read_part(None, until, told).await? else { break };
+            let before = std::mem::replace(&mut all, next).content;
+            all.content.add_earlier(before);
+        }
+        if all.content.entries.len() > MOST_ENTRIES {
+            return Err(self.later(format!("it has more than {MOST_ENTRIES} entries of this repository")));
+        }
+        Ok(Read::Changed(all))
+    }
+
+    async fn read_part(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<Read, Trouble> {
+        let mut query = vec![("part", PART_BYTES.to_string())];
+        query.extend(Some(since).filter(|since| *since > 0).map(|since| ("since", since.to_string())));
+        query.extend(told.map(|told| ("told", told.to_string())));
+        let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let response = self
             .send(|| {
-                let request = self.request(Method::GET, &query);
+                let request = self.request(Method::GET, PATH, &query);
                 match known {
                     Some(known) => request.header(IF_NONE_MATCH, format!("\"{known}\"")),
                     None => request,
@@ -122,19 +176,27 @@ impl Client {
         match response.status() {
             StatusCode::NOT_MODIFIED => Ok(Read::Unchanged),
             StatusCode::NOT_FOUND => Ok(Read::Empty),
-            _ => {
-                let snapshot: Snapshot = self.answer(response).await?;
-                if snapshot.content.entries.len() > MOST_ENTRIES {
-                    return Err(self.later(format!("it has more than {MOST_ENTRIES} entries of this repository")));
-                }
-                Ok(Read::Changed(Box::new(snapshot)))
-            }
+            _ => Ok(Read::Changed(Box::new(self.answer(response).await?))),
         }
+    }
+
+    /// Which texts the history knows; none where the server cannot say.
+    async fn ask_history(&self, texts: Vec<(Key, String)>) -> Result<Option<HistoryAnswer>, Trouble> {
+        let question = HistoryQuestion { entries: texts.into_iter().collect() };
+        let response = match self.send(|| self.request(Method::POST, KNOWN_PATH, &[]).json(&question)).await {
+            Ok(response) if response.status() == StatusCode::NOT_FOUND => return Ok(None),
+            Ok(response) => response,
+            // Other servers do not know the question.
+            Err(Trouble::Refused { .. }) => return Ok(None),
+            Err(Trouble::Permanent { status: 405 | 501, .. }) => return Ok(None),
+            Err(trouble) => return Err(trouble),
+        };
+        self.answer(response).await.map(Some)
     }
 
     /// Checksums alone; none if there is nothing yet.
     pub async fn hashes(&self) -> Result<Option<Hashes>, Trouble> {
-        let response = self.send(|| self.request(Method::GET, &[("view", "hashes")])).await?;
+        let response = self.send(|| self.request(Method::GET, PATH, &[("view", "hashes")])).await?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
@@ -143,8 +205,9 @@ impl Client {
 
     /// Writes, if the repository still is what `known` names. Gives the name of the state it then has.
     pub async fn write(&self, write: &Write, known: &str) -> Result<Written, Trouble> {
-        let response =
-            self.send(|| self.request(Method::PUT, &[]).header(IF_MATCH, format!("\"{known}\"")).json(write)).await?;
+        let response = self
+            .send(|| self.request(Method::PUT, PATH, &[]).header(IF_MATCH, format!("\"{known}\"")).json(write))
+            .await?;
         let tag =
             response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(|tag| tag.trim_matches('"').to_owned());
         let mut written: Written = self.answer(response).await?;
@@ -152,9 +215,9 @@ impl Client {
         Ok(written)
     }
 
-    fn request(&self, method: Method, query: &[(&str, &str)]) -> RequestBuilder {
+    fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
         let mut address = self.server.clone();
-        address.set_path(&format!("{}{PATH}", self.server.path().trim_end_matches('/')));
+        address.set_path(&format!("{}{path}", self.server.path().trim_end_matches('/')));
         address.query_pairs_mut().append_pair("repo", self.repository.as_str()).extend_pairs(query);
         self.http.request(method, address).bearer_auth(&self.token)
     }
@@ -196,6 +259,10 @@ impl Client {
             return Err(Trouble::TooMany { most });
         }
         let message = failure.map_or_else(|| status.to_string(), |failure| failure.error.message);
+        if matches!(status.as_u16(), 400 | 413 | 422) {
+            let (status, refused) = (status.as_u16(), details.refused);
+            return Err(Trouble::Refused { server: self.name(), status, message, refused });
+        }
         Err(Trouble::Permanent { server: self.name(), status: status.as_u16(), message })
     }
 
@@ -227,6 +294,28 @@ impl Client {
     }
 }
 
+impl Server for Client {
+    async fn read(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<Read, Trouble> {
+        self.read_told(known, since, told).await
+    }
+
+    async fn known(&self, texts: &Checksums) -> Result<Option<HistoryAnswer>, Trouble> {
+        let mut all = HistoryAnswer::default();
+        let texts: Vec<(Key, String)> = texts.iter().map(|(key, text)| (key.clone(), text.clone())).collect();
+        for some in texts.chunks(QUESTIONS) {
+            let Some(mut answer) = self.ask_history(some.to_vec()).await? else { return Ok(None) };
+            all.checksum = answer.checksum;
+            all.known.append(&mut answer.known);
+            all.trimmed.append(&mut answer.trimmed);
+        }
+        Ok(Some(all))
+    }
+
+    async fn write(&self, write: &Write, known: &str) -> Result<Written, Trouble> {
+        Client::write(self, write, known).await
+    }
+}
+
 /// Some part of the whole, another each time.
 pub(crate) fn part() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_bytes()[0]) / 255.0
@@ -234,7 +323,7 @@ pub(crate) fn part() -> f64 {
 
 /// Whether the same request may work later.
 fn is_passing(status: StatusCode) -> bool {
-    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+    (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED) || status == StatusCode::TOO_MANY_REQUESTS
 }
 
 /// The address has the repository's name in it, which is no help in a message.

@@ -1,5 +1,7 @@
 //! What can go wrong, by what the caller can do about it.
 
+use std::collections::BTreeMap;
+
 use crate::key::{BadKey, Key};
 use crate::repository::BadRepository;
 
@@ -44,14 +46,9 @@ pub enum Error {
     /// It is there already.
     #[error("{0} is there already")]
     Exists(String),
-    /// An entry would be the same file as another on some systems.
-    #[error("{key} and {other} would be one file on some systems")]
-    Twin {
-        /// The new one.
-        key: Key,
-        /// The one that is there.
-        other: Key,
-    },
+    /// Entries that cannot be kept; without them the others can.
+    #[error("nothing was written: {}", told(.0))]
+    Refused(BTreeMap<Key, String>),
     /// More entries than a repository may have.
     #[error("a repository holds at most {most} entries, and this would make {received}")]
     TooMany {
@@ -68,14 +65,9 @@ pub enum Error {
         /// How much there would be.
         received: u64,
     },
-    /// An entry that is too long.
-    #[error("{key} has {bytes} bytes; an entry may have {most}")]
-    TooLong {
-        /// The entry.
-        key: Key,
-        /// Its length.
-        bytes: usize,
-        /// The most.
-        most: usize,
-    },
+}
+
+fn told(refused: &BTreeMap<Key, String>) -> String {
+    let all: Vec<String> = refused.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    all.join(", ")
 }

@@ -14,48 +14,47 @@ use crate::checksum;
 use crate::error::Error;
 use crate::key::Key;
 use crate::protocol::ENTRY_BYTES;
-use crate::sync::Checksums;
+use crate::state::Checksums;
 
 /// The mode of files that are written.
 const MODE: u32 = 0o600;
+
+/// A file in it that goes with it. It is not shared.
+const MARK: &str = ".mark";
+/// The longest mark that is read.
+const MARK_BYTES: u64 = 100;
 
 /// The rule that finds a secret in a text. No remark in the text excuses it, and no name.
 pub fn secret(text: &str) -> Option<&'static str> {
     memory::secrets::scan(text.as_bytes(), "", Remarks::Ignored).first().map(|finding| finding.rule)
 }
 
-/// What is shared of a file, or why nothing is.
-type Looked = Result<(Key, File), String>;
+/// The name and checksum of a file that can be shared, or why it cannot.
+type Share = Result<(Key, String), String>;
 
 /// A folder.
 #[derive(Debug)]
 pub struct Folder {
     root: Root,
     /// What was found under a name, and the glance at it then: what has not changed is not read again.
-    known: Mutex<BTreeMap<String, (Glance, Looked)>>,
+    known: Mutex<BTreeMap<String, (Glance, Share)>>,
 }
 
-/// What was found in it.
-#[derive(Debug, Default)]
-pub struct Found {
+/// What lies in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
     /// What can be shared.
-    pub files: BTreeMap<Key, File>,
-    /// What cannot, and why.
+    pub files: Checksums,
+    /// What cannot, and why: files, links, and folders that could not be listed.
     pub left: BTreeMap<String, String>,
 }
 
-/// A file that can be shared.
-#[derive(Debug, Clone)]
-pub struct File {
-    /// Its checksum.
-    pub checksum: String,
-    stamp: Stamp,
-}
-
-impl Found {
-    /// The checksums of what can be shared.
-    pub fn checksums(&self) -> Checksums {
-        self.files.iter().map(|(key, file)| (key.clone(), file.checksum.clone())).collect()
+impl Listing {
+    /// Whether the file of this name, or a folder it would be in, is there and was left: nothing can be said of it.
+    pub fn hides(&self, key: &Key) -> bool {
+        let name = key.as_str();
+        let folders = name.match_indices('/').map(|(at, _)| &name[..at]);
+        !self.left.is_empty() && folders.chain([name]).any(|name| self.left.contains_key(name))
     }
 }
 
@@ -74,25 +73,49 @@ impl Folder {
         Ok(Self { root, known: Mutex::default() })
     }
 
+    /// Opens it anew, since it may have been removed and made again; what is known of its files stays known.
+    pub(crate) fn reopen(&mut self, path: &Path) -> Result<(), Error> {
+        self.root = Self::open(path)?.root;
+        Ok(())
+    }
+
+    /// What tells it from any other folder of this name, before or after.
+    pub(crate) fn mark(&self) -> Option<String> {
+        String::from_utf8(self.root.read(MARK, MARK_BYTES).ok()?.bytes).ok()
+    }
+
+    /// Gives it a mark that no folder had.
+    pub(crate) fn make_mark(&self) -> Result<String, Error> {
+        let mark = uuid::Uuid::new_v4().to_string();
+        self.root.replace(MARK, mark.as_bytes(), MODE)?;
+        Ok(mark)
+    }
+
     /// Looks through it, and reads every file.
-    pub fn look(&self) -> Result<Found, Error> {
+    pub fn look(&self) -> Result<Listing, Error> {
         self.look_since(None)
     }
 
     /// Looks through it. A file that looks as it did the last time is not read again, if it was last changed well before
     /// `written`, a file that was written before this look: else it may have been changed since without looking so.
-    pub fn look_since(&self, written: Option<&Glance>) -> Result<Found, Error> {
-        let mut found = Found::default();
+    pub fn look_since(&self, written: Option<&Glance>) -> Result<Listing, Error> {
+        let mut listing = Listing::default();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *known);
-        let visible = |path: &Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
         let mut folded: BTreeSet<String> = BTreeSet::new();
-        for one in self.root.walk(visible)? {
-            let name = one.path.to_string_lossy().into_owned();
+        let walk = self.root.walk_whole(is_visible)?;
+        for folder in walk.unlisted {
+            listing.left.insert(name(&folder), "it cannot be listed".to_owned());
+        }
+        for one in walk.found {
+            let name = name(&one.path);
             if name.split('/').any(|part| part.starts_with('.')) {
                 continue;
             }
             let glance = files::glance(self.root.path().join(&one.path));
+            if glance.is_none() && one.kind == EntryKind::File {
+                continue; // removed since it was listed
+            }
             let same = before.remove(&name).filter(|(then, _)| Some(*then) == glance).map(|(_, file)| file);
             let file = same.unwrap_or_else(|| self.file(&name, &one.kind));
             if let Some(glance) = glance
@@ -102,74 +125,100 @@ impl Folder {
             }
             match file {
                 Ok((key, _)) if !folded.insert(key.folded()) => {
-                    drop(found.left.insert(name, "another file has this name in other letters".to_owned()));
+                    drop(listing.left.insert(name, "another file has this name in other letters".to_owned()));
                 }
-                Ok((key, file)) => drop(found.files.insert(key, file)),
-                Err(why) => drop(found.left.insert(name, why)),
+                Ok((key, checksum)) => drop(listing.files.insert(key, checksum)),
+                Err(why) => drop(listing.left.insert(name, why)),
             }
         }
-        Ok(found)
+        Ok(listing)
     }
 
-    fn file(&self, name: &str, kind: &EntryKind) -> Looked {
+    fn file(&self, name: &str, kind: &EntryKind) -> Share {
         if *kind != EntryKind::File {
             return Err("it is no regular file".to_owned());
         }
         let key: Key = name.parse().map_err(|error: crate::BadKey| error.why.to_owned())?;
         let snapshot = self.root.read(name, ENTRY_BYTES as u64).map_err(|error| error.to_string())?;
         let text = String::from_utf8(snapshot.bytes).map_err(|_| "it is not text".to_owned())?;
+        if text.contains('\0') {
+            return Err("it holds a NUL byte".to_owned());
+        }
         if let Some(rule) = secret(&text) {
             return Err(format!("it holds a secret ({rule})"));
         }
-        let checksum = checksum::of(&text);
-        Ok((key, File { checksum, stamp: snapshot.stamp }))
+        Ok((key, checksum::of(&text)))
     }
 
-    /// The text of a file that was found, unless it was changed since.
-    pub fn text(&self, key: &Key, found: &Found) -> Option<String> {
-        let file = found.files.get(key)?;
-        let snapshot = self.root.read(key.as_str(), ENTRY_BYTES as u64).ok()?;
-        let is_same = snapshot.stamp.same_content(&file.stamp);
-        String::from_utf8(snapshot.bytes).ok().filter(|_| is_same)
+    /// The text of a file, if it is the one of this checksum.
+    pub fn text(&self, key: &Key, checksum: &str) -> Option<String> {
+        self.now(key).ok().flatten().map(|(text, _)| text).filter(|text| checksum::of(text) == checksum)
     }
 
-    /// A glance at every file: another means that something was changed.
-    pub fn glances(&self) -> Result<BTreeMap<PathBuf, Glance>, Error> {
-        let visible = |path: &Path| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
-        let regular = self.root.walk(visible)?.into_iter().filter(|one| one.kind == EntryKind::File);
-        let glance = |one: files::Found| Some((one.path.clone(), files::glance(self.root.path().join(&one.path))?));
-        Ok(regular.filter_map(glance).collect())
-    }
-
-    /// Writes what somebody else wrote, unless the file was changed here since it was looked at. Says whether it did. The
-    /// file gets the time it was written at, where that is known: how old a memory is matters to who reads it.
-    pub fn take(&self, key: &Key, text: &str, written: Option<jiff::Timestamp>, found: &Found) -> Result<bool, Error> {
-        let put = match found.files.get(key) {
-            Some(file) => self.root.replace_unchanged(key.as_str(), text.as_bytes(), &file.stamp, MODE),
-            None => self.root.create_new(key.as_str(), text.as_bytes(), MODE),
-        };
-        match put {
-            Ok(_) => {
-                if let Some(written) = written {
-                    self.root.date(key.as_str(), written.into())?;
-                }
-                Ok(true)
-            }
-            Err(files::Error::Changed { .. } | files::Error::Exists { .. } | files::Error::NotFound { .. }) => {
-                Ok(false)
-            }
+    /// What a file says, and a stamp of it; none where there is no file.
+    fn now(&self, key: &Key) -> Result<Option<(String, Stamp)>, Error> {
+        match self.root.read(key.as_str(), ENTRY_BYTES as u64) {
+            Ok(now) => Ok(String::from_utf8(now.bytes).ok().map(|text| (text, now.stamp))),
+            Err(files::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Removes what somebody else deleted, unless the file was changed here since it was looked at. Says whether it did.
-    pub fn remove(&self, key: &Key, found: &Found) -> Result<bool, Error> {
-        let Some(file) = found.files.get(key) else { return Ok(false) };
-        match self.root.read(key.as_str(), ENTRY_BYTES as u64) {
-            Ok(now) if now.stamp.same_content(&file.stamp) => {}
-            Ok(_) | Err(_) => return Ok(false),
-        }
-        self.root.remove(key.as_str())?;
-        Ok(true)
+    /// A glance at every file: another means that something was changed.
+    pub fn glances(&self) -> Result<BTreeMap<PathBuf, Glance>, Error> {
+        let regular = self.root.walk(is_visible)?.into_iter().filter(|one| one.kind == EntryKind::File);
+        let glance = |one: files::Found| Some((one.path.clone(), files::glance(self.root.path().join(&one.path))?));
+        Ok(regular.filter_map(glance).collect())
     }
+
+    /// Writes what somebody else wrote, unless the file is not what was `expected`, by its checksum. Says whether it did.
+    /// The file gets the time it was written at, where that is known: how old a memory is matters to who reads it.
+    pub fn take(
+        &self,
+        key: &Key,
+        text: &str,
+        written: Option<jiff::Timestamp>,
+        expected: Option<&str>,
+    ) -> Result<bool, Error> {
+        let put = match (expected, self.now(key)?) {
+            (Some(expected), Some((now, stamp))) if checksum::of(&now) == expected => {
+                self.root.replace_unchanged(key.as_str(), text.as_bytes(), &stamp, MODE)
+            }
+            (None, None) => self.root.create_new(key.as_str(), text.as_bytes(), MODE),
+            _ => return Ok(false),
+        };
+        match put {
+            Ok(()) => {
+                if let Some(written) = written {
+                    // The text is what counts: a file that cannot be dated is as old as it looks.
+                    let _ = self.root.date(key.as_str(), written.into());
+                }
+                Ok(true)
+            }
+            Err(files::Error::Changed { .. } | files::Error::Exists { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes what somebody else deleted, unless the file is not what was `expected`. Says whether it did.
+    pub fn remove(&self, key: &Key, expected: &str) -> Result<bool, Error> {
+        match self.now(key)? {
+            Some((now, _)) if checksum::of(&now) == expected => {}
+            _ => return Ok(false),
+        }
+        match self.root.remove(key.as_str()) {
+            Ok(()) => Ok(true),
+            Err(files::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn is_visible(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The name of what was found, as a key would write it.
+fn name(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }

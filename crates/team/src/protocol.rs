@@ -1,8 +1,9 @@
 //! What client and server say to each other, as JSON.
 //!
 //! `GET <server>/api/claude_code/team_memory?repo=…` reads, `PUT` writes under `If-Match`. Everything beyond what other
-//! servers have is optional on both sides: tombstones ([`Content::deleted`], [`Write::deletes`]) and reading only what
-//! changed since a version (`&since=`).
+//! servers have is optional on both sides: tombstones ([`Content::deleted`], [`Write::deletes`]), reading only what changed
+//! since a version (`&since=`), in parts of a size (`&part=`), what a text was made from ([`Write::bases`]) and whom it replaced unseen
+//! ([`Content::overwritten`]), and asking whether the history knows a text (`POST …/known`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +14,8 @@ use crate::repository::Repository;
 
 /// Where the protocol lives below a server's address.
 pub const PATH: &str = "/api/claude_code/team_memory";
+/// Where the history is asked which texts it knows.
+pub const KNOWN_PATH: &str = "/api/claude_code/team_memory/known";
 /// The largest text of one entry, in bytes.
 pub const ENTRY_BYTES: usize = 250_000;
 /// What a client puts into one request, in bytes; a larger entry travels alone.
@@ -38,6 +41,9 @@ pub struct Snapshot {
     pub last_modified: String,
     /// Of all entries together.
     pub checksum: String,
+    /// Where more follows: the version up to which this goes. The rest changed after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
     /// The entries.
     pub content: Content,
 }
@@ -56,6 +62,9 @@ pub struct Content {
     /// Who wrote which, and when.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub authors: BTreeMap<Key, Author>,
+    /// Texts of the reader that somebody replaced without having seen them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overwritten: Vec<OverwrittenText>,
     /// What came with it and cannot be used, with why.
     #[serde(skip)]
     pub refused: BTreeMap<String, String>,
@@ -72,12 +81,14 @@ struct Received {
     deleted: BTreeSet<Key>,
     #[serde(default, deserialize_with = "usable")]
     authors: BTreeMap<Key, Author>,
+    #[serde(default)]
+    overwritten: Vec<OverwrittenText>,
 }
 
 impl From<Received> for Content {
     fn from(received: Received) -> Self {
-        let Received { entries, entry_checksums, deleted, authors } = received;
-        let mut content = Self { entry_checksums, deleted, authors, ..Self::default() };
+        let Received { entries, entry_checksums, deleted, authors, overwritten } = received;
+        let mut content = Self { entry_checksums, deleted, authors, overwritten, ..Self::default() };
         for (name, text) in entries {
             match name.parse::<Key>() {
                 Ok(key) => drop(content.entries.insert(key, text)),
@@ -89,6 +100,19 @@ impl From<Received> for Content {
 }
 
 impl Content {
+    /// Adds what came before this, and was not changed since.
+    pub(crate) fn add_earlier(&mut self, earlier: Self) {
+        let is_new = |key: &Key| self.entry_checksums.contains_key(key) || self.deleted.contains(key);
+        let old: BTreeSet<Key> =
+            earlier.entries.keys().chain(&earlier.deleted).filter(|key| !is_new(key)).cloned().collect();
+        let Self { entries, entry_checksums, deleted, authors, refused, .. } = earlier;
+        self.entries.extend(entries.into_iter().filter(|(key, _)| old.contains(key)));
+        self.entry_checksums.extend(entry_checksums.into_iter().filter(|(key, _)| old.contains(key)));
+        self.deleted.extend(deleted.into_iter().filter(|key| old.contains(key)));
+        self.authors.extend(authors.into_iter().filter(|(key, _)| old.contains(key)));
+        self.refused.extend(refused);
+    }
+
     /// Notes what cannot be used. A name is as long as a sender likes, so only its beginning is kept.
     pub(crate) fn refuse(&mut self, name: &str, why: &str) {
         self.refused.insert(name.chars().take(NAME_SHOWN).collect(), why.to_owned());
@@ -102,6 +126,38 @@ pub struct Author {
     pub name: String,
     /// RFC 3339.
     pub at: String,
+}
+
+/// A text that was replaced by somebody who had not seen it. It stays in the history.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OverwrittenText {
+    /// The entry.
+    pub key: String,
+    /// The version it had.
+    pub version: u64,
+    /// Who replaced it.
+    pub by: String,
+}
+
+/// Texts that a reader has, by checksum: does the history know them?
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryQuestion {
+    /// By key.
+    pub entries: BTreeMap<Key, String>,
+}
+
+/// Which of the texts that were asked about the history knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HistoryAnswer {
+    /// Of all entries together, at that moment.
+    pub checksum: String,
+    /// These texts were here once, or are.
+    #[serde(deserialize_with = "usable_names")]
+    pub known: BTreeSet<Key>,
+    /// The history of these no longer goes back to the beginning: one that it does not know may be older.
+    #[serde(deserialize_with = "usable_names")]
+    pub trimmed: BTreeSet<Key>,
 }
 
 /// Checksums alone.
@@ -140,6 +196,29 @@ pub struct Write {
     /// Keys to delete.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub deletes: BTreeSet<Key>,
+    /// The checksum of the text that each entry was made from; empty where it was made from none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bases: BTreeMap<Key, String>,
+    /// The checksum of what each entry or deletion replaces, or a kept text goes below, as the writer saw it; empty where there was nothing. Where that
+    /// still is so for all of them, it does not matter that others wrote other entries meanwhile.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<Key, String>,
+    /// Texts that the history has lost: they are put back there, below what is there now.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<Key, String>,
+}
+
+impl Write {
+    /// Whether it says of everything it replaces what that was.
+    pub(crate) fn says_what_it_saw(&self) -> bool {
+        let mut replaced = self.entries.keys().chain(&self.deletes).chain(self.kept.keys());
+        !self.seen.is_empty() && replaced.all(|key| self.seen.contains_key(key))
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.deletes.is_empty() && self.kept.is_empty()
+    }
 }
 
 /// What a server says of a write.

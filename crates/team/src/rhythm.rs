@@ -4,6 +4,7 @@
 //! whatever is tried silences pushes until something was deleted here, or the program starts again.
 
 use crate::client::Trouble;
+use crate::report::{Stopped, SyncReport};
 use crate::store::Time;
 
 /// Between two pulls.
@@ -20,6 +21,30 @@ pub enum Next {
     Push,
     /// Nothing until then.
     Wait(Time),
+}
+
+/// How a run ended, as far as that says when the next one comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// As it should.
+    Well,
+    /// The server will not have it, whatever is tried.
+    Never,
+    /// It may work later: the server, the network, this machine's disk, another program in the folder.
+    Later,
+}
+
+impl From<&Result<SyncReport, Stopped>> for Ending {
+    fn from(outcome: &Result<SyncReport, Stopped>) -> Self {
+        match outcome {
+            Ok(report) if report.limit.is_some() => Self::Never,
+            Ok(_) => Self::Well,
+            Err(Stopped::Server(Trouble::Permanent { .. } | Trouble::Refused { .. } | Trouble::TooMany { .. })) => {
+                Self::Never
+            }
+            Err(_) => Self::Later,
+        }
+    }
 }
 
 /// Where in its rhythm a folder is.
@@ -46,23 +71,23 @@ impl Rhythm {
     pub fn next(&self, now: Time) -> Next {
         let Some(pulled) = self.pulled else { return Next::Pull };
         let push = self.changed.filter(|_| !self.silent).map(|changed| changed + QUIET);
+        // Nothing is ever further ahead than this, unless the clock was set back.
+        let is_due = |time: Time| time <= now || time > now + PULL + QUIET;
         match push {
-            Some(push) if push <= now => Next::Push,
-            _ if pulled + PULL <= now => Next::Pull,
+            Some(push) if is_due(push) => Next::Push,
+            _ if is_due(pulled + PULL) => Next::Pull,
             _ => Next::Wait(push.unwrap_or(Time::MAX).min(pulled + PULL)),
         }
     }
 
     /// A pull or push is over. `part`, from 0 to 1, keeps members from coming back together after a conflict.
-    pub fn done(&mut self, did: Next, failed: Option<&Trouble>, now: Time, part: f64) {
+    pub fn done(&mut self, did: Next, ending: Ending, now: Time, part: f64) {
         self.pulled = Some(now);
-        match failed {
-            None if did == Next::Push => self.changed = None,
-            Some(Trouble::Permanent { .. } | Trouble::TooMany { .. }) => self.silent = true,
-            Some(Trouble::Conflict | Trouble::Later { .. }) if did == Next::Push => {
-                self.changed = Some(now + (part * PULL as f64) as Time);
-            }
-            _ => {}
+        match ending {
+            Ending::Well if did == Next::Push => self.changed = None,
+            Ending::Never => self.silent = true,
+            Ending::Later if did == Next::Push => self.changed = Some(now + (part * PULL as f64) as Time),
+            Ending::Well | Ending::Later => {}
         }
     }
 
@@ -76,22 +101,18 @@ impl Rhythm {
 mod tests {
     use super::*;
 
-    fn permanent() -> Trouble {
-        Trouble::Permanent { server: "s".to_owned(), status: 403, message: String::new() }
-    }
-
     /// TEAM-4: the first thing is a pull; then a push follows two seconds after the last change, a pull after five minutes.
     #[test]
     fn a_push_follows_the_last_change() {
         let mut rhythm = Rhythm::default();
         rhythm.changed(0, false);
         assert_eq!(rhythm.next(10_000), Next::Pull, "before anything else");
-        rhythm.done(Next::Pull, None, 10_000, 0.0);
+        rhythm.done(Next::Pull, Ending::Well, 10_000, 0.0);
         rhythm.changed(10_500, false);
         rhythm.changed(11_500, false);
         assert_eq!(rhythm.next(12_600), Next::Wait(13_500));
         assert_eq!(rhythm.next(13_500), Next::Push);
-        rhythm.done(Next::Push, None, 13_600, 0.0);
+        rhythm.done(Next::Push, Ending::Well, 13_600, 0.0);
         assert_eq!(rhythm.next(13_600), Next::Wait(313_600));
         assert_eq!(rhythm.next(313_600), Next::Pull);
     }
@@ -99,11 +120,13 @@ mod tests {
     /// TEAM-4: what can never work silences pushes until a deletion; pulls go on.
     #[test]
     fn a_permanent_no_silences_pushes() {
-        for no in [permanent(), Trouble::TooMany { most: 1 }] {
+        let no = Trouble::Permanent { server: "s".to_owned(), status: 403, message: String::new() };
+        let full = SyncReport { limit: Some(1), ..SyncReport::default() };
+        for outcome in [Err(no.into()), Err(Trouble::TooMany { most: 1 }.into()), Ok(full)] {
             let mut rhythm = Rhythm::default();
-            rhythm.done(Next::Pull, None, 0, 0.0);
+            rhythm.done(Next::Pull, Ending::Well, 0, 0.0);
             rhythm.changed(0, false);
-            rhythm.done(Next::Push, Some(&no), 2_000, 0.0);
+            rhythm.done(Next::Push, Ending::from(&outcome), 2_000, 0.0);
             rhythm.changed(3_000, false);
             assert_eq!((rhythm.next(10_000), rhythm.is_silent()), (Next::Wait(302_000), true));
             rhythm.changed(20_000, true);
@@ -111,16 +134,34 @@ mod tests {
         }
     }
 
-    /// TEAM-3: after conflicts the next try comes within five minutes, not at the same moment for all.
+    /// TEAM-3, TEAM-4: after conflicts, or an error of this machine, the next try comes within five minutes, not at the same
+    /// moment for all.
     #[test]
-    fn a_conflict_is_tried_again_later() {
-        let after = |part: f64| {
-            let mut rhythm = Rhythm::default();
-            rhythm.done(Next::Pull, None, 0, 0.0);
-            rhythm.changed(0, false);
-            rhythm.done(Next::Push, Some(&Trouble::Conflict), 2_000, part);
-            rhythm.next(2_000)
-        };
-        assert_eq!((after(0.0), after(0.5)), (Next::Wait(4_000), Next::Wait(154_000)));
+    fn what_may_work_later_is_tried_again() {
+        let full = files::Error::Full { path: "a.md".into() };
+        for error in [Stopped::from(Trouble::Conflict), crate::Error::from(full).into()] {
+            let outcome = Err(error);
+            let after = |part: f64| {
+                let mut rhythm = Rhythm::default();
+                rhythm.done(Next::Pull, Ending::Well, 0, 0.0);
+                rhythm.changed(0, false);
+                rhythm.done(Next::Push, Ending::from(&outcome), 2_000, part);
+                rhythm.next(2_000)
+            };
+            assert_eq!((after(0.0), after(0.5)), (Next::Wait(4_000), Next::Wait(154_000)));
+        }
+    }
+
+    /// TEAM-4: a clock that is set back stops neither pulls nor pushes.
+    #[test]
+    fn a_clock_set_back_stops_nothing() {
+        let day = 24 * 3_600_000;
+        let mut rhythm = Rhythm::default();
+        rhythm.done(Next::Pull, Ending::Well, day, 0.0);
+        assert_eq!(rhythm.next(0), Next::Pull);
+        rhythm.changed(day, false);
+        assert_eq!(rhythm.next(0), Next::Push);
+        rhythm.done(Next::Push, Ending::Well, 0, 0.0);
+        assert_eq!(rhythm.next(0), Next::Wait(PULL));
     }
 }

@@ -9,6 +9,7 @@ mod backup;
 mod entries;
 mod invitations;
 mod members;
+mod past;
 mod rights;
 mod rows;
 mod schema;

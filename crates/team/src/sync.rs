@@ -1,31 +1,32 @@
-//! What to do with each entry, from three checksums: what both sides last agreed on, what is here, what is there.
+//! What to do with each entry, decided from checksums alone: what a file was made from, what it is, what the server has,
+//! and what the server's history knows. Nothing here touches a disk, a network or a clock.
 //!
-//! Whoever alone changed an entry wins. Where both did, a text beats a deletion, and of two texts the one here wins: the
-//! other stays in the server's history, and the conflict is told. Nothing here touches a disk or a network.
+//! Whoever alone changed an entry wins. Where both did, a text beats a deletion, and of two texts the one here wins, unless
+//! the history knows it: then it is no edit but an old text, and gives way. The other stays in the history, and its author
+//! is told. A text that the server once had and lost is sent again, or put back into its history where somebody wrote
+//! another meanwhile. What could not be seen is neither deleted nor written over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::folder::Listing;
 use crate::key::Key;
-use crate::protocol::BATCH_BYTES;
+use crate::protocol::{BATCH_BYTES, HistoryAnswer};
+use crate::state::{Checksums, SyncState};
 
-/// Checksums by key.
-pub type Checksums = BTreeMap<Key, String>;
-
-/// What is there.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Remote {
-    /// The entries.
-    pub entries: Checksums,
-    /// Those that were deleted on purpose.
-    pub deleted: BTreeSet<Key>,
-}
+/// Fewer missing files than this are deleted without a question.
+const MANY: usize = 5;
+/// So are those that are no more than one in this many.
+const SHARE: usize = 3;
 
 /// Whether deletions travel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Deletions {
-    /// A file that was deleted here is deleted for all.
+    /// A file that was deleted here is deleted for all. Where most of a folder is missing it is held, and where all of it
+    /// is, it comes back: that is seldom meant.
     #[default]
     Travel,
+    /// However many they are: somebody was asked.
+    TravelAll,
     /// It comes back with the next pull.
     ComeBack,
 }
@@ -41,46 +42,209 @@ pub struct Plan {
     pub send: BTreeSet<Key>,
     /// Delete these there.
     pub delete: BTreeSet<Key>,
+    /// Put the texts here back into the history, which lost them; then they are taken.
+    pub keep: BTreeSet<Key>,
     /// Both sides changed these; what was decided stands in the other sets.
     pub conflicts: BTreeSet<Key>,
+    /// Missing here, and too many to be deleted without a question.
+    pub held: BTreeSet<Key>,
+    /// Cannot be a file here, with why.
+    pub not_taken: BTreeMap<Key, String>,
+    /// Cannot be an entry there, with why.
+    pub not_sent: BTreeMap<Key, String>,
 }
 
 impl Plan {
     /// Whether both sides are alike.
     pub fn is_empty(&self) -> bool {
-        self.take.is_empty() && self.remove.is_empty() && self.send.is_empty() && self.delete.is_empty()
+        let sets = [&self.take, &self.remove, &self.send, &self.delete, &self.keep, &self.held];
+        sets.iter().all(|keys| keys.is_empty()) && self.not_taken.is_empty() && self.not_sent.is_empty()
     }
 }
 
+/// What the history says of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    Known,
+    /// It is there, but what was read from the server is not what it has any more.
+    KnownSince,
+    /// It is not there, and what is there begins with the beginning.
+    Lost,
+    /// It is not there, but may have been.
+    Trimmed,
+    /// The server cannot say.
+    Untold,
+}
+
+/// What the history said of the texts it was asked about.
+#[derive(Debug, Clone, Default)]
+pub struct PastTexts {
+    told: BTreeMap<Key, (String, Past)>,
+}
+
+impl PastTexts {
+    /// Notes an answer; none where the server has no history to ask. `tag` names what was read from it.
+    pub fn note(&mut self, asked: &Checksums, answer: Option<&HistoryAnswer>, tag: &str) {
+        let is_of_that = answer.is_none_or(|answer| answer.checksum == tag);
+        for (key, text) in asked {
+            let past = match answer {
+                None => Past::Untold,
+                Some(answer) if answer.known.contains(key) && !is_of_that => Past::KnownSince,
+                Some(answer) if answer.known.contains(key) => Past::Known,
+                Some(answer) if answer.trimmed.contains(key) => Past::Trimmed,
+                Some(_) => Past::Lost,
+            };
+            self.told.insert(key.clone(), (text.clone(), past));
+        }
+    }
+
+    fn of(&self, key: &Key, text: &str) -> Option<Past> {
+        self.told.get(key).filter(|(asked, _)| asked == text).map(|(_, past)| *past)
+    }
+}
+
+/// The texts here that the history has to be asked about before anything is decided.
+pub fn questions(state: &SyncState, here: &Listing, past: &PastTexts) -> Checksums {
+    let open = |key: &Key, text: &String| {
+        let (was, other) = (state.entries.get(key), state.server.get(key));
+        let is_alike = other == Some(text);
+        let only_here = was != Some(text) && was == other && (state.met || was.is_some());
+        !is_alike && !only_here && !here.hides(key) && past.of(key, text).is_none()
+    };
+    here.files.iter().filter(|(key, text)| open(key, text)).map(|(key, text)| (key.clone(), text.clone())).collect()
+}
+
+/// What becomes of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Alike,
+    Take,
+    Keep,
+    Remove,
+    Send,
+    Missing,
+}
+
 /// Compares what was agreed on with what is here and what is there.
-pub fn plan(agreed: &Checksums, here: &Checksums, there: &Remote, deletions: Deletions) -> Plan {
+pub fn plan(state: &SyncState, here: &Listing, past: &PastTexts, deletions: Deletions) -> Plan {
     let mut plan = Plan::default();
-    let keys: BTreeSet<&Key> = agreed.keys().chain(here.keys()).chain(there.entries.keys()).collect();
-    for key in keys {
-        let (was, is, other) = (agreed.get(key), here.get(key), there.entries.get(key));
-        if is == other {
+    let mut missing = BTreeSet::new();
+    let keys = state.entries.keys().chain(here.files.keys()).chain(state.server.keys());
+    for key in keys.collect::<BTreeSet<_>>() {
+        // A file that is here and cannot be shared, or cannot be seen, is neither deleted nor written over.
+        if here.hides(key) {
             continue;
         }
-        // Gone there without a word: an older server, or one that lost it. That is no reason to lose it here.
-        let vanished = other.is_none() && !there.deleted.contains(key);
-        let changed_here = is != was;
-        let changed_there = other != was && !vanished;
-        // Neither is what was agreed on, and they differ. A file that never was here is not deleted here.
-        if changed_here && changed_there {
+        let (fate, is_conflict) = fate(state, key, here.files.get(key), past);
+        if is_conflict {
             plan.conflicts.insert(key.clone());
         }
-        let set = match (changed_here, is, other) {
-            (true, Some(_), _) => &mut plan.send,
-            (false, Some(_), None) if vanished => &mut plan.send,
-            (false, Some(_), None) => &mut plan.remove,
-            (false, _, Some(_)) => &mut plan.take,
-            (true, None, Some(_)) if changed_there || deletions == Deletions::ComeBack => &mut plan.take,
-            (true, None, Some(_)) => &mut plan.delete,
-            (_, None, None) => continue,
+        let set = match fate {
+            Fate::Alike => continue,
+            Fate::Take => &mut plan.take,
+            Fate::Keep => &mut plan.keep,
+            Fate::Remove => &mut plan.remove,
+            Fate::Send => &mut plan.send,
+            Fate::Missing => &mut missing,
         };
         set.insert(key.clone());
     }
+    let gone = state.entries.keys().filter(|key| !here.files.contains_key(*key) && !here.hides(key)).count();
+    let is_much = gone >= MANY && gone * SHARE > state.entries.len();
+    match deletions {
+        Deletions::TravelAll => plan.delete = missing,
+        Deletions::ComeBack => plan.take.append(&mut missing),
+        Deletions::Travel if here.files.is_empty() => plan.take.append(&mut missing),
+        Deletions::Travel if is_much => plan.held = missing,
+        // What was held stays so until somebody says what is meant.
+        Deletions::Travel => (plan.held, plan.delete) = missing.into_iter().partition(|key| state.held.contains(key)),
+    }
+    set_aside(state, here, &mut plan);
     plan
+}
+
+fn fate(state: &SyncState, key: &Key, is: Option<&String>, past: &PastTexts) -> (Fate, bool) {
+    let (was, other) = (state.entries.get(key), state.server.get(key));
+    if is == other {
+        return (Fate::Alike, false);
+    }
+    let Some(text) = is else {
+        return match (was, other) {
+            (Some(was), Some(other)) if was == other => (Fate::Missing, false),
+            (was, _) => (Fate::Take, was.is_some()),
+        };
+    };
+    let is_edited = was != Some(text);
+    if is_edited && was == other && (state.met || was.is_some()) {
+        return (Fate::Send, false);
+    }
+    let gives_way = if other.is_some() { Fate::Take } else { Fate::Remove };
+    // Gone there without a word: an older server, or one that lost it. That is no reason to lose it here.
+    let vanished = other.is_none() && !state.deleted.contains(key);
+    match past.of(key, text).unwrap_or(Past::Untold) {
+        Past::KnownSince if other.is_none() => (Fate::Alike, false), // the next run reads again
+        Past::Known | Past::KnownSince => (gives_way, false),
+        _ if is_edited => (Fate::Send, !vanished),
+        Past::Trimmed | Past::Untold if vanished => (Fate::Send, false),
+        Past::Trimmed | Past::Untold => (gives_way, false),
+        // The server had this text, and lost it. What it has now is older, or somebody wrote it since.
+        Past::Lost => match other {
+            Some(other) if !state.past.get(key).is_some_and(|past| past.contains(other)) => (Fate::Keep, true),
+            _ => (Fate::Send, !vanished),
+        },
+    }
+}
+
+/// What can be no file here or no entry there because of another name: one is a folder of the other, or they are one file
+/// on some systems.
+fn set_aside(state: &SyncState, here: &Listing, plan: &mut Plan) {
+    let stays = |keys: &BTreeSet<Key>| keys.clone();
+    let (gone_here, gone_there) = (stays(&plan.remove), stays(&plan.delete));
+    let files = Names::of(here.files.keys().filter(|key| !gone_here.contains(*key)));
+    let entries = Names::of(state.server.keys().filter(|key| !gone_there.contains(*key)));
+    for (keys, names, aside) in
+        [(&mut plan.take, &files, &mut plan.not_taken), (&mut plan.send, &entries, &mut plan.not_sent)]
+    {
+        for key in std::mem::take(keys) {
+            match names.obstacle(&key) {
+                Some(why) => drop(aside.insert(key, why)),
+                None => drop(keys.insert(key)),
+            }
+        }
+    }
+    plan.conflicts.retain(|key| !plan.not_taken.contains_key(key) && !plan.not_sent.contains_key(key));
+}
+
+/// Names that are in use, and the folders they are in, as systems see them that know no case.
+struct Names<'k> {
+    files: BTreeMap<String, &'k Key>,
+    folders: BTreeMap<String, &'k Key>,
+}
+
+impl<'k> Names<'k> {
+    fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
+        let mut names = Self { files: BTreeMap::new(), folders: BTreeMap::new() };
+        for key in keys {
+            let folded = key.folded();
+            for (at, _) in folded.match_indices('/') {
+                names.folders.insert(folded[..at].to_owned(), key);
+            }
+            names.files.insert(folded, key);
+        }
+        names
+    }
+
+    fn obstacle(&self, key: &Key) -> Option<String> {
+        let folded = key.folded();
+        if let Some(other) = self.files.get(&folded).filter(|other| **other != key) {
+            return Some(format!("{other} has this name in other letters"));
+        }
+        if let Some(other) = self.folders.get(&folded) {
+            return Some(format!("it cannot be a file: it is the folder of {other}"));
+        }
+        let above = folded.match_indices('/').find_map(|(at, _)| self.files.get(&folded[..at]));
+        above.map(|other| format!("it cannot be in a folder of this name: {other} is a file"))
+    }
 }
 
 /// Texts in batches for one request each, in the order of their keys. A text that is larger than a batch travels alone.
@@ -100,139 +264,4 @@ pub fn batches(texts: BTreeMap<Key, String>) -> Vec<BTreeMap<Key, String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn key(name: &str) -> Key {
-        name.parse().unwrap()
-    }
-
-    fn one(checksum: Option<&str>) -> Checksums {
-        checksum.iter().map(|checksum| (key("a"), (*checksum).to_owned())).collect()
-    }
-
-    /// What is done with one entry, in a word, and whether it is a conflict.
-    fn done(was: Option<&str>, is: Option<&str>, other: Option<&str>) -> (&'static str, bool) {
-        let deleted = if other.is_none() { BTreeSet::from([key("a")]) } else { BTreeSet::new() };
-        let there = Remote { entries: one(other), deleted };
-        word(&plan(&one(was), &one(is), &there, Deletions::Travel))
-    }
-
-    fn word(plan: &Plan) -> (&'static str, bool) {
-        let sets = [("take", &plan.take), ("remove", &plan.remove), ("send", &plan.send), ("delete", &plan.delete)];
-        let done = sets.iter().find(|(_, set)| !set.is_empty()).map_or("nothing", |(word, _)| word);
-        (done, !plan.conflicts.is_empty())
-    }
-
-    /// TEAM-3: the server wins per key except for what was changed here; where both changed, the text here wins.
-    #[test]
-    fn every_case_has_its_answer() {
-        assert_eq!(done(None, None, Some("1")), ("take", false), "new there");
-        assert_eq!(done(None, Some("1"), None), ("send", false), "new here");
-        assert_eq!(done(Some("1"), Some("1"), Some("1")), ("nothing", false));
-        assert_eq!(done(Some("1"), Some("1"), Some("2")), ("take", false), "changed there");
-        assert_eq!(done(Some("1"), Some("2"), Some("1")), ("send", false), "changed here");
-        assert_eq!(done(Some("1"), Some("2"), Some("2")), ("nothing", false), "changed alike");
-        assert_eq!(done(Some("1"), Some("2"), Some("3")), ("send", true), "changed on both sides");
-        assert_eq!(done(None, Some("2"), Some("3")), ("send", true), "made on both sides");
-    }
-
-    /// TEAM-5: deletions travel; a text that the other side changed meanwhile beats them.
-    #[test]
-    fn a_text_beats_a_deletion() {
-        assert_eq!(done(Some("1"), Some("1"), None), ("remove", false), "deleted there");
-        assert_eq!(done(Some("1"), None, Some("1")), ("delete", false), "deleted here");
-        assert_eq!(done(Some("1"), None, None), ("nothing", false), "deleted on both sides");
-        assert_eq!(done(Some("1"), Some("2"), None), ("send", true), "changed here, deleted there");
-        assert_eq!(done(Some("1"), None, Some("2")), ("take", true), "deleted here, changed there");
-        let there = Remote { entries: one(Some("1")), deleted: BTreeSet::new() };
-        let back = plan(&one(Some("1")), &Checksums::new(), &there, Deletions::ComeBack);
-        assert_eq!(word(&back), ("take", false), "with tombstones off a deleted file returns");
-        let lost = plan(&one(Some("1")), &one(Some("1")), &Remote::default(), Deletions::Travel);
-        assert_eq!(word(&lost), ("send", false), "gone there without a tombstone");
-    }
-
-    /// TEAM-3: batches have at most 200,000 bytes; what is larger travels alone; nothing is lost.
-    #[test]
-    fn texts_are_sent_in_batches() {
-        let text = |bytes: usize| "x".repeat(bytes);
-        let texts: BTreeMap<Key, String> = [("a", 90_000), ("b", 90_000), ("c", 90_000), ("d", 240_000), ("e", 10)]
-            .into_iter()
-            .map(|(name, bytes)| (key(name), text(bytes)))
-            .collect();
-        let sent = batches(texts.clone());
-        let names: Vec<String> = sent.iter().map(|batch| batch.keys().map(Key::as_str).collect::<String>()).collect();
-        assert_eq!(names, ["ab", "c", "d", "e"]);
-        assert_eq!(sent.into_iter().flatten().collect::<BTreeMap<_, _>>(), texts);
-    }
-
-    /// A member's folder, and what it last agreed on with the server.
-    #[derive(Debug, Clone, Default)]
-    struct Folder {
-        agreed: Checksums,
-        here: Checksums,
-    }
-
-    impl Folder {
-        /// Pulls and pushes once, in a world where nobody else does so meanwhile.
-        fn meet(&mut self, server: &mut Remote) {
-            let plan = plan(&self.agreed, &self.here, server, Deletions::Travel);
-            for key in &plan.take {
-                self.here.insert(key.clone(), server.entries[key].clone());
-            }
-            for key in &plan.remove {
-                self.here.remove(key);
-            }
-            for key in &plan.send {
-                server.entries.insert(key.clone(), self.here[key].clone());
-                server.deleted.remove(key);
-            }
-            for key in &plan.delete {
-                server.entries.remove(key);
-                server.deleted.insert(key.clone());
-            }
-            self.agreed = self.here.clone();
-        }
-    }
-
-    proptest! {
-        /// TEAM-3: whatever members change and whenever they meet the server, in the end all have the same.
-        #[test]
-        fn all_members_converge(
-            steps in proptest::collection::vec((0..3_usize, 0..4_usize, proptest::option::of(0..5_u8), any::<bool>()), 0..60)
-        ) {
-            let (mut folders, mut server) = (vec![Folder::default(); 3], Remote::default());
-            for (who, name, text, meets) in steps {
-                let name = key(["a", "b", "c", "d"][name]);
-                match text {
-                    Some(text) => drop(folders[who].here.insert(name, text.to_string())),
-                    None => drop(folders[who].here.remove(&name)),
-                }
-                if meets {
-                    folders[who].meet(&mut server);
-                }
-            }
-            for _ in 0..2 {
-                folders.iter_mut().for_each(|folder| folder.meet(&mut server));
-            }
-            for folder in &folders {
-                prop_assert_eq!(&folder.here, &server.entries);
-            }
-        }
-
-        /// TEAM-3: a text that only one side has is never removed unless the other side deleted it on purpose.
-        #[test]
-        fn no_text_goes_without_a_tombstone(
-            was in proptest::option::of("[12]"), is in proptest::option::of("[12]"), other in proptest::option::of("[12]"),
-            deleted in any::<bool>()
-        ) {
-            let deleted = if deleted && other.is_none() { BTreeSet::from([key("a")]) } else { BTreeSet::new() };
-            let there = Remote { entries: one(other.as_deref()), deleted: deleted.clone() };
-            let plan = plan(&one(was.as_deref()), &one(is.as_deref()), &there, Deletions::Travel);
-            prop_assert!(plan.remove.is_empty() || (was == is && !deleted.is_empty()));
-            prop_assert!(plan.delete.is_empty() || (was == other && is.is_none()));
-        }
-    }
-}
+mod tests;

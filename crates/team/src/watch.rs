@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +15,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::key::Key;
-use crate::mirror::{Change, Done, Mirror, Stopped};
-use crate::rhythm::{Next, Rhythm};
+use crate::mirror::Mirror;
+use crate::report::{Change, Stopped, SyncReport};
+use crate::rhythm::{Ending, Next, Rhythm};
 use crate::store::Time;
 
 /// How often the folder is looked at for changes. Looking opens no file.
@@ -34,9 +36,13 @@ pub type Tell = Arc<dyn Fn(News) + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// Something was taken, sent, removed or deleted, or changed on both sides.
-    Done(Done),
+    Done(Box<SyncReport>),
     /// Files that are not shared, and why; each is told once.
     Left(BTreeMap<String, String>),
+    /// Entries that cannot be brought in step, and why; each is told once.
+    KeptBack(BTreeMap<String, String>),
+    /// So many files are missing here that nobody deletes them for all without a question. It is told once.
+    Held(BTreeSet<Key>),
     /// Why nothing can be taken or sent now. It is told once.
     Trouble(String),
 }
@@ -54,6 +60,10 @@ pub struct Standing {
     pub waiting: BTreeSet<Key>,
     /// Files that are not shared, and why.
     pub left: BTreeMap<String, String>,
+    /// Entries that cannot be brought in step, and why.
+    pub kept_back: BTreeMap<String, String>,
+    /// Files that are missing here, and too many to be deleted for all without a question.
+    pub held: BTreeSet<Key>,
     /// Entries that both sides had changed.
     pub conflicts: BTreeSet<Key>,
     /// What others changed here, the newest last.
@@ -66,6 +76,7 @@ pub struct Watching {
     stop: CancellationToken,
     abandoned: CancellationToken,
     wake: Arc<Notify>,
+    delete_missing: Arc<AtomicBool>,
     standing: Arc<Mutex<Standing>>,
     task: Option<JoinHandle<()>>,
 }
@@ -75,12 +86,14 @@ impl Watching {
     pub fn start(mirror: Mirror, clock: Clock, tell: Tell) -> Self {
         let (stop, wake) = (CancellationToken::new(), Arc::new(Notify::new()));
         let standing: Arc<Mutex<Standing>> = Arc::default();
+        let delete_missing: Arc<AtomicBool> = Arc::default();
         let work = Work {
             mirror,
             clock,
             tell,
             stop: stop.clone(),
             wake: wake.clone(),
+            delete_missing: delete_missing.clone(),
             standing: standing.clone(),
             rhythm: Rhythm::default(),
             seen: None,
@@ -97,7 +110,7 @@ impl Watching {
                 }
             });
         });
-        Self { stop, abandoned, wake, standing, task: Some(task) }
+        Self { stop, abandoned, wake, delete_missing, standing, task: Some(task) }
     }
 
     /// How it stands.
@@ -108,6 +121,12 @@ impl Watching {
     /// Pulls and pushes now.
     pub fn hurry(&self) {
         self.wake.notify_one();
+    }
+
+    /// The files that are missing here are deleted for all, now: somebody was asked.
+    pub fn delete_missing(&self) {
+        self.delete_missing.store(true, Ordering::SeqCst);
+        self.hurry();
     }
 
     /// Sends what waits, if that takes only a moment, and ends.
@@ -131,6 +150,7 @@ struct Work {
     tell: Tell,
     stop: CancellationToken,
     wake: Arc<Notify>,
+    delete_missing: Arc<AtomicBool>,
     standing: Arc<Mutex<Standing>>,
     rhythm: Rhythm,
     seen: Option<BTreeMap<PathBuf, Glance>>,
@@ -157,13 +177,9 @@ impl Work {
             // What is cut off here is done again below, or the next time.
             let outcome = tokio::select! {
                 () = stop.cancelled() => break,
-                outcome = step(&mut self.mirror, did) => outcome,
+                outcome = step(&mut self.mirror, did, &self.delete_missing) => outcome,
             };
-            let trouble = match &outcome {
-                Err(Stopped::Server(trouble)) => Some(trouble.clone()),
-                _ => None,
-            };
-            self.rhythm.done(did, trouble.as_ref(), (self.clock)(), crate::client::part());
+            self.rhythm.done(did, Ending::from(&outcome), (self.clock)(), crate::client::part());
             self.heard(outcome);
         }
         self.look((self.clock)());
@@ -191,40 +207,43 @@ impl Work {
             standing.waiting = waiting.send.union(&waiting.delete).cloned().collect();
             std::mem::replace(&mut standing.left, left.clone())
         };
-        let fresh: BTreeMap<String, String> =
-            left.into_iter().filter(|(name, why)| known.get(name) != Some(why)).collect();
+        let fresh = unknown(left, &known);
         if !fresh.is_empty() {
             (self.tell)(News::Left(fresh));
         }
     }
 
-    fn heard(&mut self, outcome: Result<Done, Stopped>) {
+    fn heard(&mut self, outcome: Result<SyncReport, Stopped>) {
         let (now, is_silent) = ((self.clock)(), self.rhythm.is_silent());
+        let mut news = Vec::new();
         let mut standing = self.stand();
         standing.is_silent = is_silent;
-        let mut refused = BTreeMap::new();
-        let news = match outcome {
-            Ok(mut done) => {
-                refused = std::mem::take(&mut done.refused);
+        match outcome {
+            Ok(report) => {
                 (standing.met, standing.trouble) = (Some(now), None);
-                standing.waiting.retain(|key| !done.sent.contains(key) && !done.deleted.contains(key));
-                standing.conflicts.extend(done.conflicts.iter().cloned());
-                standing.changes.extend(done.changes.iter().cloned());
+                standing.waiting.retain(|key| !report.sent.contains(key) && !report.deleted.contains(key));
+                standing.conflicts.extend(report.conflicts.iter().cloned());
+                standing.changes.extend(report.changes.iter().cloned());
                 let old = standing.changes.len().saturating_sub(CHANGES);
                 standing.changes.drain(..old);
-                (!done.is_empty()).then_some(News::Done(done))
+                let kept_back = report.kept_back();
+                let known = std::mem::replace(&mut standing.kept_back, kept_back.clone());
+                let fresh = unknown(kept_back, &known);
+                let is_held_anew = !report.held.is_empty() && standing.held != report.held;
+                standing.held.clone_from(&report.held);
+                let held = report.held.clone();
+                news.extend((!report.is_empty()).then(|| News::Done(Box::new(report))));
+                news.extend((!fresh.is_empty()).then_some(News::KeptBack(fresh)));
+                news.extend(is_held_anew.then_some(News::Held(held)));
             }
             Err(error) => {
                 let text = error.to_string();
                 let is_new = standing.trouble.replace(text.clone()).as_ref() != Some(&text);
-                is_new.then_some(News::Trouble(text))
+                news.extend(is_new.then_some(News::Trouble(text)));
             }
-        };
-        drop(standing);
-        let refused = (!refused.is_empty()).then_some(News::Left(refused));
-        for news in news.into_iter().chain(refused) {
-            (self.tell)(news);
         }
+        drop(standing);
+        news.into_iter().for_each(|news| (self.tell)(news));
     }
 
     fn stand(&self) -> std::sync::MutexGuard<'_, Standing> {
@@ -232,8 +251,14 @@ impl Work {
     }
 }
 
-async fn step(mirror: &mut Mirror, what: Next) -> Result<Done, Stopped> {
+/// What was not told yet.
+fn unknown(all: BTreeMap<String, String>, known: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    all.into_iter().filter(|(name, why)| known.get(name) != Some(why)).collect()
+}
+
+async fn step(mirror: &mut Mirror, what: Next, delete_missing: &AtomicBool) -> Result<SyncReport, Stopped> {
     match what {
+        Next::Push if delete_missing.swap(false, Ordering::SeqCst) => mirror.push_all_deletions().await,
         Next::Push => mirror.push().await,
         _ => mirror.pull().await,
     }

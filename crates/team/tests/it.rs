@@ -15,6 +15,8 @@ mod it {
     mod mirrors;
     mod office;
     mod page;
+    mod recovery;
+    mod refusals;
     mod server;
     mod store;
     mod strangers;

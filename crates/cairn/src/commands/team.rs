@@ -35,9 +35,17 @@ enum TeamCommand {
     /// Stop sharing; the files stay.
     Leave,
     /// Take in what others did.
-    Pull,
+    Pull {
+        /// Bring back files that are missing here.
+        #[arg(long)]
+        missing: bool,
+    },
     /// Take in what others did, and send what was done here.
-    Push,
+    Push {
+        /// Delete for all what is missing here, however much it is.
+        #[arg(long)]
+        delete: bool,
+    },
     /// What would be sent and taken, as a diff.
     Diff,
     /// The versions of an entry, or what happened lately.
@@ -130,8 +138,8 @@ pub(crate) async fn run(args: TeamArgs) -> anyhow::Result<Code> {
         TeamCommand::Status { json } => client::status(json).await,
         TeamCommand::Join(args) => client::join(&args).await,
         TeamCommand::Leave => client::leave(),
-        TeamCommand::Pull => client::pull().await,
-        TeamCommand::Push => client::push().await,
+        TeamCommand::Pull { missing } => client::pull(missing).await,
+        TeamCommand::Push { delete } => client::push(delete).await,
         TeamCommand::Diff => client::diff().await,
         TeamCommand::Log { key } => client::log(key.as_deref()).await,
         TeamCommand::Restore { key, version } => client::restore(&key, version).await,

@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "snip", argument: "", about: "drop what precedes a message from the window" },
     Command { name: "context", argument: "", about: "what fills the window" },
     Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
-    Command { name: "team", argument: "[now]", about: "how the shared memory stands and what others changed" },
+    Command { name: "team", argument: "[now|delete]", about: "how the shared memory stands and what others changed" },
     Command {
         name: "dream",
         argument: "[WHAT]",
@@ -82,7 +82,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "compact" => &["from", "up-to"],
         "sandbox" | "private" => &["on", "off"],
         "tasks" => &["stop", "front"],
-        "team" => &["now"],
+        "team" => &["now", "delete"],
         "dream" => &["status", "log", "diff", "undo", "stop"],
         _ => &[],
     }

@@ -27,8 +27,16 @@ impl Conversation {
                 self.hint = Some("team memory is brought in step".into());
                 return;
             }
+            "delete" => {
+                sharing.delete_missing();
+                self.hint = Some("files that are missing here are deleted for all".into());
+                return;
+            }
             other => {
-                self.hint = Some(format!("/team does not know {other}; /team now brings both sides in step"));
+                self.hint = Some(format!(
+                    "/team does not know {other}; /team now brings both sides in step, /team delete deletes for all what \
+                     is missing here"
+                ));
                 return;
             }
         }
@@ -42,6 +50,8 @@ impl Conversation {
         entries.extend(standing.waiting.iter().map(|key| ("to send", key.to_string())));
         entries.extend(standing.conflicts.iter().map(|key| ("changed twice", format!("{key}: yours counts"))));
         entries.extend(standing.left.iter().map(|(name, why)| ("not shared", format!("{name}: {why}"))));
+        entries.extend(standing.kept_back.iter().map(|(name, why)| ("not in step", format!("{name}: {why}"))));
+        entries.extend(standing.held.iter().map(|key| ("missing", format!("{key}: /team delete deletes it for all"))));
         entries.extend(standing.trouble().map(|trouble| ("trouble", trouble)));
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         self.page.begin(Part::Note);

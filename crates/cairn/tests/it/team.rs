@@ -205,6 +205,7 @@ fn a_setting_of_the_user_says_whether_deletions_travel() {
     let ada = Checkout::new(root.path(), "ada", "git@github.com:acme/rocket.git");
     ada.team(&["join", &server.address, "--invitation", &server.invitation, "--name", "Ada"]);
     ada.write("a.md", "one\n");
+    ada.write("b.md", "a folder that is empty would come back\n");
     ada.team(&["push"]);
     let settings = ada.home.join(".claude/settings.json");
     std::fs::create_dir_all(ada.home.join("project/.claude")).unwrap();

@@ -17,7 +17,8 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use team::client::{Client, Trouble};
-use team::mirror::{Mirror, Stopped};
+use team::mirror::Mirror;
+use team::report::Stopped;
 use team::store::{Invitation, Level, Store};
 use team::sync::Deletions;
 use team::{Key, Repository, checksum};
@@ -283,8 +284,7 @@ impl Member {
     fn checksum(&self) -> String {
         let found = team::folder::Folder::open(&self.folder).unwrap().look().unwrap();
         assert!(found.left.is_empty(), "{:?}", found.left);
-        let checksums = found.checksums();
-        checksum::of_all(checksums.iter().map(|(key, checksum)| (key, checksum.as_str())))
+        checksum::of_all(found.files.iter().map(|(key, checksum)| (key, checksum.as_str())))
     }
 }
 

@@ -92,6 +92,21 @@ fn a_walk_finds_what_lies_below_and_ends_in_a_loop_of_links() {
     assert_eq!(paths, [("a/c.md", file), ("a/d/e.md", file), ("a/loop", files::EntryKind::Link), ("b.md", file)]);
 }
 
+/// TEAM-9: a walk names what it could not list, and goes on.
+#[test]
+fn a_walk_names_what_it_could_not_list() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    let deep = "d/".repeat(34);
+    for path in ["a.md", "sub/b.md", "skipped/c.md", &format!("{deep}e.md")] {
+        root.replace(path, b"", 0o600).unwrap();
+    }
+    let walk = root.walk_whole(|path| path != std::path::Path::new("skipped")).unwrap();
+    let paths: Vec<_> = walk.found.iter().map(|found| found.path.to_str().unwrap()).collect();
+    assert_eq!(paths, ["a.md", "sub/b.md"]);
+    assert_eq!(walk.unlisted, [std::path::PathBuf::from(&deep[..2 * 33 - 1])], "too deep to be entered");
+}
+
 /// MEM-7: a file that changed since it was read is not overwritten, nor is one that is in the way of a new name.
 #[test]
 fn what_changed_meanwhile_is_not_overwritten() {

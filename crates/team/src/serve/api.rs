@@ -5,7 +5,7 @@ use axum::extract::{Query, State};
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ use super::Service;
 use super::problem::Problem;
 use super::signing::Signed;
 use crate::folder;
-use crate::protocol::{Details, PATH, Write};
+use crate::protocol::{Details, HistoryQuestion, KNOWN_PATH, PATH, Write};
 use crate::repository::Repository;
 use crate::store::{Action, Level, Member};
 
@@ -21,7 +21,7 @@ use crate::store::{Action, Level, Member};
 const REASON: usize = 500;
 
 pub(super) fn routes() -> Router<Service> {
-    Router::new().route(PATH, get(read).put(write))
+    Router::new().route(PATH, get(read).put(write)).route(KNOWN_PATH, post(known))
 }
 
 /// What is asked for.
@@ -32,6 +32,12 @@ struct Asked {
     view: Option<String>,
     #[serde(default)]
     since: u64,
+    /// About so many bytes of texts in one answer.
+    #[serde(default)]
+    part: Option<u64>,
+    /// The version up to which the reader was told whose texts were overwritten.
+    #[serde(default)]
+    told: Option<u64>,
 }
 
 /// The entries, their checksums, or nothing new.
@@ -52,8 +58,25 @@ async fn read(
     if asked.view.as_deref() == Some("hashes") {
         return Ok((tag, Json(service.store.hashes(&repository).await?.ok_or_else(nothing)?)).into_response());
     }
-    let snapshot = service.store.read(&repository, asked.since).await?.ok_or_else(nothing)?;
+    let part = asked.part.unwrap_or(u64::MAX);
+    let mut snapshot = service.store.read_part(&repository, asked.since, part).await?.ok_or_else(nothing)?;
+    if let Some(told) = asked.told {
+        snapshot.content.overwritten = service.store.overwritten(&repository, &signed.member, told).await?;
+    }
     Ok((super::api::tag(&snapshot.checksum), Json(snapshot)).into_response())
+}
+
+/// Which texts the history knows.
+async fn known(
+    State(service): State<Service>,
+    Query(asked): Query<Asked>,
+    signed: Signed,
+    body: Body,
+) -> Result<Response, Problem> {
+    let repository: Repository = asked.repo.parse().map_err(crate::Error::from)?;
+    service.may(&signed.member, &repository, Level::Read).await?;
+    let question: HistoryQuestion = service.json(body).await?;
+    Ok(Json(service.store.known(&repository, &question, &service.options.limits).await?).into_response())
 }
 
 /// Puts and deletes entries, if the repository still is what the writer thinks.
@@ -95,7 +118,8 @@ impl Service {
             return Err(Problem::bad(format!("nothing was written: {key} holds a NUL character")).with(details));
         }
         let found = |text: &String| folder::secret(text).map(str::to_owned);
-        let secrets = write.entries.iter().filter_map(|(key, text)| Some((key.to_string(), found(text)?)));
+        let secrets =
+            write.entries.iter().chain(&write.kept).filter_map(|(key, text)| Some((key.to_string(), found(text)?)));
         let refused: std::collections::BTreeMap<String, String> = secrets.collect();
         if !refused.is_empty() {
             let told: Vec<String> = refused.iter().map(|(key, rule)| format!("{key}: {rule}")).collect();

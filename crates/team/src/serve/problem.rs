@@ -48,7 +48,11 @@ impl From<Error> for Problem {
         let message = error.to_string();
         match error {
             Error::Key(_) | Error::Repository(_) | Error::Invalid(_) => Self::bad(message),
-            Error::Twin { .. } => Self::bad(message),
+            Error::Refused(refused) => {
+                let refused = refused.into_iter().map(|(key, why)| (key.to_string(), why)).collect();
+                let error_code = "team_memory_refused".to_owned();
+                Self::bad(message).with(Details { error_code, refused, ..Details::default() })
+            }
             Error::Conflict { .. } => Self::new(StatusCode::PRECONDITION_FAILED, "conflict_error", message),
             Error::Missing(_) => Self::missing(message),
             Error::Exists(_) => Self::new(StatusCode::CONFLICT, "conflict_error", message),
@@ -58,9 +62,7 @@ impl From<Error> for Problem {
                 let details = Details { error_code, max_entries, received_entries, ..Details::default() };
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message).with(details)
             }
-            Error::TooLong { .. } | Error::TooMuch { .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
-            }
+            Error::TooMuch { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message),
             Error::Database(_) | Error::Schema(_) | Error::Files(_) | Error::Listen { .. } => {
                 tracing::error!(error = message, "a request failed");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "the server cannot answer now")

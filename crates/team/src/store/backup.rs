@@ -52,10 +52,10 @@ const TABLES: [Table; 8] = [
     },
     Table {
         name: "history",
-        read: "SELECT repository, key, version, text, checksum, author, at FROM history
+        read: "SELECT repository, key, version, text, checksum, author, at, base FROM history
             ORDER BY repository, key, version",
-        write: "INSERT INTO history (repository, key, version, text, checksum, author, at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        write: "INSERT INTO history (repository, key, version, text, checksum, author, at, base)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         numbers: &[2, 6],
     },
     Table {
@@ -73,6 +73,8 @@ const TABLES: [Table; 8] = [
     },
 ];
 
+/// How many columns the history has.
+const HISTORY_COLUMNS: usize = 8;
 /// The first line of a backup.
 const FORMAT: &str = "cairn team backup 1";
 
@@ -117,7 +119,11 @@ impl Store {
                     let name = row.first().and_then(Json::as_str).unwrap_or_default();
                     let table = TABLES.iter().find(|table| table.name == name);
                     let table = table.ok_or_else(|| bad(&format!("it has a table {name}")))?;
-                    let row = row.get(1).and_then(Json::as_array).cloned().unwrap_or_default();
+                    let mut row = row.get(1).and_then(Json::as_array).cloned().unwrap_or_default();
+                    // Backups of before have no base in their history.
+                    if name == "history" {
+                        row.resize(HISTORY_COLUMNS, Json::Null);
+                    }
                     let values = row.into_iter().enumerate().map(|(at, value)| from_json(value, table, at));
                     transaction.run(table.write, values.collect::<Result<_, _>>()?).await?;
                     lines += 1;

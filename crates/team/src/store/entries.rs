@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::audit::{self, Action};
-use super::rows::{Row, Transaction};
+use super::rows::{Row, Transaction, Value};
 use super::{Member, Store, Time};
 use crate::checksum;
 use crate::error::Error;
@@ -86,13 +86,34 @@ impl Store {
 
     /// All entries, or those that changed after a version.
     pub async fn read(&self, repository: &Repository, since: u64) -> Result<Option<Snapshot>, Error> {
+        self.read_part(repository, since, u64::MAX).await
+    }
+
+    /// The same, as many of the oldest as have about so many bytes. What was written together is not torn apart.
+    pub async fn read_part(&self, repository: &Repository, since: u64, part: u64) -> Result<Option<Snapshot>, Error> {
         const READ: &str = "SELECT entries.key, text, checksum, COALESCE(members.name, author), at FROM entries
-            LEFT JOIN members ON members.id = author WHERE repository = $1 AND version > $2";
+            LEFT JOIN members ON members.id = author WHERE repository = $1 AND version > $2 AND version <= $3";
+        const LENGTHS: &str = "SELECT version, CAST(COALESCE(LENGTH(text), 0) + LENGTH(key) AS BIGINT) FROM entries
+            WHERE repository = $1 AND version > $2 ORDER BY version";
         let mut snapshot = self.database.snapshot().await?;
         let Some(row) = snapshot.row(STATE, vec![repository.as_str().into()]).await? else { return Ok(None) };
         let state = state(&row)?;
+        let of = || vec![repository.as_str().into(), (since as i64).into()];
+        let (mut until, mut length) = (None, 0);
+        if part < u64::MAX {
+            for row in snapshot.rows(LENGTHS, of()).await? {
+                let version = row.number(0)?;
+                if length >= part && until != Some(version) {
+                    break;
+                }
+                length += row.number(1)?.unsigned_abs();
+                until = Some(version);
+            }
+        }
+        let mut values = of();
+        values.push(until.unwrap_or(i64::MAX).into());
         let mut content = Content::default();
-        for row in snapshot.rows(READ, vec![repository.as_str().into(), (since as i64).into()]).await? {
+        for row in snapshot.rows(READ, values).await? {
             let Some(key) = known_key(&row)? else { continue };
             content.authors.insert(key.clone(), Author { name: row.text(3)?, at: written(row.number(4)?) });
             match row.text_if_any(1)? {
@@ -108,6 +129,7 @@ impl Store {
             repo: repository.clone(),
             version: state.version,
             last_modified: written(state.modified),
+            until: until.map(i64::unsigned_abs).filter(|until| *until < state.version),
             checksum: state.checksum,
             content,
         }))
@@ -127,7 +149,7 @@ impl Store {
             return Err(Error::Invalid(format!("{key} cannot be both written and deleted")));
         }
         // Who is late already need not wait for the others to write: of many that write at once most are.
-        if let Some(expected) = expected {
+        if let Some(expected) = expected.filter(|_| !write.says_what_it_saw()) {
             let state = self.state(repository).await?.filter(|state| state.version > 0);
             let known = state.map(|state| state.checksum).unwrap_or_default();
             if known != expected {
@@ -140,7 +162,13 @@ impl Store {
         // One that was only made for rights has no state yet.
         let before = before.as_ref().map(state).transpose()?.filter(|state| state.version > 0);
         let known = before.as_ref().map_or("", |state| state.checksum.as_str());
-        if expected.is_some_and(|expected| expected != known) {
+        // The whole may be as the writer's own last write left it, with what others did in between: what it says it saw of
+        // each entry is what counts.
+        let is_late = match write.says_what_it_saw() {
+            true => !is_as_seen(&mut transaction, repository, write).await?,
+            false => expected.is_some_and(|expected| expected != known),
+        };
+        if is_late {
             return Err(Error::Conflict { checksum: known.to_owned() });
         }
         let version = before.map_or(0, |state| state.version) + 1;
@@ -153,17 +181,32 @@ impl Store {
             .await?;
         let bytes_before = bytes(&mut transaction, repository).await?;
         let (there, _) = checksums(&mut transaction, repository).await?;
+        keep(&mut transaction, repository, write, version, member, now).await?;
+        let version = if write.kept.is_empty() { version } else { version + 1 };
         // Deletes first, so that a name that only changes its case is no twin of itself. What is not there leaves no trace:
         // everybody would have to remember it.
         for key in write.deletes.iter().filter(|key| there.contains_key(*key)) {
             put(&mut transaction, repository, key, None, version, member, now).await?;
         }
+        let mut refused = BTreeMap::new();
         for (key, text) in &write.entries {
-            if text.len() > limits.entry_bytes {
-                return Err(Error::TooLong { key: key.clone(), bytes: text.len(), most: limits.entry_bytes });
+            if let Some(why) = refusal(&mut transaction, repository, key, text, limits).await? {
+                refused.insert(key.clone(), why);
+                continue;
             }
-            refuse_twin(&mut transaction, repository, key).await?;
             put(&mut transaction, repository, key, Some(text), version, member, now).await?;
+            if let Some(base) = write.bases.get(key) {
+                let values = vec![
+                    repository.as_str().into(),
+                    key.as_str().into(),
+                    (version as i64).into(),
+                    base.as_str().into(),
+                ];
+                transaction.run(BASE, values).await?;
+            }
+        }
+        if !refused.is_empty() {
+            return Err(Error::Refused(refused));
         }
         let (checksums, _) = checksums(&mut transaction, repository).await?;
         let received = checksums.len() as u64;
@@ -177,8 +220,8 @@ impl Store {
         let checksum = checksum::of_all(checksums.iter().map(|(key, checksum)| (key, checksum.as_str())));
         transaction
             .run(
-                "UPDATE repositories SET checksum = $2 WHERE name = $1",
-                vec![repository.as_str().into(), checksum.clone().into()],
+                "UPDATE repositories SET checksum = $2, version = $3 WHERE name = $1",
+                vec![repository.as_str().into(), checksum.clone().into(), (version as i64).into()],
             )
             .await?;
         forget(&mut transaction, repository, write, version, limits).await?;
@@ -275,14 +318,72 @@ async fn put(
     transaction.run(history, vec![repository.as_str().into(), key.as_str().into()]).await.map(drop)
 }
 
-async fn refuse_twin(transaction: &mut Transaction, repository: &Repository, key: &Key) -> Result<(), Error> {
+/// Why an entry cannot be kept, if it cannot.
+async fn refusal(
+    transaction: &mut Transaction,
+    repository: &Repository,
+    key: &Key,
+    text: &str,
+    limits: &Limits,
+) -> Result<Option<String>, Error> {
     const TWIN: &str =
         "SELECT key FROM entries WHERE repository = $1 AND folded = $2 AND key <> $3 AND text IS NOT NULL";
-    let values = vec![repository.as_str().into(), key.folded().into(), key.as_str().into()];
-    match transaction.row(TWIN, values).await? {
-        Some(row) => Err(Error::Twin { key: key.clone(), other: row.text(0)?.parse()? }),
-        None => Ok(()),
+    if text.len() > limits.entry_bytes {
+        return Ok(Some(format!("it has {} bytes; an entry may have {}", text.len(), limits.entry_bytes)));
     }
+    // PostgreSQL keeps none, and an entry has to move from either database to the other.
+    if text.contains('\0') {
+        return Ok(Some("it holds a NUL byte".to_owned()));
+    }
+    let values = vec![repository.as_str().into(), key.folded().into(), key.as_str().into()];
+    let twin = transaction.row(TWIN, values).await?;
+    twin.map(|row| Ok(format!("it and {} would be one file on some systems", row.text(0)?))).transpose()
+}
+
+/// Whether everything that is replaced is what the writer saw.
+async fn is_as_seen(transaction: &mut Transaction, repository: &Repository, write: &Write) -> Result<bool, Error> {
+    const NOW: &str = "SELECT checksum FROM entries WHERE repository = $1 AND key = $2 AND text IS NOT NULL";
+    for (key, seen) in &write.seen {
+        let row = transaction.row(NOW, vec![repository.as_str().into(), key.as_str().into()]).await?;
+        let now = row.map(|row| row.text(0)).transpose()?.unwrap_or_default();
+        if now != *seen {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+const BASE: &str = "UPDATE history SET base = $4 WHERE repository = $1 AND key = $2 AND version = $3";
+
+/// Puts texts back that the history has lost, and what is there now above them, as its author wrote it.
+async fn keep(
+    transaction: &mut Transaction,
+    repository: &Repository,
+    write: &Write,
+    version: u64,
+    member: &Member,
+    now: Time,
+) -> Result<(), Error> {
+    const KNOWS: &str = "SELECT version FROM history WHERE repository = $1 AND key = $2 AND checksum = $3
+        AND text IS NOT NULL";
+    const KEEP: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    const RAISE: &str = "UPDATE entries SET version = $3 WHERE repository = $1 AND key = $2";
+    const ABOVE: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
+        SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
+    for (key, text) in write.kept.iter().filter(|(_, text)| text.len() <= ENTRY_BYTES && !text.contains('\0')) {
+        let (checksum, of) = (checksum::of(text), || vec![repository.as_str().into(), key.as_str().into()]);
+        let with = |more: Vec<Value>| of().into_iter().chain(more).collect::<Vec<Value>>();
+        if transaction.row(KNOWS, with(vec![checksum.clone().into()])).await?.is_some() {
+            continue;
+        }
+        let kept =
+            vec![(version as i64).into(), text.clone().into(), checksum.into(), member.id.as_str().into(), now.into()];
+        transaction.run(KEEP, with(kept)).await?;
+        transaction.run(RAISE, with(vec![((version + 1) as i64).into()])).await?;
+        transaction.run(ABOVE, of()).await?;
+    }
+    Ok(())
 }
 
 /// Drops versions beyond the retention, of what was just written, and the oldest tombstones beyond their number.

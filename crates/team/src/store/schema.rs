@@ -4,7 +4,7 @@ use super::rows::Database;
 use crate::error::Error;
 
 /// Each step brings the tables from one version to the next. A step that was released is never changed.
-const STEPS: [&[&str]; 2] = [
+const STEPS: [&[&str]; 3] = [
     &[
         "CREATE TABLE members (
         id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, subject TEXT UNIQUE, is_admin BIGINT NOT NULL,
@@ -41,6 +41,7 @@ const STEPS: [&[&str]; 2] = [
         "CREATE INDEX audit_of_repository ON audit (repository, id)",
     ],
     &["CREATE TABLE used (hash TEXT PRIMARY KEY, until BIGINT NOT NULL)"],
+    &["ALTER TABLE history ADD COLUMN base TEXT"],
 ];
 
 /// Brings the tables up to date. Of several servers that start together one does it, the others wait and find it done.

@@ -12,7 +12,8 @@ use std::time::Duration;
 use reqwest::Method;
 use team::Key;
 use team::client::{Client, Trouble};
-use team::mirror::{Mirror, Stopped};
+use team::mirror::Mirror;
+use team::report::Stopped;
 use team::store::Level;
 use team::sync::Deletions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -157,6 +158,49 @@ impl Proxy {
     }
 }
 
+/// A way to the server that holds the first write back until it is opened.
+pub(crate) struct Gate {
+    pub(crate) address: String,
+    came: Arc<Notify>,
+    opened: Arc<tokio::sync::Semaphore>,
+}
+
+impl Gate {
+    pub(crate) async fn start(server: String) -> Self {
+        let (proxy, _) = Proxy::start(server, 0).await;
+        proxy.calm.store(true, Ordering::SeqCst);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (came, opened) = (Arc::new(Notify::new()), Arc::new(tokio::sync::Semaphore::new(0)));
+        let gate = Self { address, came: came.clone(), opened: opened.clone() };
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let (proxy, came, opened) = (proxy.clone(), came.clone(), opened.clone());
+                tokio::spawn(async move {
+                    let Some(taken) = take(&mut stream).await else { return };
+                    if taken.method == Method::PUT {
+                        came.notify_one();
+                        drop(opened.acquire().await.unwrap());
+                    }
+                    let answer = proxy.forward(&taken).await;
+                    let _ = stream.write_all(&answer).await;
+                    let _ = stream.shutdown().await;
+                });
+            }
+        });
+        gate
+    }
+
+    /// A write is held back.
+    pub(crate) async fn first_write(&self) {
+        self.came.notified().await;
+    }
+
+    pub(crate) fn open(&self) {
+        self.opened.add_permits(1);
+    }
+}
+
 /// Reads a request.
 async fn take(stream: &mut TcpStream) -> Option<Taken> {
     let mut bytes = Vec::new();
@@ -208,6 +252,7 @@ impl Desk {
     fn all(&self) -> BTreeMap<String, String> {
         let files = std::fs::read_dir(self.place.path().join("team")).unwrap().flatten();
         files
+            .filter(|file| !file.file_name().to_string_lossy().starts_with('.'))
             .map(|file| (file.file_name().into_string().unwrap(), std::fs::read_to_string(file.path()).unwrap()))
             .collect()
     }

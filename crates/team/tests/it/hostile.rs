@@ -7,7 +7,8 @@ use axum::http::{Response, StatusCode};
 use axum::routing::any;
 use serde_json::{Value, json};
 use team::client::Client;
-use team::mirror::{Done, Mirror, Stopped};
+use team::mirror::Mirror;
+use team::report::{Stopped, SyncReport};
 use team::sync::Deletions;
 use team::{checksum, protocol};
 
@@ -34,7 +35,7 @@ fn snapshot(entries: &[(&str, &str)]) -> Value {
 }
 
 /// Pulls from it into a folder; gives what was done, and the files that then lie in and beside the folder.
-async fn pulled(address: &str) -> (Result<Done, Stopped>, Vec<String>) {
+async fn pulled(address: &str) -> (Result<SyncReport, Stopped>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     let client = Client::new(address, "token", "acme/rocket".parse().unwrap()).unwrap();
     let (folder, state) = (place.path().join("team"), place.path().join("state.json"));
@@ -46,6 +47,7 @@ async fn pulled(address: &str) -> (Result<Done, Stopped>, Vec<String>) {
         for entry in std::fs::read_dir(next).unwrap().flatten() {
             match entry.file_type().unwrap().is_dir() {
                 true => folders.push(entry.path()),
+                false if [".team-lock", ".mark"].iter().any(|name| entry.file_name() == *name) => {}
                 false => found.push(entry.path().strip_prefix(place.path()).unwrap().display().to_string()),
             }
         }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use team::Repository;
 use team::client::Client;
-use team::mirror::{Done, Mirror, Stopped};
+use team::mirror::Mirror;
+use team::report::{Stopped, SyncReport};
 use team::serve::{HEAD, Options, Running, listen, service};
 use team::store::{Invitation, Level, Limits, Member, Store};
 use team::sync::Deletions;
@@ -107,7 +108,48 @@ impl House {
         let client = Client::new(&self.address(), &token, repository()).unwrap();
         let path = self.place.path().join(name);
         std::fs::create_dir_all(path.join("team")).unwrap();
-        Desk { path, client, deletions: Deletions::Travel }
+        Desk { path, token, client, deletions: Deletions::Travel }
+    }
+
+    /// Serves the same store anew, with another limit of entries.
+    pub(crate) async fn limit(&mut self, entries: u64) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
+        let mut options = options(&self.clock);
+        options.limits.entries = entries;
+        self.serve(options).await;
+    }
+
+    async fn serve(&mut self, options: Options) {
+        let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        self.running = Some(listen(here, None, HEAD, service(self.store.clone(), options)).await.unwrap());
+    }
+
+    /// The same desk, at the address that the server has now.
+    pub(crate) fn again(&self, desk: &Desk) -> Desk {
+        desk.through(&self.address())
+    }
+
+    /// All that the server keeps, as a backup writes it.
+    pub(crate) async fn back_up(&self) -> Vec<u8> {
+        let mut backup = Vec::new();
+        self.store.back_up(&mut backup).await.unwrap();
+        backup
+    }
+
+    /// A server at another address, with what a backup has.
+    pub(crate) async fn restore(&mut self, backup: &[u8]) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
+        self.store.close().await;
+        let file = self.place.path().join(format!("restored-{}.db", backup.len()));
+        let _ = std::fs::remove_file(&file);
+        self.store = Store::open(&file.display().to_string()).await.unwrap();
+        self.store.restore(&mut std::io::BufReader::new(backup), NOW).await.unwrap();
+        let options = options(&self.clock);
+        self.serve(options).await;
     }
 
     /// Tells it to stop; what is under way may finish.
@@ -126,6 +168,7 @@ impl House {
 /// A member at work.
 pub(crate) struct Desk {
     path: PathBuf,
+    token: String,
     client: Client,
     pub(crate) deletions: Deletions,
 }
@@ -136,12 +179,23 @@ impl Desk {
         Mirror::open(&folder, &state, self.client.clone(), self.deletions).unwrap()
     }
 
-    pub(crate) async fn push(&self) -> Result<Done, Stopped> {
+    /// The same desk, that reaches the server by another address.
+    pub(crate) fn through(&self, address: &str) -> Self {
+        let client = Client::new(address, &self.token, repository()).unwrap();
+        Self { path: self.path.clone(), token: self.token.clone(), client, deletions: self.deletions }
+    }
+
+    pub(crate) async fn push(&self) -> Result<SyncReport, Stopped> {
         self.mirror().push().await
     }
 
-    pub(crate) async fn pull(&self) -> Result<Done, Stopped> {
+    pub(crate) async fn pull(&self) -> Result<SyncReport, Stopped> {
         self.mirror().pull().await
+    }
+
+    /// Where what was agreed on is written down.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path.join("agreed.json")
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -170,6 +224,7 @@ impl Desk {
             for entry in std::fs::read_dir(folder).unwrap().flatten() {
                 match entry.file_type().unwrap().is_dir() {
                     true => folders.push(entry.path()),
+                    false if entry.file_name().to_string_lossy().starts_with('.') => {}
                     false => {
                         let name = entry.path().strip_prefix(&root).unwrap().display().to_string();
                         found.push((name, std::fs::read_to_string(entry.path()).unwrap()));

@@ -1,7 +1,7 @@
 //! Folders of several members, kept in step by a server.
 
 use team::client::Trouble;
-use team::mirror::Stopped;
+use team::report::Stopped;
 use team::sync::Deletions;
 
 use super::house::{House, secret};
@@ -106,17 +106,25 @@ async fn a_planted_link_is_not_written_through() {
     house.close().await;
 }
 
-/// TEAM-3: a file edited while a pull runs keeps the edit; the limit of entries that the server names is remembered.
+/// TEAM-3: as many entries are sent as the server keeps, the rest is told; and when it keeps more, they are sent.
 #[tokio::test]
-async fn a_full_repository_is_remembered() {
-    let house = House::with(|options| options.limits.entries = 2).await;
+async fn a_full_repository_takes_what_fits() {
+    let mut house = House::with(|options| options.limits.entries = 2).await;
     let ada = house.folder("ada").await;
-    for name in ["a.md", "b.md", "c.md"] {
+    for name in ["a.md", "b.md", "c.md", "d.md"] {
         ada.write(name, name);
     }
-    let stopped = ada.push().await.unwrap_err();
-    assert!(matches!(stopped, Stopped::Server(Trouble::TooMany { most: 2 })), "{stopped}");
-    assert_eq!(ada.push().await.unwrap().sent.len(), 2, "as many as there is room for");
+    for sent in [2, 0] {
+        let done = ada.push().await.unwrap();
+        assert_eq!((done.sent.len(), done.limit, done.not_sent.len()), (sent, Some(2), 2));
+    }
+    house.limit(3).await;
+    let ada = house.again(&ada);
+    let done = ada.push().await.unwrap();
+    assert_eq!((done.sent.len(), done.limit, done.not_sent.len()), (1, Some(3), 1));
+    house.limit(1_000).await;
+    let done = house.again(&ada).push().await.unwrap();
+    assert_eq!((done.sent.len(), done.limit), (1, None), "the limit is forgotten");
     house.close().await;
 }
 

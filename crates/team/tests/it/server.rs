@@ -111,7 +111,7 @@ async fn limits_are_told() {
     assert_eq!((status, &details["error_code"]), (413, &json!("team_memory_too_many_entries")));
     assert_eq!((&details["max_entries"], &details["received_entries"]), (&json!(3), &json!(4)));
     let long = json!({"entries": {"a.md": "x".repeat(250_001)}});
-    assert_eq!(call(&house, "PUT", "", &token, None, Some(long)).await.0, 413);
+    assert_eq!(call(&house, "PUT", "", &token, None, Some(long)).await.0, 400);
     let body = json!({"entries": {"a.md": "x".repeat(1_000_001)}});
     assert_eq!(call(&house, "PUT", "", &token, None, Some(body)).await.0, 413);
     house.close().await;

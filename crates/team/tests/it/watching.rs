@@ -55,6 +55,8 @@ async fn what_one_writes_the_other_gets() {
     let News::Done(done) = next(&house, &mut of_grace).await else { panic!() };
     let change = &done.changes[0];
     assert_eq!((change.before.as_deref(), change.after.as_deref()), (Some("was here before\n"), Some("and now\n")));
+    // A folder that is empty would come back.
+    ada.write("stays.md", "words\n");
     ada.remove("old.md");
     let News::Done(done) = next(&house, &mut of_ada).await else { panic!() };
     assert_eq!(done.deleted.len(), 1);

@@ -8,15 +8,18 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use team::client::Trouble;
-use team::mirror::{Done, Stopped};
+use team::report::{Stopped, SyncReport};
 use team::store::Level;
+use team::sync::Deletions;
 
 use super::JoinArgs;
 use crate::exit::Code;
 use crate::membership::{self, Membership};
 use crate::out::{data, talk};
 use crate::setup::Place;
+use crate::sharing;
 use crate::span::{cyan, dim};
+use crate::told::count;
 
 /// An answer of the server's administration has to be there within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,7 +45,8 @@ pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
     if json {
         let plan = planned.as_ref().ok().map(|(plan, found)| {
             json!({"take": plan.take, "remove": plan.remove, "send": plan.send, "delete": plan.delete,
-                "conflicts": plan.conflicts, "left": found.left})
+                "conflicts": plan.conflicts, "left": found.left, "held": plan.held, "notTaken": plan.not_taken,
+                "notSent": plan.not_sent})
         });
         let error = planned.as_ref().err().map(ToString::to_string);
         let told = json!({"shared": true, "server": membership.server, "repository": membership.repository,
@@ -68,8 +72,19 @@ pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
             data!("{what:<11} {key}{conflict}")?;
         }
     }
+    for key in &plan.keep {
+        data!("to keep     {key} (the server has lost your text; it goes back into the history)")?;
+    }
+    for key in &plan.held {
+        data!("missing     {key}")?;
+    }
     for (name, why) in &found.left {
         data!("not shared  {name}: {why}")?;
+    }
+    for (what, keys) in [("not taken", &plan.not_taken), ("not sent", &plan.not_sent)] {
+        for (key, why) in keys {
+            data!("{what:<11} {key}: {why}")?;
+        }
     }
     if plan.is_empty() {
         data!("Both sides are alike.")?;
@@ -161,21 +176,38 @@ pub(super) fn leave() -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-pub(super) async fn pull() -> anyhow::Result<Code> {
+pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let membership = membership::required(&place)?;
-    let done = membership.mirror(&place)?.pull().await;
+    let mirror = membership::required(&place)?.mirror(&place)?;
+    let mut mirror = if missing { mirror.with_deletions(Deletions::ComeBack) } else { mirror };
+    let done = mirror.pull().await;
     told(done)
 }
 
-pub(super) async fn push() -> anyhow::Result<Code> {
+pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let membership = membership::required(&place)?;
-    let done = membership.mirror(&place)?.push().await;
-    told(done)
+    let mut mirror = membership::required(&place)?.mirror(&place)?;
+    if delete {
+        return told(mirror.push_all_deletions().await);
+    }
+    let done = mirror.push().await;
+    let held = done.as_ref().map_or(0, |done| done.held.len());
+    let code = told(done)?;
+    if held > 0 && std::io::stdin().is_terminal() && agrees(held)? {
+        return told(mirror.push_all_deletions().await);
+    }
+    Ok(code)
 }
 
-fn told(done: Result<Done, Stopped>) -> anyhow::Result<Code> {
+/// Whether the user wants so many files deleted for all.
+fn agrees(held: usize) -> anyhow::Result<bool> {
+    talk!("Delete {held} files for all? [y/N]");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn told(done: Result<SyncReport, Stopped>) -> anyhow::Result<Code> {
     let done = match done {
         Ok(done) => done,
         Err(error) => {
@@ -201,10 +233,24 @@ fn told(done: Result<Done, Stopped>) -> anyhow::Result<Code> {
         data!("{}", diff.trim_end())?;
     }
     for key in &done.conflicts {
-        talk!("{key} was changed on both sides: yours counts; `cairn team log {key}` shows the other");
+        talk!("{}", sharing::conflict(&done, key));
+    }
+    for text in &done.overwritten {
+        talk!("{}", sharing::overwritten_text(text));
     }
     for (name, why) in &done.left {
         talk!("not shared: {name}: {why}");
+    }
+    for (key, why) in &done.not_sent {
+        talk!("not sent: {key}: {why}");
+    }
+    for (key, why) in &done.not_written {
+        talk!("not taken: {key}: {why}");
+    }
+    if !done.held.is_empty() {
+        talk!("{} missing here, and not deleted for others:", count(done.held.len(), "file is", "files are"));
+        done.held.iter().take(REFUSED_SHOWN).for_each(|key| talk!("  {key}"));
+        talk!("hint: cairn team push --delete deletes for all; cairn team pull --missing brings back");
     }
     for (name, why) in done.refused.iter().take(REFUSED_SHOWN) {
         talk!("refused from the server: {name:?}: {why}");
@@ -213,9 +259,14 @@ fn told(done: Result<Done, Stopped>) -> anyhow::Result<Code> {
         talk!("and {more} more");
     }
     if done.taken.is_empty() && done.removed.is_empty() && done.sent.is_empty() && done.deleted.is_empty() {
-        data!("{}", if done.refused.is_empty() { "Both sides are alike." } else { "Nothing was taken or sent." })?;
+        let is_alike = done.kept_back().is_empty() && done.held.is_empty();
+        data!("{}", if is_alike { "Both sides are alike." } else { "Nothing was taken or sent." })?;
     }
-    Ok(Code::Success)
+    Ok(match (done.limit, done.not_written.is_empty()) {
+        (Some(_), _) => Code::Limit,
+        (None, false) => Code::Files,
+        (None, true) => Code::Success,
+    })
 }
 
 fn code(error: &Stopped) -> Code {
@@ -223,7 +274,8 @@ fn code(error: &Stopped) -> Code {
         Stopped::Server(Trouble::Permanent { status: 401 | 403, .. }) => Code::Credentials,
         Stopped::Server(Trouble::Conflict | Trouble::Later { .. }) => Code::Unavailable,
         Stopped::Server(Trouble::TooMany { .. }) => Code::Limit,
-        Stopped::Server(Trouble::Permanent { .. }) => Code::Refused,
+        Stopped::Server(Trouble::Permanent { .. } | Trouble::Refused { .. }) => Code::Refused,
+        Stopped::Busy { .. } => Code::Unavailable,
         Stopped::Here(_) => Code::Files,
     }
 }
@@ -237,10 +289,10 @@ pub(super) async fn diff() -> anyhow::Result<Code> {
         team::client::Read::Changed(snapshot) => snapshot.content.entries,
         _ => std::collections::BTreeMap::new(),
     };
-    for key in plan.take.iter().chain(&plan.remove).chain(&plan.send).chain(&plan.delete) {
+    for key in plan.take.iter().chain(&plan.keep).chain(&plan.remove).chain(&plan.send).chain(&plan.delete) {
         let there = theirs.get(key).map(String::as_str).unwrap_or_default();
         let here = mirror.text(key, &found).unwrap_or_default();
-        let takes = plan.take.contains(key) || plan.remove.contains(key);
+        let takes = [&plan.take, &plan.keep, &plan.remove].iter().any(|keys| keys.contains(key));
         let (before, after) = if takes { (here.as_str(), there) } else { (there, here.as_str()) };
         let (from, to) = if takes { ("here", "server") } else { ("server", "here") };
         let diff = TextDiff::from_lines(before, after);

@@ -1,0 +1,378 @@
+//! One run that brings a folder in step with the server: read, decide, take, send.
+//!
+//! What is decided is decided by [`sync`] from checksums alone; here its steps are put into an order in which every one of
+//! them may be the last. The disk and the server are passed in, so that a test can stop a run between any two steps and let
+//! others come between.
+//!
+//! - What is about to be put into the folder is written down before the first file changes, and what lies there says at the
+//!   next look how far it came.
+//! - A write names the whole state it was decided upon. Where that is no longer what is there, everything is read and
+//!   decided again, and no more than so often; the next run tries again.
+//! - What one entry meets stops no other.
+
+mod send;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::checksum;
+use crate::client::{Read, Trouble};
+use crate::error::Error;
+use crate::folder::Listing;
+use crate::key::Key;
+use crate::protocol::{ENTRY_BYTES, HistoryAnswer, OverwrittenText, Snapshot, Write, Written};
+use crate::report::{Change, Stopped, SyncReport};
+use crate::state::{Checksums, SyncState};
+use crate::sync::{self, Deletions, PastTexts, Plan};
+
+/// Somebody was first: so often it is read and decided again.
+const CONFLICTS: u32 = 2;
+
+/// A member's folder, and what is written down of it. Each call is one step.
+pub trait Disk: Send {
+    /// What is held while a run is under way; it goes with the run, however that ends.
+    type Lock: Send;
+
+    /// Waits until no other run is under way in the folder.
+    fn lock(&mut self) -> impl Future<Output = Result<Self::Lock, Stopped>> + Send;
+    /// What was written down.
+    fn remembered(&mut self) -> impl Future<Output = Result<SyncState, Error>> + Send;
+    /// Writes it down, durably.
+    fn remember(&mut self, state: &SyncState) -> impl Future<Output = Result<(), Error>> + Send;
+    /// The mark of the folder, if it has one.
+    fn mark(&mut self) -> impl Future<Output = Option<String>> + Send;
+    /// Gives the folder a mark that no folder had.
+    fn make_mark(&mut self) -> impl Future<Output = Result<String, Error>> + Send;
+    /// Looks through the folder.
+    fn look(&mut self) -> impl Future<Output = Result<Listing, Error>> + Send;
+    /// The text of a file, if it is the one of this checksum.
+    fn text(&mut self, key: &Key, checksum: &str) -> impl Future<Output = Option<String>> + Send;
+    /// Writes a text, if the file still is what was expected, by checksum. Says whether it did.
+    fn take(
+        &mut self,
+        key: &Key,
+        text: &str,
+        written: Option<jiff::Timestamp>,
+        expected: Option<&str>,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
+    /// Removes a file, if it still is what was expected. Says whether it did.
+    fn remove(&mut self, key: &Key, expected: &str) -> impl Future<Output = Result<bool, Error>> + Send;
+}
+
+/// The server's side. Each call is one step.
+pub trait Server: Send + Sync {
+    /// The entries, if they are not what `known` names; those that changed after a version, where the server can tell; and
+    /// which texts of the reader were overwritten after the version `told`.
+    fn read(
+        &self,
+        known: Option<&str>,
+        since: u64,
+        told: Option<u64>,
+    ) -> impl Future<Output = Result<Read, Trouble>> + Send;
+    /// Which texts the history knows; none where the server has no history to ask.
+    fn known(&self, texts: &Checksums) -> impl Future<Output = Result<Option<HistoryAnswer>, Trouble>> + Send;
+    /// Writes, if everything still is what `known` names.
+    fn write(&self, write: &Write, known: &str) -> impl Future<Output = Result<Written, Trouble>> + Send;
+}
+
+/// Takes in what others did.
+pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, Stopped> {
+    let _lock = disk.lock().await?;
+    let mut run = Run::begin(disk, server, deletions).await?;
+    run.mark().await?;
+    run.read().await?;
+    run.take().await?;
+    run.end().await
+}
+
+/// Takes in what others did, and sends what was done here.
+pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, Stopped> {
+    let _lock = disk.lock().await?;
+    let mut run = Run::begin(disk, server, deletions).await?;
+    run.mark().await?;
+    run.read().await?;
+    run.take().await?;
+    let mut conflicts = 0;
+    let mut goes_on = run.send().await;
+    while let Err(Stopped::Server(Trouble::Conflict)) = goes_on
+        && conflicts < CONFLICTS
+    {
+        conflicts += 1;
+        run.read().await?;
+        goes_on = run.send().await;
+    }
+    if goes_on? == Sent::WithMoreToTake || conflicts > 0 {
+        run.take().await?;
+    }
+    run.end().await
+}
+
+/// What would be done, and what lies in the folder.
+pub async fn plan<D: Disk, S: Server>(
+    disk: &mut D,
+    server: &S,
+    deletions: Deletions,
+) -> Result<(Plan, Listing), Stopped> {
+    let mut run = Run::begin(disk, server, deletions).await?;
+    run.read().await?;
+    let (listing, plan) = run.compare().await?;
+    Ok((plan, listing))
+}
+
+/// Whether a text was put back into the history, after which the server's can be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    All,
+    WithMoreToTake,
+}
+
+struct Run<'r, D, S> {
+    disk: &'r mut D,
+    server: &'r S,
+    deletions: Deletions,
+    state: SyncState,
+    /// What was last written down.
+    saved: SyncState,
+    /// The name of what the server has, as it was last read: what a write is decided upon.
+    tag: String,
+    /// Texts that came from the server in this run.
+    texts: BTreeMap<Key, String>,
+    /// Entries that are there and cannot be used: they are not missing there.
+    unusable: BTreeSet<Key>,
+    past: PastTexts,
+    /// The version up to which overwritten texts were heard of.
+    heard: Option<u64>,
+    report: SyncReport,
+}
+
+impl<'r, D: Disk, S: Server> Run<'r, D, S> {
+    async fn begin(disk: &'r mut D, server: &'r S, deletions: Deletions) -> Result<Self, Stopped> {
+        let state = disk.remembered().await?;
+        Ok(Self {
+            disk,
+            server,
+            deletions,
+            saved: state.clone(),
+            state,
+            tag: String::new(),
+            texts: BTreeMap::new(),
+            unusable: BTreeSet::new(),
+            past: PastTexts::default(),
+            heard: None,
+            report: SyncReport::default(),
+        })
+    }
+
+    /// A file that is missing was deleted only in the folder where it was agreed on. In one that was removed and made again,
+    /// or is an old copy, it never was, and is taken again.
+    async fn mark(&mut self) -> Result<(), Stopped> {
+        let mark = self.disk.mark().await;
+        if mark.is_some() && mark == self.state.mark {
+            return Ok(());
+        }
+        let here = self.disk.look().await?;
+        let missing: Vec<Key> =
+            self.state.entries.keys().filter(|key| !here.files.contains_key(*key)).cloned().collect();
+        missing.iter().for_each(|key| self.state.agree(key, None));
+        // Where that fails, or is not written down any more, the next run finds the same.
+        self.state.mark = self.disk.make_mark().await.ok();
+        Ok(())
+    }
+
+    /// Reads what changed on the server since the last time. Where what was merged is not what the server says it has,
+    /// everything is read again: it was restored, or is another.
+    async fn read(&mut self) -> Result<(), Stopped> {
+        let (known, since) = (self.state.checksum.clone(), self.state.version);
+        // A run that was cut off has read what it could not tell any more: then it is asked for, though nothing changed.
+        let is_told = self.state.told == Some(self.state.version);
+        let unless = known.as_deref().filter(|_| is_told);
+        let snapshot = match self.server.read(unless, since, self.state.told).await? {
+            Read::Unchanged => {
+                self.tag = known.unwrap_or_default();
+                return Ok(());
+            }
+            Read::Empty => {
+                self.nothing_is_there();
+                return Ok(());
+            }
+            Read::Changed(snapshot) => *snapshot,
+        };
+        let entries = snapshot.content.entry_checksums.iter();
+        let is_all =
+            since == 0 || checksum::of_all(entries.map(|(key, text)| (key, text.as_str()))) == snapshot.checksum;
+        let mut merged = self.state.clone();
+        merged.merge(&snapshot, is_all);
+        if is_all || (snapshot.version >= since && merged.whole() == snapshot.checksum) {
+            self.accept(snapshot, is_all);
+            return Ok(());
+        }
+        self.read_all().await
+    }
+
+    async fn read_all(&mut self) -> Result<(), Stopped> {
+        match self.server.read(None, 0, self.state.told).await? {
+            Read::Changed(snapshot) => self.accept(*snapshot, true),
+            Read::Empty | Read::Unchanged => self.nothing_is_there(),
+        }
+        Ok(())
+    }
+
+    fn nothing_is_there(&mut self) {
+        self.past = PastTexts::default();
+        self.state.clear_server();
+        self.state.told.get_or_insert(0);
+        self.tag = String::new();
+    }
+
+    fn accept(&mut self, mut snapshot: Snapshot, is_all: bool) {
+        self.past = PastTexts::default(); // what was said of another state
+        if is_all {
+            self.unusable.clear();
+        }
+        self.unusable.extend(take_out_unusable(&mut snapshot));
+        self.state.merge(&snapshot, is_all);
+        // What was overwritten before the first reading is no news.
+        self.state.told.get_or_insert(snapshot.version);
+        self.heard = Some(snapshot.version);
+        if !self.unusable.is_empty() {
+            (self.state.version, self.state.checksum) = (0, None); // the next run has to meet them again
+        }
+        self.report.refused.append(&mut snapshot.content.refused);
+        self.report.overwritten.append(&mut snapshot.content.overwritten);
+        self.texts.append(&mut snapshot.content.entries);
+        self.tag = snapshot.checksum;
+    }
+
+    /// Looks through the folder, and decides.
+    async fn compare(&mut self) -> Result<(Listing, Plan), Stopped> {
+        let listing = self.disk.look().await?;
+        self.report.left.clone_from(&listing.left);
+        let mut seen = listing.clone();
+        seen.left.extend(self.unusable.iter().map(|key| (key.to_string(), String::new())));
+        self.state.settle(&seen);
+        let questions = sync::questions(&self.state, &seen, &self.past);
+        if !questions.is_empty() {
+            let answer = self.server.known(&questions).await?;
+            self.past.note(&questions, answer.as_ref(), &self.tag);
+        }
+        let plan = sync::plan(&self.state, &seen, &self.past, self.deletions);
+        self.report.conflicts.extend(plan.conflicts.iter().cloned());
+        self.report.held.clone_from(&plan.held);
+        self.state.held.retain(|key| seen.hides(key));
+        self.state.held.extend(plan.held.iter().cloned());
+        Ok((listing, plan))
+    }
+
+    /// Puts into the folder what others did.
+    async fn take(&mut self) -> Result<(), Stopped> {
+        let (mut listing, mut plan) = self.compare().await?;
+        if plan.take.iter().any(|key| self.text(key).is_none()) {
+            // The server told only of what is new, and an older text is wanted again.
+            self.read_all().await?;
+            (listing, plan) = self.compare().await?;
+        }
+        let blocked = plan.not_taken.iter().map(|(key, why)| (key.to_string(), why.clone()));
+        self.report.refused.extend(blocked);
+        let texts: BTreeMap<Key, String> =
+            plan.take.iter().filter_map(|key| Some((key.clone(), self.text(key)?.clone()))).collect();
+        let changes_files = !texts.is_empty() || !plan.remove.is_empty();
+        self.state.underway.extend(texts.iter().map(|(key, text)| (key.clone(), Some(checksum::of(text)))));
+        self.state.underway.extend(plan.remove.iter().map(|key| (key.clone(), None)));
+        if changes_files {
+            self.save().await?;
+        }
+        for (key, text) in texts {
+            self.take_one(&key, text, listing.files.get(&key)).await;
+        }
+        for key in &plan.remove {
+            if let Some(expected) = listing.files.get(key) {
+                self.remove_one(key, expected).await;
+            }
+        }
+        if changes_files {
+            let now = self.disk.look().await?;
+            self.state.settle(&now);
+        }
+        self.state.met = true;
+        self.save().await
+    }
+
+    /// The text of an entry as the server has it, if it came.
+    fn text(&self, key: &Key) -> Option<&String> {
+        let wanted = self.state.server.get(key)?;
+        self.texts.get(key).filter(|text| checksum::of(text) == *wanted)
+    }
+
+    async fn take_one(&mut self, key: &Key, text: String, expected: Option<&String>) {
+        let before = match expected {
+            Some(expected) => self.disk.text(key, expected).await,
+            None => None,
+        };
+        let author = self.state.authors.get(key).cloned();
+        let written = author.as_ref().and_then(|author| author.at.parse().ok());
+        match self.disk.take(key, &text, written, expected.map(String::as_str)).await {
+            Ok(true) => {
+                let author = author.map(|author| author.name);
+                self.report.changes.push(Change { key: key.clone(), before, after: Some(text), author });
+                self.report.taken.insert(key.clone());
+            }
+            Ok(false) => {} // it was changed here since it was looked at
+            Err(error) => drop(self.report.not_written.insert(key.clone(), error.to_string())),
+        }
+    }
+
+    async fn remove_one(&mut self, key: &Key, expected: &str) {
+        let before = self.disk.text(key, expected).await;
+        match self.disk.remove(key, expected).await {
+            Ok(true) => {
+                self.report.changes.push(Change { key: key.clone(), before, after: None, author: None });
+                self.report.removed.insert(key.clone());
+            }
+            Ok(false) => {}
+            Err(error) => drop(self.report.not_written.insert(key.clone(), error.to_string())),
+        }
+    }
+
+    /// What was heard counts as told only with the report.
+    async fn end(mut self) -> Result<SyncReport, Stopped> {
+        self.state.told = self.heard.or(self.state.told);
+        let _ = self.save().await; // else it is told once more
+        let told: BTreeSet<OverwrittenText> = self.report.overwritten.drain(..).collect();
+        self.report.overwritten.extend(told);
+        Ok(self.report)
+    }
+
+    async fn save(&mut self) -> Result<(), Stopped> {
+        if self.saved != self.state {
+            self.disk.remember(&self.state).await?;
+            self.saved = self.state.clone();
+        }
+        Ok(())
+    }
+}
+
+/// Takes out the texts that are not what their checksum says, are longer than an entry may be, or have the name of another
+/// in other letters; gives their keys.
+fn take_out_unusable(snapshot: &mut Snapshot) -> BTreeSet<Key> {
+    let content = &mut snapshot.content;
+    let (mut names, mut unusable) = (BTreeSet::new(), BTreeSet::new());
+    for (key, text) in std::mem::take(&mut content.entries) {
+        let is = checksum::of(&text);
+        let why = match content.entry_checksums.get(&key) {
+            Some(told) if *told != is => "its text is not what its checksum says",
+            _ if text.len() > ENTRY_BYTES => "it is longer than an entry may be",
+            _ if !names.insert(key.folded()) => "another entry has this name in other letters",
+            _ => {
+                content.entry_checksums.insert(key.clone(), is);
+                content.entries.insert(key, text);
+                continue;
+            }
+        };
+        content.entry_checksums.remove(&key);
+        content.refuse(key.as_str(), why);
+        unusable.insert(key);
+    }
+    unusable
+}
+
+#[cfg(test)]
+mod laws;

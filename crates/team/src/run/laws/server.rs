@@ -1,0 +1,69 @@
+//! The server of the laws' world: it keeps every version of every entry.
+
+use std::collections::BTreeMap;
+
+use crate::checksum;
+use crate::key::Key;
+use crate::protocol::OverwrittenText;
+use crate::state::Checksums;
+
+/// One version of an entry.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) version: u64,
+    pub(super) text: Option<String>,
+    pub(super) author: usize,
+    pub(super) base: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct ModelServer {
+    pub(super) version: u64,
+    pub(super) rows: BTreeMap<Key, Vec<Row>>,
+}
+
+impl ModelServer {
+    pub(super) fn entries(&self) -> BTreeMap<Key, String> {
+        let newest = |rows: &Vec<Row>| rows.last()?.text.clone();
+        self.rows.iter().filter_map(|(key, rows)| Some((key.clone(), newest(rows)?))).collect()
+    }
+
+    pub(super) fn whole(&self) -> String {
+        let sums = sums(&self.entries());
+        checksum::of_all(sums.iter().map(|(key, sum)| (key, sum.as_str())))
+    }
+
+    pub(super) fn knows(&self, key: &Key, sum: &str) -> bool {
+        let is = |row: &Row| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
+        self.rows.get(key).is_some_and(|rows| rows.iter().any(is))
+    }
+
+    pub(super) fn newest(&self, key: &Key) -> Option<&Row> {
+        self.rows.get(key)?.last()
+    }
+
+    pub(super) fn put(&mut self, key: &Key, text: Option<String>, author: usize, base: Option<String>) {
+        let row = Row { version: self.version, text, author, base };
+        self.rows.entry(key.clone()).or_default().push(row);
+    }
+
+    pub(super) fn overwritten(&self, reader: usize, since: u64) -> Vec<OverwrittenText> {
+        let mut told = Vec::new();
+        for (key, rows) in &self.rows {
+            for pair in rows.windows(2) {
+                let (earlier, later) = (&pair[0], &pair[1]);
+                let unseen = earlier.text.as_ref().zip(later.base.as_ref());
+                let unseen = unseen.is_some_and(|(text, base)| checksum::of(text) != *base);
+                if later.version > since && later.author != reader && earlier.author == reader && unseen {
+                    let (version, by) = (earlier.version, later.author.to_string());
+                    told.push(OverwrittenText { key: key.to_string(), version, by });
+                }
+            }
+        }
+        told
+    }
+}
+
+fn sums(texts: &BTreeMap<Key, String>) -> Checksums {
+    texts.iter().map(|(key, text)| (key.clone(), checksum::of(text))).collect()
+}

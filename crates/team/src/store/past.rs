@@ -1,0 +1,72 @@
+//! What the history is asked: which texts it knows, and whose text was replaced by somebody who had not seen it.
+
+use std::collections::BTreeSet;
+
+use super::entries::Limits;
+use super::{Member, Store};
+use crate::error::Error;
+use crate::protocol::{HistoryAnswer, HistoryQuestion, OverwrittenText};
+use crate::repository::Repository;
+
+/// So many overwritten texts are told at once, the newest.
+const TOLD: i64 = 200;
+
+impl Store {
+    /// Which texts the history of a repository knows.
+    pub async fn known(
+        &self,
+        repository: &Repository,
+        question: &HistoryQuestion,
+        limits: &Limits,
+    ) -> Result<HistoryAnswer, Error> {
+        const KNOWS: &str = "SELECT COUNT(*) FROM history WHERE repository = $1 AND key = $2 AND checksum = $3
+            AND text IS NOT NULL";
+        const VERSIONS: &str = "SELECT COUNT(*) FROM history WHERE repository = $1 AND key = $2";
+        const CHECKSUM: &str = "SELECT checksum FROM repositories WHERE name = $1";
+        let mut snapshot = self.database.snapshot().await?;
+        let mut answer = HistoryAnswer::default();
+        if let Some(row) = snapshot.row(CHECKSUM, vec![repository.as_str().into()]).await? {
+            answer.checksum = row.text(0)?;
+        }
+        for (key, checksum) in &question.entries {
+            let of = || vec![repository.as_str().into(), key.as_str().into()];
+            let mut text = of();
+            text.push(checksum.as_str().into());
+            let known = snapshot.row(KNOWS, text).await?.map_or(Ok(0), |row| row.number(0))?;
+            if known > 0 {
+                answer.known.insert(key.clone());
+                continue;
+            }
+            let versions = snapshot.row(VERSIONS, of()).await?.map_or(Ok(0), |row| row.number(0))?;
+            if versions as u64 >= limits.versions {
+                answer.trimmed.insert(key.clone());
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Texts of a member that were replaced after a version by somebody who had not seen them.
+    pub async fn overwritten(
+        &self,
+        repository: &Repository,
+        member: &Member,
+        since: u64,
+    ) -> Result<Vec<OverwrittenText>, Error> {
+        const OVERWRITTEN: &str = "SELECT later.key, earlier.version, COALESCE(members.name, later.author)
+            FROM history later JOIN history earlier ON earlier.repository = later.repository AND earlier.key = later.key
+            AND earlier.version = (SELECT MAX(version) FROM history between_them WHERE between_them.repository = $1
+                AND between_them.key = later.key AND between_them.version < later.version)
+            LEFT JOIN members ON members.id = later.author
+            WHERE later.repository = $1 AND later.version > $2 AND later.author <> $3 AND earlier.author = $3
+            AND earlier.text IS NOT NULL AND later.base IS NOT NULL AND later.base <> earlier.checksum
+            AND later.key IN (SELECT key FROM entries WHERE repository = $1 AND version > $2)
+            ORDER BY later.version DESC LIMIT $4";
+        let values = vec![repository.as_str().into(), (since as i64).into(), member.id.as_str().into(), TOLD.into()];
+        let told = |row: &super::rows::Row| {
+            Ok(OverwrittenText { key: row.text(0)?, version: row.number(1)? as u64, by: row.text(2)? })
+        };
+        let rows = self.database.rows(OVERWRITTEN, values).await?;
+        let told: BTreeSet<OverwrittenText> = rows.iter().map(told).collect::<Result<_, Error>>()?;
+        Ok(told.into_iter().collect())
+    }
+}
