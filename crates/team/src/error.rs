@@ -57,14 +57,6 @@ pub enum Error {
         /// How many there would be.
         received: u64,
     },
-    /// More text than a repository may have.
-    #[error("a repository holds at most {most} bytes of text, and this would make {received}")]
-    TooMuch {
-        /// The most.
-        most: u64,
-        /// How much there would be.
-        received: u64,
-    },
 }
 
 fn told(refused: &BTreeMap<Key, String>) -> String {

@@ -104,7 +104,7 @@ async fn write(
 }
 
 impl Service {
-    /// Writes entries, unless one of them holds a secret, or what not every database takes.
+    /// Writes entries, unless one of them holds a secret.
     pub(super) async fn put(
         &self,
         member: &Member,
@@ -112,11 +112,6 @@ impl Service {
         write: &Write,
         expected: Option<&str>,
     ) -> Result<crate::protocol::Written, Problem> {
-        if let Some(key) = write.entries.iter().find_map(|(key, text)| text.contains('\0').then_some(key)) {
-            let refused = [(key.to_string(), "a NUL character".to_owned())].into();
-            let details = Details { error_code: "team_memory_text".to_owned(), refused, ..Details::default() };
-            return Err(Problem::bad(format!("nothing was written: {key} holds a NUL character")).with(details));
-        }
         let found = |text: &String| folder::secret(text).map(str::to_owned);
         let secrets =
             write.entries.iter().chain(&write.kept).filter_map(|(key, text)| Some((key.to_string(), found(text)?)));

@@ -62,7 +62,6 @@ impl From<Error> for Problem {
                 let details = Details { error_code, max_entries, received_entries, ..Details::default() };
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message).with(details)
             }
-            Error::TooMuch { .. } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message),
             Error::Database(_) | Error::Schema(_) | Error::Files(_) | Error::Listen { .. } => {
                 tracing::error!(error = message, "a request failed");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "the server cannot answer now")

@@ -20,28 +20,18 @@ pub struct Limits {
     pub entries: u64,
     /// The longest text of one, in bytes.
     pub entry_bytes: usize,
-    /// The most text in all, in bytes.
-    pub bytes: u64,
     /// How many deleted entries are told of as such.
     pub tombstones: u64,
     /// How many versions of an entry stay in its history.
     pub versions: u64,
 }
 
-/// The most text of a repository, in bytes. A client reads 64 MiB at most, and a byte may take six in JSON.
-const REPOSITORY_BYTES: u64 = 10_000_000;
 /// The most tombstones: what clients remember of them fits into what they read again.
 const TOMBSTONES: u64 = 5_000;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            entries: 1_000,
-            entry_bytes: ENTRY_BYTES,
-            bytes: REPOSITORY_BYTES,
-            tombstones: TOMBSTONES,
-            versions: 100,
-        }
+        Self { entries: 1_000, entry_bytes: ENTRY_BYTES, tombstones: TOMBSTONES, versions: 100 }
     }
 }
 
@@ -179,7 +169,6 @@ impl Store {
                 vec![repository.as_str().into(), (version as i64).into(), now.into()],
             )
             .await?;
-        let bytes_before = bytes(&mut transaction, repository).await?;
         let (there, _) = checksums(&mut transaction, repository).await?;
         keep(&mut transaction, repository, write, version, member, now).await?;
         let version = if write.kept.is_empty() { version } else { version + 1 };
@@ -212,10 +201,6 @@ impl Store {
         let received = checksums.len() as u64;
         if received > limits.entries && !write.entries.is_empty() {
             return Err(Error::TooMany { most: limits.entries, received });
-        }
-        let bytes = bytes(&mut transaction, repository).await?;
-        if bytes > limits.bytes && bytes > bytes_before {
-            return Err(Error::TooMuch { most: limits.bytes, received: bytes });
         }
         let checksum = checksum::of_all(checksums.iter().map(|(key, checksum)| (key, checksum.as_str())));
         transaction
@@ -262,13 +247,6 @@ pub(super) fn written(time: Time) -> String {
 /// The key of a row; none where an earlier version took for a key what is none any more.
 fn known_key(row: &Row) -> Result<Option<Key>, Error> {
     Ok(row.text(0)?.parse().ok())
-}
-
-/// How much text there is, in bytes.
-async fn bytes(transaction: &mut Transaction, repository: &Repository) -> Result<u64, Error> {
-    const BYTES: &str = "SELECT COALESCE(SUM(OCTET_LENGTH(text)), 0) FROM entries WHERE repository = $1";
-    let row = transaction.row(BYTES, vec![repository.as_str().into()]).await?;
-    row.map_or(Ok(0), |row| row.number(0)).map(|bytes| bytes as u64)
 }
 
 /// The checksums of what is there, and the keys of what was deleted.

@@ -43,25 +43,20 @@ async fn names_that_never_were_are_not_told() {
     house.close().await;
 }
 
-/// TEAM-3, TEAM-8: a repository that is as full as it may be, of text that is as long as it can be on its way, is still read
-/// by a new member.
+/// TEAM-3, TEAM-8: a repository that is larger on its way than an answer may be is still read by a new member.
 #[tokio::test]
-async fn a_full_repository_can_be_read() {
+async fn a_large_repository_can_be_read() {
+    const ENTRIES: usize = 60;
     let house = House::with(|options| options.body_bytes = 2_000_000).await;
     let token = house.token("Mallory", Level::Write).await;
+    // Each byte takes six in JSON: together more than the 64 MiB that a client reads at once.
     let text = "\u{1}".repeat(240_000);
-    let mut written = 0;
-    let refused = loop {
-        let entries: Map<String, Value> = [(format!("{written}.md"), json!(text))].into_iter().collect();
+    for number in 0..ENTRIES {
+        let entries: Map<String, Value> = [(format!("{number}.md"), json!(text))].into_iter().collect();
         let (status, _, answer) = call(&house, "PUT", "", &token, None, Some(json!({"entries": entries}))).await;
-        match status {
-            200 => written += 1,
-            _ => break (status, answer["error"]["message"].as_str().unwrap().to_owned()),
-        }
-    };
-    assert_eq!((written, refused.0), (41, 413), "{}", refused.1);
-    assert!(refused.1.contains("10000000 bytes of text"), "{}", refused.1);
+        assert_eq!(status, 200, "{answer}");
+    }
     let grace = house.folder("Grace").await;
-    assert_eq!(grace.pull().await.unwrap().taken.len(), written);
+    assert_eq!(grace.pull().await.unwrap().taken.len(), ENTRIES);
     house.close().await;
 }

@@ -297,22 +297,6 @@ async fn tombstones_are_bounded(store: Store) {
     assert_eq!(store.history(&repository(), &key("0.md")).await.unwrap().len(), 2, "its history stays");
 }
 
-/// TEAM-8: a repository has an end, so that a new member can read it; what makes it smaller is still taken.
-async fn a_repository_has_an_end(store: Store) {
-    let ada = admin(&store).await;
-    let write = async |write: Write, bytes: u64| {
-        let limits = Limits { bytes, ..Limits::default() };
-        store.write(&repository(), &ada, &write, None, &limits, NOW).await.map(drop)
-    };
-    write(texts(&[("a.md", "ü234"), ("b.md", "12345")]), 10).await.unwrap();
-    let refused = write(texts(&[("c.md", "1")]), 10).await.unwrap_err();
-    assert!(matches!(refused, Error::TooMuch { most: 10, received: 11 }), "{refused}");
-    write(texts(&[("b.md", "1234")]), 5).await.unwrap();
-    assert!(write(texts(&[("b.md", "12345")]), 5).await.is_err());
-    write(deletes(&["a.md"]), 5).await.unwrap();
-    write(texts(&[("b.md", "12345")]), 5).await.unwrap();
-}
-
 /// TEAM-8: what is both written and deleted is refused, and nothing is done.
 async fn one_write_says_one_thing_of_an_entry(store: Store) {
     let ada = admin(&store).await;
@@ -409,7 +393,7 @@ macro_rules! suite {
         suite!($open, entries_are_put_per_key, who_read_an_older_state_writes_nothing,
             no_update_is_lost_under_contention, who_leaves_halfway_harms_nobody, a_deletion_leaves_a_tombstone, twins_are_refused, limits_hold,
             tokens_stand_for_members, rights_are_per_repository, an_invitation_is_used_once, what_was_done_is_audited,
-            a_visit_ends, a_name_is_taken_once, tombstones_are_bounded, a_repository_has_an_end, one_write_says_one_thing_of_an_entry,
+            a_visit_ends, a_name_is_taken_once, tombstones_are_bounded, one_write_says_one_thing_of_an_entry,
             the_history_can_be_asked)
     };
 }
