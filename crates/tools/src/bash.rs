@@ -179,7 +179,7 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
         let name = format!("{LOOKING}-{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
         let temporary = scope.temporary().join(name);
         files::create_directory(&temporary).map_err(|error| not_started(&error))?;
-        return Ok(Some(sandbox::looking(scope, looking, temporary)));
+        return Ok(Some(sandbox::looking(scope, looking, Some(temporary))));
     }
     let leaves = if input.dangerously_disable_sandbox == Some(true) { Leaves::Yes } else { Leaves::No };
     let Some(sandbox) = scope.sandbox() else { return Ok(None) };

@@ -105,12 +105,13 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     needed(layers)
 }
 
-/// Without what is hidden in what is hidden.
+/// Without what is hidden in what is hidden, and what is shown in what is shown: each costs a mount.
 fn needed(layers: Vec<(PathBuf, Layer)>) -> Vec<(PathBuf, Layer)> {
     let mut needed: Vec<(PathBuf, Layer)> = Vec::new();
     for (path, layer) in layers {
         let around = needed.iter().rev().find(|(around, _)| path.starts_with(around)).map(|(_, layer)| layer);
-        if layer != Layer::Hidden || around != Some(&Layer::Hidden) {
+        let again = matches!(layer, Layer::Hidden | Layer::ReadOnly) && around == Some(&layer);
+        if !again {
             needed.push((path, layer));
         }
     }

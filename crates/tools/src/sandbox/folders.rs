@@ -1,5 +1,6 @@
 //! Folders with tools in a home directory: what compilers, interpreters and package managers need, and no credentials.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Programs and what they are made of. What else lies in the same places (`.cargo/credentials.toml`, `.npmrc`,
@@ -33,9 +34,14 @@ const KEYS: [&str; 6] = ["token", "secret", "password", "passwd", "[env", "_key"
 
 /// The folders with tools that there are in a home.
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
-    let configured = CONFIGURED.iter().map(|name| home.join(name)).filter(|path| !may_hold_a_key(path));
-    let folders = FOLDERS.split_whitespace().map(|name| home.join(name));
-    folders.chain(configured).filter(|path| path.exists()).collect()
+    folders_in(home, |_| true)
+}
+
+/// Those of them that are asked for, by their names.
+fn folders_in(home: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let configured = CONFIGURED.iter().copied().filter(|name| wanted(Path::new(name))).map(|name| home.join(name));
+    let folders = FOLDERS.split_whitespace().filter(|name| wanted(Path::new(name))).map(|name| home.join(name));
+    folders.chain(configured.filter(|path| !may_hold_a_key(path))).filter(|path| path.exists()).collect()
 }
 
 /// What the programs of a folder need besides it: a stand-in (`~/.pyenv/shims/python3`, `~/.cargo/bin/cargo`) finds the real
@@ -43,9 +49,9 @@ pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
 pub(crate) fn beside(folder: &Path) -> Vec<PathBuf> {
     let is_root = |name: &str| FOLDERS.split_whitespace().any(|known| known.split('/').next() == Some(name));
     let root = folder.ancestors().find(|above| above.file_name().and_then(|name| name.to_str()).is_some_and(is_root));
-    let Some((root, home)) = root.and_then(|root| Some((root, root.parent()?))) else { return Vec::new() };
-    let others = if root.ends_with(".cargo") { home.join(".rustup") } else { root.to_owned() };
-    tool_folders(home).into_iter().filter(|path| path.starts_with(root) || path.starts_with(&others)).collect()
+    let Some((root, home)) = root.and_then(|root| Some((root.file_name()?, root.parent()?))) else { return Vec::new() };
+    let others = if root == ".cargo" { OsStr::new(".rustup") } else { root };
+    folders_in(home, |name| name.starts_with(root) || name.starts_with(others))
 }
 
 fn may_hold_a_key(path: &Path) -> bool {

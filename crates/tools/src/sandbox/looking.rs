@@ -30,15 +30,15 @@ const CONFIG: u64 = 256 * 1024;
 /// Words that stand where a key does.
 const KEYS: [&str; 6] = ["token", "secret", "password", "passwd", "extraheader", "_key"];
 
-/// What a command sees that only looks. `temporary` is its own, and is `/tmp` to it.
-pub(crate) fn confinement(scope: &Scope, looking: &Looking, temporary: PathBuf) -> Confinement {
+/// What a command sees that only looks. `temporary` is its own, and is `/tmp` to it; without one that is memory.
+pub(crate) fn confinement(scope: &Scope, looking: &Looking, temporary: Option<PathBuf>) -> Confinement {
     let mut readable = scope.directories();
     readable.extend(looking.readable.iter().cloned());
     readable.extend(std::iter::once(scope.temporary()).chain(scope.scratchpad()).map(Path::to_owned));
     Confinement {
         hidden: scope.private().to_vec(),
         denied: looking.hidden.clone(),
-        temporary: Some(temporary),
+        temporary,
         ..Confinement::looking_at(readable, Vec::new(), scope.home())
     }
 }
@@ -57,9 +57,7 @@ pub(crate) async fn find_out(scope: &Scope) -> Result<(), String> {
     let Some(guard) = scope.guard().filter(|_| cfg!(target_os = "linux")) else {
         return Err("there is no guard program to make it".to_owned());
     };
-    let temporary = scope.temporary().to_owned();
-    files::create_directory(&temporary).map_err(|error| error.to_string())?;
-    let (directory, confinement) = (scope.project(), confinement(scope, &Looking::default(), temporary));
+    let (directory, confinement) = (scope.project(), confinement(scope, &Looking::default(), None));
     let (environment, variables) = (scope.environment(), Variables::Ordinary);
     let ground = Ground { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
     let trial = process::start("true", ground).map_err(|trouble| trouble.why())?;
