@@ -18,7 +18,7 @@ mod repository;
 mod rule;
 mod shell;
 
-pub use always::always;
+pub use always::{always, runs_others};
 pub use guard::{GUARDED, guarded, is_guarded_name};
 pub use mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, decide};
 pub(crate) use repository::repository;

@@ -6,6 +6,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use tools::permission::runs_others;
+
 use super::{Claim, Kind, Site};
 
 /// Tools whose rules are about files.
@@ -32,7 +34,8 @@ fn rule_is_narrow(rule: &str, site: &Site) -> bool {
     let Some((tool, pattern)) = parts else { return false };
     if tool == "Bash" {
         let program = pattern.split_whitespace().next().unwrap_or_default().trim_end_matches(":*");
-        return !program.is_empty() && !program.contains('*');
+        // What runs what it is given is about every command.
+        return !program.is_empty() && !program.contains('*') && !runs_others(program);
     }
     if !FILE_TOOLS.contains(&tool) {
         return !pattern.is_empty() && !pattern.contains('*');

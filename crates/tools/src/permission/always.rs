@@ -139,7 +139,7 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// Whether a program runs what it is given, by whatever path and version it is called.
-fn runs_others(name: &str) -> bool {
+pub fn runs_others(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let bare = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     RUNS_OTHERS.split_whitespace().any(|known| known == name || known == bare)
