@@ -30,6 +30,7 @@ impl Stage {
     async fn python(&mut self, script: &str) -> Option<String> {
         program("python3")?;
         let before = self.picture();
+        std::fs::create_dir_all(self.scope.temporary()).unwrap();
         std::fs::write(self.scope.temporary().join("try.py"), format!("{PYTHON}{script}")).unwrap();
         let path = self.scope.temporary().join("try.py");
         let said = self.look(&format!("export GUARD=$PPID; /usr/bin/env python3 {}", path.display())).await;
