@@ -367,6 +367,7 @@ impl Agent {
 
     /// The same, with why, for the hooks that run then.
     pub async fn leave(mut self, why: Leaving) {
+        self.driver.parts.teammates.iter().for_each(|teammates| teammates.leave());
         // A session in which nothing was said has not started.
         if let Some(children) = &self.driver.parts.agents {
             children.close().await;

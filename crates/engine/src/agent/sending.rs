@@ -142,7 +142,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Waits for agents in the background where nobody would be told of them later. Says whether one has reported.
+    /// Waits for agents in the background where nobody would be told of them later. Says whether the turn goes on: one has
+    /// reported, or the user has stopped it.
     pub(super) async fn wait_for_agents(&mut self, cancel: &CancellationToken) -> Result<bool, Error> {
         let Some(children) = self.driver.parts.agents.clone().filter(|children| children.is_waited_for()) else {
             return Ok(false);
@@ -151,7 +152,7 @@ impl Agent {
             () = children.news() => {}
             () = cancel.cancelled() => {}
         }
-        self.take_reports()
+        Ok(self.take_reports()? || cancel.is_cancelled())
     }
 }
 

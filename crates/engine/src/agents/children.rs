@@ -248,9 +248,10 @@ impl Children {
         self.state().out.iter().filter(|(errand, _)| errand.is_background()).count()
     }
 
-    /// Whether a turn has to wait for one of them, or for word of one.
+    /// Whether a turn cannot end yet: one of them is out, or has ended and was not heard.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.at_end == AtEnd::WaitsForThem && self.in_background() > 0
+        // Asked in this order: one that ends in between is unheard.
+        self.at_end == AtEnd::WaitsForThem && (self.in_background() > 0 || self.has_news())
     }
 
     /// Waits until one of those in the background has something to say.
