@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::hooks::{command, settings};
 use crate::stage::{Stage, run};
 use crate::teammates::lead;
+use crate::terminal::{Terminal, ctrl};
 
 const ALL: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
@@ -130,4 +131,112 @@ fn a_signal_while_teammates_are_waited_for_is_told_as_one() {
         let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
         assert!(sent.contains("Your teammates scout"), "{sent}");
     }
+}
+
+/// An agent of each kind that works in the background for ever, and one that a call waits for.
+const LOST: &str = r#"
+    [[rule]]
+    when = { user = "(?m)^again" }
+    say = "Hello."
+    [[rule]]
+    when = { user = "^Dig" }
+    call = [{ tool = "Bash", input = { command = "read line < {{ project }}/pipe" } }]
+    [[rule]]
+    when = { user = "^Look", tool = "Read" }
+    say = "I looked."
+    [[rule]]
+    when = { user = "^Look" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/list.txt" } }]
+    [[rule]]
+    when = { visible = "<task-notification>(?s).*I looked" }
+    say = "I wait."
+    [[rule]]
+    when = { user = "^go", tool = "Agent" }
+    say = "Soon."
+    [[rule]]
+    when = { user = "^go" }
+    call = [
+        { tool = "Agent", input = { description = "dig here", prompt = "Dig.", subagent_type = "general-purpose", run_in_background = true } },
+        { tool = "Agent", input = { description = "look there", prompt = "Look.", subagent_type = "general-purpose", run_in_background = true } },
+    ]
+"#;
+
+/// What a session cost, by its file.
+fn cost(stage: &Stage) -> f64 {
+    let session = stage.session_files().remove(0);
+    let id = session.file_stem().unwrap().to_str().unwrap().to_owned();
+    let stats: Value = serde_json::from_str(&run(stage.cairn().args(["stats", &id, "--json"])).stdout).unwrap();
+    stats["sessions"][0]["costUsd"].as_f64().unwrap()
+}
+
+/// What all requests cost, as they were written down when each was made.
+fn billed(stage: &Stage) -> f64 {
+    let ledger = std::fs::read_dir(stage.config().join("cairn/ledger")).unwrap().next().unwrap().unwrap().path();
+    let lines = std::fs::read_to_string(ledger).unwrap();
+    lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["usd"].as_f64().unwrap()).sum()
+}
+
+/// Goes on with a session and gives what the user was told, and what the model was sent.
+fn goes_on(stage: &Stage) -> (String, String) {
+    let ran = run(stage.cairn().args(["-p", "again", "--continue"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{ran:?}");
+    assert_eq!(stage.simulator.report().totals.refused, 0);
+    (ran.stderr, stage.simulator.requests().pop().unwrap()["messages"].to_string())
+}
+
+/// AGENT-5: after a kill the session that goes on tells the model and the user, once, which agents are lost, and only those;
+/// what they used is in its cost.
+#[test]
+fn after_a_kill_lost_agents_are_told_and_paid_for() {
+    let stage = Stage::new(LOST);
+    pipe(&stage);
+    stage.write("list.txt", "one\n");
+    let mut first = stage.cairn();
+    first.args(["-p", "go", "--output-format", "stream-json"]).args(ALL);
+    let (code, _) = signalled(first, "KILL");
+    assert_eq!(code, None);
+    let (told, sent) = goes_on(&stage);
+    assert!(told.contains("the agent dig here (general-purpose, "), "{told}");
+    assert!(!told.contains("look there"), "{told}");
+    assert_eq!(sent.matches("<status>lost</status>").count(), 1, "{sent}");
+    let (told, sent) = goes_on(&stage);
+    assert!(!told.contains("dig here"), "it is told once: {told}");
+    assert_eq!(sent.matches("<status>lost</status>").count(), 1, "{sent}");
+    assert!((cost(&stage) - billed(&stage)).abs() < 1e-9, "{} and {}", cost(&stage), billed(&stage));
+}
+
+/// AGENT-5: a session that is left while agents work says in its log that they were stopped, and what they used.
+#[test]
+fn agents_that_end_with_the_session_are_told_when_it_goes_on() {
+    let stage = Stage::new(LOST);
+    pipe(&stage);
+    stage.write("list.txt", "one\n");
+    let mut first = stage.cairn();
+    first.args(["-p", "go", "--output-format", "stream-json"]).args(ALL);
+    let (code, _) = signalled(first, "TERM");
+    assert_eq!(code, Some(143));
+    let (told, sent) = goes_on(&stage);
+    assert!(!told.contains("dig here"), "it was told when it was stopped: {told}");
+    assert_eq!(sent.matches("<status>stopped</status>").count(), 1, "{sent}");
+    assert!((cost(&stage) - billed(&stage)).abs() < 1e-9, "{} and {}", cost(&stage), billed(&stage));
+}
+
+/// AGENT-5: who leaves a terminal while an agent works is told that it was stopped, and so is the model when it goes on.
+#[test]
+fn leaving_a_terminal_tells_of_agents_that_end_with_it() {
+    let stage = Stage::new(LOST);
+    pipe(&stage);
+    stage.write("list.txt", "one\n");
+    let mut command = stage.cairn();
+    let mut terminal = Terminal::open(command.env("TERM", "xterm-256color").args(ALL), 120, 24);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("go");
+    terminal.rests("I wait.");
+    terminal.keys(&ctrl('d'));
+    assert_eq!(terminal.ended(), 0);
+    let left = terminal.everything();
+    assert!(left.contains("agents were stopped with the session: dig here"), "{left}");
+    let (_, sent) = goes_on(&stage);
+    assert_eq!(sent.matches("<status>stopped</status>").count(), 1, "{sent}");
+    assert!((cost(&stage) - billed(&stage)).abs() < 1e-9, "{} and {}", cost(&stage), billed(&stage));
 }

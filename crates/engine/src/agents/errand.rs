@@ -67,6 +67,8 @@ pub struct Ended {
     pub beside: Vec<(String, String, Usage)>,
     /// The model it talked to.
     pub model: String,
+    /// How long its transcript was then, in bytes.
+    pub bytes: u64,
 }
 
 /// How an agent ended.
