@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::hooks::{command, settings};
 use crate::stage::{Stage, run};
-use crate::teammates::lead;
+use crate::teammates::{lead, until};
 use crate::terminal::{Terminal, ctrl};
 
 const ALL: [&str; 2] = ["--permission-mode", "bypassPermissions"];
@@ -239,4 +239,37 @@ fn leaving_a_terminal_tells_of_agents_that_end_with_it() {
     let (_, sent) = goes_on(&stage);
     assert_eq!(sent.matches("<status>stopped</status>").count(), 1, "{sent}");
     assert!((cost(&stage) - billed(&stage)).abs() < 1e-9, "{} and {}", cost(&stage), billed(&stage));
+}
+
+/// An agent that writes to whoever sent it, who is busy, and then waits.
+const WRITES: &str = r#"
+    [[rule]]
+    when = { user = "(?m)^again" }
+    say = "Hello."
+    [[rule]]
+    when = { user = "^Tell", tool = "SendMessage", result = "^Sent" }
+    call = [{ tool = "Bash", input = { command = "touch {{ project }}/sent; read line < {{ project }}/pipe" } }]
+    [[rule]]
+    when = { user = "^Tell" }
+    call = [{ tool = "SendMessage", input = { to = "team-lead", message = "The first is red." } }]
+    [[rule]]
+    when = { user = "^go", tool = "Agent" }
+    call = [{ tool = "Bash", input = { command = "read line < {{ project }}/pipe" } }]
+    [[rule]]
+    call = [{ tool = "Agent", input = { description = "tell", prompt = "Tell.", subagent_type = "general-purpose", run_in_background = true } }]
+"#;
+
+/// MSG-1: a message of an agent that was acknowledged outlives a kill, and is heard once.
+#[test]
+fn a_message_that_was_acknowledged_outlives_a_kill() {
+    let stage = Stage::new(WRITES);
+    pipe(&stage);
+    let mut child = stage.cairn().args(["-p", "go"]).args(ALL).stdout(Stdio::null()).spawn().unwrap();
+    until("the message is acknowledged", || stage.project().join("sent").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for _ in 0..2 {
+        let (_, sent) = goes_on(&stage);
+        assert_eq!(sent.matches("The first is red.").count(), 1, "{sent}");
+    }
 }

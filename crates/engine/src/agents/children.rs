@@ -19,7 +19,7 @@ use super::errand::{Ended, Errand, Phase};
 use super::registry::Registry;
 use crate::knowledge::Inherited;
 use crate::mail::Origin;
-use crate::mailbox::Message;
+use crate::mailbox::{MailError, Message};
 use crate::settings::Weight;
 
 /// How deep agents may send out agents.
@@ -202,12 +202,13 @@ impl Children {
     }
 
     /// Puts a message into the queue of one that is out, by its id or name. An agent cannot end between the look and this.
-    pub(super) fn hand(&self, to: &str, message: &Message, origin: Origin) -> Option<Arc<Errand>> {
+    pub(super) fn hand(&self, to: &str, message: &Message, origin: Origin) -> Result<Option<Arc<Errand>>, MailError> {
         let state = self.state();
         let meant = |errand: &Errand| errand.is_out() && (errand.id == to || errand.name.as_deref() == Some(to));
-        let errand = state.out.iter().rev().map(|(errand, _)| errand).find(|errand| meant(errand))?;
-        errand.mail.push(message.clone(), origin);
-        Some(errand.clone())
+        let found = state.out.iter().rev().map(|(errand, _)| errand).find(|errand| meant(errand));
+        let Some(errand) = found else { return Ok(None) };
+        errand.mail.take(message, origin)?;
+        Ok(Some(errand.clone()))
     }
 
     /// The one that a call has sent out.

@@ -200,6 +200,7 @@ pub(super) fn start(
         let name = format!("{CHILD_PREFIX}{}.jsonl", badge.id);
         badge.file = seat.session.with_extension("").join(CHILDREN).join(name);
     }
+    badge.mail.keep_in(badge.file.with_extension("")).map_err(|error| error.to_string())?;
     let phase = match runs {
         Runs::Foreground => Phase::Foreground,
         Runs::Background => Phase::Background,
