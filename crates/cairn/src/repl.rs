@@ -209,6 +209,8 @@ struct Working {
     doing: String,
     /// The end of what the model thinks.
     thought: String,
+    /// Whether Ctrl-C has stopped it.
+    interrupted: bool,
 }
 
 struct Repl {
