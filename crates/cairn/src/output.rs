@@ -86,7 +86,9 @@ impl Facts<'_> {
             });
             (model.clone(), used)
         };
-        (used.iter().map(cost).sum(), Value::Object(used.iter().map(of).collect()))
+        // The sum of nothing is a negative zero.
+        let all: Option<f64> = used.iter().map(cost).sum();
+        (all.map(|all| all + 0.0), Value::Object(used.iter().map(of).collect()))
     }
 }
 

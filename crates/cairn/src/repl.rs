@@ -173,7 +173,14 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let _ = repl.screen.clear(); // one that has gone needs no clearing
     drop(raw);
     tokio::select! {
-        () = repl.close() => Ok(code),
+        () = repl.close() => {
+            while let Ok(event) = events.try_recv() {
+                if let Event::Warning(text) = event {
+                    out::warn(&text);
+                }
+            }
+            Ok(code)
+        }
         // Told again, it leaves at once.
         closed = closing.wanted() => Ok(closed.code()),
     }
@@ -202,6 +209,8 @@ struct Working {
     doing: String,
     /// The end of what the model thinks.
     thought: String,
+    /// Whether Ctrl-C has stopped it.
+    interrupted: bool,
 }
 
 struct Repl {

@@ -20,6 +20,8 @@ mod office;
 
 #[path = "it/agents.rs"]
 mod agents;
+#[path = "it/agents_heard.rs"]
+mod agents_heard;
 #[path = "it/agents_hostile.rs"]
 mod agents_hostile;
 #[path = "it/agents_killed.rs"]

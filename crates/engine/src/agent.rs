@@ -138,7 +138,7 @@ impl Agent {
             tools: driver.parts.tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: driver.parts.policy.mode.get(),
         });
-        Ok(Self {
+        let mut agent = Self {
             driver,
             inbox: Inbox::default(),
             mail: Mail::default(),
@@ -153,7 +153,9 @@ impl Agent {
             below: 0,
             start: Some(Start::Startup),
             journal,
-        })
+        };
+        agent.tell_of_lost()?;
+        Ok(agent)
     }
 
     /// What is written down of what happens: those who tell something beside it go through this.
@@ -367,10 +369,9 @@ impl Agent {
 
     /// The same, with why, for the hooks that run then.
     pub async fn leave(mut self, why: Leaving) {
+        self.driver.parts.teammates.iter().for_each(|teammates| teammates.leave());
         // A session in which nothing was said has not started.
-        if let Some(children) = &self.driver.parts.agents {
-            children.close().await;
-        }
+        self.end_agents().await;
         if self.driver.parts.sent.is_none() {
             if self.start.is_none() {
                 let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;

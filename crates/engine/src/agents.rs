@@ -16,6 +16,7 @@ mod errand;
 mod find;
 mod hooks;
 pub mod label;
+mod lost;
 mod memory;
 mod narrow;
 mod outfit;
@@ -36,6 +37,7 @@ pub use definition::{Definition, Isolation, KEYS, Memory, Offered, Runs, Standin
 pub use errand::{Ended, Errand, How, Phase, Progress};
 pub use find::{Sources, claims};
 pub use label::{Labels, Latest};
+pub(crate) use lost::{HeardAgent, lost};
 pub use memory::MemoryPlaces;
 pub use narrow::Narrowed;
 pub use past::{Past, past};

@@ -121,18 +121,28 @@ pub enum ForkError {
 impl Fork {
     /// Runs it to its end.
     pub async fn run(mut self) -> Result<Forked, (ForkError, Usage)> {
-        let mut used = Usage::default();
+        let (mut used, mut cut) = (Usage::default(), Usage::default());
         let (patience, cancel) = (self.patience, self.cancel.clone());
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ForkError::Cancelled),
             () = tokio::time::sleep(patience) => Err(ForkError::Late(patience)),
-            outcome = self.ask(&mut used) => outcome,
+            outcome = self.ask(&mut used, &mut cut) => outcome,
         };
+        self.account_for_cut(&mut used, cut);
         outcome.map_err(|error| (error, used))
     }
 
-    async fn ask(&mut self, used: &mut Usage) -> Result<Forked, ForkError> {
+    /// Writes down what replies used that did not come to their end.
+    fn account_for_cut(&self, used: &mut Usage, cut: Usage) {
+        if cut.total() > 0 {
+            *used += cut;
+            self.ledger.record(self.kind, &self.parent.prologue.model, &cut);
+        }
+    }
+
+    /// `cut` is what replies used that have not come to their end.
+    async fn ask(&mut self, used: &mut Usage, cut: &mut Usage) -> Result<Forked, ForkError> {
         let mut request = self.parent.clone();
         append(&mut request.messages, vec![self.directive.clone()]);
         let (mut rounds, mut first) = (0, Usage::default());
@@ -143,9 +153,10 @@ impl Fork {
             extends(&self.parent, &request)?;
             self.ledger.allows(self.kind)?;
             rounds += 1;
-            let reply = reply(&*self.model, request.clone(), self.most_output).await?;
+            let reply = reply(&*self.model, request.clone(), self.most_output, cut).await?;
             *used += reply.usage;
             self.ledger.record(self.kind, &self.parent.prologue.model, &reply.usage);
+            self.account_for_cut(used, std::mem::take(cut));
             if rounds == 1 {
                 first = reply.usage;
             }
@@ -298,7 +309,14 @@ pub(crate) fn placeholders(branch: &Request) -> Vec<Block> {
 }
 
 /// One request. Where the output passes its limit the stream is dropped, and what came so far is the reply.
-async fn reply(model: &dyn Model, request: Request, most_output: Option<u64>) -> Result<Reply, ForkError> {
+/// `cut` is what was used without one.
+async fn reply(
+    model: &dyn Model,
+    request: Request,
+    most_output: Option<u64>,
+    cut: &mut Usage,
+) -> Result<Reply, ForkError> {
+    let mut before = *cut;
     let mut events = model.stream(request);
     let mut so_far = Reply {
         id: String::new(),
@@ -311,12 +329,18 @@ async fn reply(model: &dyn Model, request: Request, most_output: Option<u64>) ->
     let (mut text, mut bytes) = (String::new(), 0);
     while let Some(event) = events.next().await {
         match event {
-            provider::Event::Done(reply) => return Ok(reply),
+            provider::Event::Done(reply) => {
+                *cut = before;
+                return Ok(reply);
+            }
             provider::Event::Failed(error) => return Err(ForkError::Provider(error)),
             provider::Event::Started { id, model, usage } => {
                 (so_far.id, so_far.model, so_far.usage) = (id, model, usage);
             }
-            provider::Event::Restarted => (text, bytes) = (String::new(), 0),
+            provider::Event::Restarted => {
+                (text, bytes, before) = (String::new(), 0, *cut);
+                so_far.usage = Usage::default();
+            }
             provider::Event::Text(more) => {
                 bytes += more.len() as u64;
                 text.push_str(&more);
@@ -329,11 +353,20 @@ async fn reply(model: &dyn Model, request: Request, most_output: Option<u64>) ->
         if most_output.is_some_and(|most| bytes / BYTES_PER_TOKEN >= most) {
             so_far.blocks.push(Block::text(&text));
             so_far.usage.output_tokens = bytes / BYTES_PER_TOKEN;
+            *cut = before;
             return Ok(so_far);
         }
+        *cut = before;
+        *cut += broken_off(so_far.usage, bytes);
     }
     let (host, cause) = ("the model".to_owned(), "the stream ended without an end".to_owned());
     Err(ForkError::Provider(provider::Error::Cut { host, cause }))
+}
+
+/// What a reply used that broke off after so many bytes; nothing where the provider did not say what it began with.
+pub(crate) fn broken_off(begun: Usage, bytes: u64) -> Usage {
+    let output = if begun.total() == 0 { 0 } else { begun.output_tokens.max(bytes / BYTES_PER_TOKEN) };
+    Usage { output_tokens: output, ..begun }
 }
 
 /// Puts blocks of the user's side at the end.

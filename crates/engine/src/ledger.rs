@@ -197,7 +197,9 @@ impl Ledger {
 
     /// The same in dollars; none where a price is not known.
     pub fn here(&self) -> Option<f64> {
-        self.state().spent.iter().map(|(model, usage)| Some(self.prices.of(model)?.cost(usage))).sum()
+        let cost = |(model, usage): (&String, &Usage)| Some(self.prices.of(model)?.cost(usage));
+        let all: Option<f64> = self.state().spent.iter().map(cost).sum();
+        all.map(|all| all + 0.0) // the sum of nothing is a negative zero
     }
 
     /// What was spent today, by everybody.

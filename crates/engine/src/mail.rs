@@ -18,6 +18,7 @@ mod tool;
 mod words;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ pub use words::{in_words, name_of, sender};
 /// How often a mailbox is looked at while nothing else happens: a stat each.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// The mailboxes for what agents in this process write, by where it comes from.
+const KEPT: [(Origin, &str); 2] = [(Origin::Parent, "from-parent"), (Origin::Process, "from-agents")];
+
 /// The mail of one session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Mail {
@@ -51,6 +55,8 @@ pub struct Mail {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Where messages of agents in this process are kept until they are heard.
+    kept: Mutex<Option<PathBuf>>,
     queue: Mutex<VecDeque<Arrived>>,
     doors: Mutex<Vec<Door>>,
     heard: Mutex<HashSet<String>>,
@@ -133,15 +139,51 @@ impl Mail {
         self.ring();
     }
 
-    /// Puts a message of an agent in this process into the queue.
+    /// Keeps what agents in this process write in a folder of the session's own, and takes up what waits there.
+    pub(crate) fn keep_in(&self, folder: PathBuf) -> Result<(), MailError> {
+        for (origin, name) in KEPT {
+            if files::glance(folder.join(format!("{name}.json"))).is_some() {
+                self.door_of(origin, &folder, name)?;
+            }
+        }
+        *lock(&self.inner.kept) = Some(folder);
+        Ok(())
+    }
+
+    /// Opens the mailbox for what an agent in this process writes, where it is not open yet.
+    fn door_of(&self, origin: Origin, folder: &Path, name: &str) -> Result<(), MailError> {
+        let is_open = lock(&self.inner.doors).iter().any(|door| door.origin == origin);
+        if !is_open {
+            self.open(Mailbox::create(folder, name)?, origin);
+        }
+        Ok(())
+    }
+
+    /// Takes a message of an agent in this process. It is on the disk when this returns, where the session has a place for it.
+    pub(crate) fn take(&self, message: &Message, origin: Origin) -> Result<(), MailError> {
+        let kept = lock(&self.inner.kept).clone();
+        let name = KEPT.iter().find(|(known, _)| *known == origin).map(|(_, name)| *name);
+        let Some((folder, name)) = kept.zip(name) else {
+            self.push(message.clone(), origin);
+            return Ok(());
+        };
+        self.door_of(origin, &folder, name)?;
+        if let Some(door) = lock(&self.inner.doors).iter().find(|door| door.origin == origin) {
+            door.mailbox.send(message)?;
+        }
+        self.ring();
+        Ok(())
+    }
+
+    /// Puts a word about an agent in this process into the queue.
     pub fn push(&self, message: Message, origin: Origin) {
         lock(&self.inner.queue).push_back(Arrived { message, origin });
         self.ring();
     }
 
-    /// Whether something waits in the queue.
+    /// Whether something waits.
     pub(crate) fn is_queued(&self) -> bool {
-        !lock(&self.inner.queue).is_empty()
+        self.waiting().is_ok_and(|waiting| !waiting.is_empty())
     }
 
     /// Somebody has put something into a mailbox: there is no need to wait until it is looked at.

@@ -74,7 +74,7 @@ pub const CHILDREN: &str = "subagents";
 /// What the name of such a file begins with.
 pub const CHILD_PREFIX: &str = "agent-";
 /// What a call is answered when a session is resumed that was stopped in the middle of it.
-const STOPPED: &str = "[No result: the session ended before the call did. It may have run in part.]";
+pub(crate) const STOPPED: &str = "[No result: the session ended before the call did. It may have run in part.]";
 
 impl Session {
     /// Begins a session in a directory.

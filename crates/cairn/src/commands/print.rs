@@ -104,7 +104,7 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
         while matches!(turn.end, End::Ended(Ending::Answered)) && !agent.mail().busy().is_empty() {
             tokio::select! {
                 () = agent.mail().rings() => {}
-                () = cancel.cancelled() => {}
+                () = cancel.cancelled() => break,
             }
             let next = agent.turn(Vec::new(), &cancel).await;
             turn.usage += next.usage;
@@ -119,6 +119,9 @@ async fn once(args: &RunArgs) -> anyhow::Result<Code> {
                 () = teammates.part() => {}
                 () = cancel.cancelled() => {}
             }
+        }
+        if cancel.is_cancelled() && matches!(turn.end, End::Ended(Ending::Answered)) {
+            turn.end = End::Cancelled; // it had an answer, and waited for more
         }
         if agent.has_to_learn() {
             return (turn, Some(agent));

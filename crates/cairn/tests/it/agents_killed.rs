@@ -109,7 +109,7 @@ fn what_agents_changed_outlives_a_kill() {
 /// Agents of two kinds that read one file after the other, for as long as they live.
 const READERS: &str = r#"
     [[rule]]
-    when = { user = "^stop" }
+    when = { user = "(?m)^stop" }
     say = "Stopped."
     [[rule]]
     when = { user = "^Read" }

@@ -237,6 +237,61 @@ fn a_question_in_the_background_waits_until_it_is_answered() {
     terminal.leave();
 }
 
+/// An agent in the background that sends out two at once, each of which asks.
+const TWO_ASK: &str = r#"
+    [[rule]]
+    when = { user = "^Write (one|two)", tool = "Write" }
+    say = "It is written."
+    [[rule]]
+    when = { user = "^Write (?P<which>one|two)" }
+    call = [{ tool = "Write", input = { file_path = "{{ project }}/{{ which }}.txt", content = "green" } }]
+    [[rule]]
+    when = { user = "^Lead", tool = "Agent" }
+    say = "Both are written."
+    [[rule]]
+    when = { user = "^Lead" }
+    call = [
+        { tool = "Agent", input = { description = "write one", prompt = "Write one.", subagent_type = "general-purpose" } },
+        { tool = "Agent", input = { description = "write two", prompt = "Write two.", subagent_type = "general-purpose" } },
+    ]
+    [[rule]]
+    when = { user = "task-notification" }
+    say = "I heard of it."
+    [[rule]]
+    when = { tool = "Agent" }
+    say = "It is out."
+    [[rule]]
+    call = [{ tool = "Agent", input = { description = "lead", prompt = "Lead.", subagent_type = "general-purpose", run_in_background = true } }]
+"#;
+
+/// AGENT-2: questions of two agents below one in the background wait one after the other; none is lost, or answered by nobody.
+#[test]
+fn questions_of_two_agents_below_one_wait_in_a_row() {
+    let stage = Stage::new(TWO_ASK);
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 100, 30);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("go");
+    terminal.until("that both ask", |screen| {
+        let told = screen.rows.iter().filter(|row| row.contains("asks something: /tasks")).count();
+        told == 2 && screen.contains("It is out.") && !screen.is_working()
+    });
+    terminal.keys("/tasks\r");
+    let screen = terminal.until("the list", |screen| screen.rows.iter().any(|row| row.contains("asks you")));
+    let row = screen.rows.iter().find(|row| row.contains("asks you")).unwrap();
+    let id = row.split_whitespace().next().unwrap().to_owned();
+    for _ in 0..2 {
+        terminal.keys(&format!("/tasks {id}\r"));
+        terminal.until("the question", |screen| screen.contains("Esc says no"));
+        terminal.keys("y");
+        terminal.until("that it is answered", |screen| !screen.contains("Esc says no"));
+    }
+    terminal.rests("I heard of it.");
+    for name in ["one.txt", "two.txt"] {
+        assert_eq!(std::fs::read_to_string(stage.project().join(name)).unwrap(), "green", "{name}");
+    }
+    terminal.leave();
+}
+
 /// AGENT-2: twenty agents at once have their place on a narrow screen, and a twenty-first is refused; the end of each is told.
 #[test]
 fn twenty_agents_fit_a_narrow_screen() {

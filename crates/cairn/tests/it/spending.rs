@@ -1,6 +1,10 @@
 //! What was spent today, as scripts and the command line see it.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
+use simulator::Fault;
 
 use crate::stage::{Ran, Stage, run};
 use crate::worker;
@@ -100,4 +104,42 @@ fn the_cost_of_notes_and_summaries_is_told() {
     assert!(today["spent"]["kinds"].as_object().unwrap().len() > 1, "{today}");
     let (told, spent) = (result["total_cost_usd"].as_f64().unwrap(), today["usd"].as_f64().unwrap());
     assert!((told - spent).abs() < 1e-9, "{told} {spent}");
+}
+
+/// TOK-7: a request that the user interrupts is paid for: what the provider said of it when it began is told, and stands in
+/// the ledger and in the session. One that it has not begun to answer costs nothing, and not less.
+#[test]
+fn an_interrupted_request_is_paid_for() {
+    for begun in [true, false] {
+        let stage = Stage::new("[[rule]]\nsay = \"It comes in pieces, one after the other, until it is whole.\"\n");
+        let cut_after = begun.then_some(5);
+        stage.simulator.push_fault(Fault { stall: true, cut_after, ..Fault::default() }).unwrap();
+        let mut run_it = stage.cairn();
+        run_it.args(["-p", "hi", "--output-format", "stream-json", "--include-partial-messages"]);
+        let mut child = run_it.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        match begun {
+            true => drop(lines.by_ref().find(|line| line.contains("text_delta")).unwrap()),
+            false => while stage.simulator.requests().is_empty() {},
+        }
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let result = lines.last().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert!(!result.contains("-0.0"), "{result}");
+        let result: Value = serde_json::from_str(&result).unwrap();
+        let told = result["total_cost_usd"].as_f64().unwrap();
+        let stats = json(&run(stage.cairn().args(["stats", "--json"])));
+        let spent = stats["today"]["usd"].as_f64().unwrap();
+        let session = stats["sessions"][0]["costUsd"].as_f64().unwrap();
+        assert!((told - spent).abs() < 1e-9 && (told - session).abs() < 1e-9, "{told} {spent} {session}");
+        assert_eq!(told > 0.0, begun, "{result}");
+        if begun {
+            let (sent, used) =
+                (stage.simulator.report().totals.input.total(), &result["modelUsage"]["claude-sonnet-5"]);
+            let read =
+                ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"].map(|key| used[key].as_u64());
+            assert_eq!(read.iter().flatten().sum::<u64>(), sent, "{result}");
+            assert!(used["outputTokens"].as_u64() > Some(0), "{result}");
+        }
+    }
 }

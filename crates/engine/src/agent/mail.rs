@@ -40,6 +40,9 @@ impl Agent {
     #[must_use]
     pub fn with_mail(mut self, mail: Mail) -> Self {
         mail.remember(self.session());
+        if let Err(error) = mail.keep_in(self.session().path().with_extension("")) {
+            self.driver.tell(Event::Warning(format!("what agents wrote to this session cannot be read: {error}")));
+        }
         self.mail = mail;
         self
     }

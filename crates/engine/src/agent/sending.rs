@@ -10,8 +10,9 @@ use transcript::Block;
 use transcript::line::{Body, Source};
 
 use super::Agent;
-use crate::agents::{Children, Errand, Labels, Phase, notification};
+use crate::agents::{Children, Ended, Errand, HeardAgent, How, Labels, Phase, lost, notification};
 use crate::error::Error;
+use crate::event::Event;
 use crate::ledger::LABEL;
 use crate::session::Beside;
 
@@ -120,19 +121,41 @@ impl Agent {
         let Some(children) = self.driver.parts.agents.clone() else { return Ok(false) };
         self.take_reports_of_waited_for()?;
         let news = children.take_news();
-        for errand in &news {
-            self.account_for(errand)?;
+        self.report(&news)?;
+        Ok(!news.is_empty())
+    }
+
+    fn report(&mut self, ended: &[Arc<Errand>]) -> Result<(), Error> {
+        for errand in ended {
             if let Some(text) = notification(errand) {
                 let blocks = vec![Block::text(text)];
                 self.driver.session.append(Body::User { blocks, source: Source::Injected })?;
             }
+            self.account_for(errand)?;
         }
-        Ok(!news.is_empty())
+        Ok(())
+    }
+
+    /// Ends all agents with the session: what became of them is in the log, and the user hears who was stopped.
+    pub(super) async fn end_agents(&mut self) {
+        let Some(children) = self.driver.parts.agents.clone() else { return };
+        children.close().await;
+        let news = children.take_news();
+        // What cannot be written is told when the session goes on.
+        let _ = self.take_reports_of_waited_for().and_then(|()| self.report(&news));
+        let was_stopped =
+            |errand: &&Arc<Errand>| matches!(errand.phase(), Phase::Ended(Ended { how: How::Stopped, .. }));
+        let stopped: Vec<&str> = news.iter().filter(was_stopped).map(|errand| errand.description.as_str()).collect();
+        if !stopped.is_empty() && self.driver.parts.sent.is_none() {
+            let text = format!("agents were stopped with the session: {}", stopped.join(", "));
+            self.driver.tell(Event::Warning(text));
+        }
     }
 
     /// Writes down what an agent used.
     fn account_for(&mut self, errand: &Errand) -> Result<(), Error> {
         let Phase::Ended(ended) = errand.phase() else { return Ok(()) };
+        self.heard_of(&errand.id, ended.bytes)?;
         self.below += ended.usage.total() + ended.below;
         let agent = errand.kind.clone();
         self.driver.record(Fact::Side { agent, model: ended.model, usage: ended.usage })?;
@@ -142,7 +165,28 @@ impl Agent {
         Ok(())
     }
 
-    /// Waits for agents in the background where nobody would be told of them later. Says whether one has reported.
+    /// Writes down that the conversation has heard of an agent: it is not lost.
+    fn heard_of(&mut self, id: &str, bytes: u64) -> Result<(), Error> {
+        let heard = HeardAgent { id: id.to_owned(), bytes };
+        self.driver.session.note(&serde_json::to_value(heard).unwrap_or_default())
+    }
+
+    /// Tells of agents that were at work when the session last ended.
+    pub(super) fn tell_of_lost(&mut self) -> Result<(), Error> {
+        for lost in lost(&self.driver.session) {
+            let blocks = vec![Block::text(lost.notification())];
+            self.driver.session.append(Body::User { blocks, source: Source::Injected })?;
+            self.heard_of(&lost.past.id, lost.bytes)?;
+            self.driver.tell(Event::Warning(lost.warning()));
+            for (agent, model, usage) in lost.used {
+                self.driver.record(Fact::Side { agent, model, usage })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for agents in the background where nobody would be told of them later. Says whether the turn goes on: one has
+    /// reported, or the user has stopped it.
     pub(super) async fn wait_for_agents(&mut self, cancel: &CancellationToken) -> Result<bool, Error> {
         let Some(children) = self.driver.parts.agents.clone().filter(|children| children.is_waited_for()) else {
             return Ok(false);
@@ -151,7 +195,7 @@ impl Agent {
             () = children.news() => {}
             () = cancel.cancelled() => {}
         }
-        self.take_reports()
+        Ok(self.take_reports()? || cancel.is_cancelled())
     }
 }
 

@@ -19,6 +19,7 @@ use super::children::Children;
 use super::definition::{Definition, Isolation};
 use super::errand::{Ended, Errand, How};
 use super::label::{Labels, Latest};
+use super::lost::length;
 use super::outfit::{budget, forked, typed};
 use super::report;
 use super::worktree::{Left, Place, Worktree};
@@ -135,7 +136,7 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
         Err(error) => ended_early(How::Failed(error.to_string()), &seat),
     };
     errand.progressed(seat.world.now(), |_| {});
-    children.ended(&errand, ended);
+    children.ended(&errand, Ended { bytes: length(&errand.file), ..ended });
     tell(&seat, &errand, News::Ended);
     if errand.mail.is_queued() && !stop.is_cancelled() {
         // Written to at the very end: what it reported stands, and it goes on for this.
@@ -147,7 +148,7 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
 
 fn ended_early(how: How, seat: &Seat) -> Ended {
     let (report, usage, model) = (String::new(), Usage::default(), seat.parts.name.clone());
-    Ended { how, report, usage, below: 0, beside: Vec::new(), model }
+    Ended { how, report, usage, below: 0, beside: Vec::new(), model, bytes: 0 }
 }
 
 async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
@@ -212,7 +213,7 @@ fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &Left)
         End::Stopped(why) => How::Failed(format!("a hook stopped it: {why}")),
     };
     let report = report::framed(errand, &turn.text, left);
-    Ended { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model }
+    Ended { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model, bytes: 0 }
 }
 
 /// Why it did not answer.
@@ -266,13 +267,7 @@ fn agent(
         }
     };
     if order.begins == Begins::Anew {
-        let meta = json!({
-            "agentType": errand.kind, "description": errand.description, "toolUseId": errand.call,
-            "name": errand.name, "parentAgentId": seat.parts.sent.as_ref().map(|sent| &sent.id),
-            "branchedFrom": seat.branch.as_ref().ok().filter(|_| matches!(order.who, Who::Fork)).map(|branch| branch.origin(&seat.session)),
-            "worktreePath": (order.isolation == Isolation::Worktree).then_some(directory),
-        });
-        files::replace_private(session.path().with_extension("meta.json"), meta.to_string().as_bytes())?;
+        write_meta(seat, &order.who, errand, worktree)?;
     }
     let mut parts = match &order.who {
         Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory, &errand.file)?,
@@ -317,6 +312,18 @@ fn agent(
         Who::Fork => None,
     };
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(memory.directory)))
+}
+
+/// Writes down who an agent is, beside its transcript.
+pub(super) fn write_meta(seat: &Seat, who: &Who, errand: &Errand, worktree: Option<&Worktree>) -> Result<(), Error> {
+    let branch = seat.branch.as_ref().ok().filter(|_| matches!(who, Who::Fork));
+    let meta = json!({
+        "agentType": errand.kind, "description": errand.description, "toolUseId": errand.call,
+        "name": errand.name, "parentAgentId": seat.parts.sent.as_ref().map(|sent| &sent.id),
+        "branchedFrom": branch.map(|branch| branch.origin(&seat.session)),
+        "worktreePath": worktree.map(|worktree| &worktree.path),
+    });
+    Ok(files::replace_private(errand.file.with_extension("meta.json"), meta.to_string().as_bytes())?)
 }
 
 /// Passes on what happens to it, and counts what it does.

@@ -19,7 +19,7 @@ use super::errand::{Ended, Errand, Phase};
 use super::registry::Registry;
 use crate::knowledge::Inherited;
 use crate::mail::Origin;
-use crate::mailbox::Message;
+use crate::mailbox::{MailError, Message};
 use crate::settings::Weight;
 
 /// How deep agents may send out agents.
@@ -202,12 +202,13 @@ impl Children {
     }
 
     /// Puts a message into the queue of one that is out, by its id or name. An agent cannot end between the look and this.
-    pub(super) fn hand(&self, to: &str, message: &Message, origin: Origin) -> Option<Arc<Errand>> {
+    pub(super) fn hand(&self, to: &str, message: &Message, origin: Origin) -> Result<Option<Arc<Errand>>, MailError> {
         let state = self.state();
         let meant = |errand: &Errand| errand.is_out() && (errand.id == to || errand.name.as_deref() == Some(to));
-        let errand = state.out.iter().rev().map(|(errand, _)| errand).find(|errand| meant(errand))?;
-        errand.mail.push(message.clone(), origin);
-        Some(errand.clone())
+        let found = state.out.iter().rev().map(|(errand, _)| errand).find(|errand| meant(errand));
+        let Some(errand) = found else { return Ok(None) };
+        errand.mail.take(message, origin)?;
+        Ok(Some(errand.clone()))
     }
 
     /// The one that a call has sent out.
@@ -248,9 +249,10 @@ impl Children {
         self.state().out.iter().filter(|(errand, _)| errand.is_background()).count()
     }
 
-    /// Whether a turn has to wait for one of them, or for word of one.
+    /// Whether a turn cannot end yet: one of them is out, or has ended and was not heard.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.at_end == AtEnd::WaitsForThem && self.in_background() > 0
+        // Asked in this order: one that ends in between is unheard.
+        self.at_end == AtEnd::WaitsForThem && (self.in_background() > 0 || self.has_news())
     }
 
     /// Waits until one of those in the background has something to say.

@@ -3,6 +3,7 @@
 //! It works in a task of its own. Whoever sent it waits, or goes on and hears of its end later; which of the two can
 //! change while it works. It alone waits for an answer to a question of its own in the background.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -67,6 +68,8 @@ pub struct Ended {
     pub beside: Vec<(String, String, Usage)>,
     /// The model it talked to.
     pub model: String,
+    /// How long its transcript was then, in bytes.
+    pub bytes: u64,
 }
 
 /// How an agent ended.
@@ -113,10 +116,18 @@ pub struct Progress {
 #[derive(Debug, Default)]
 struct Now {
     progress: Progress,
-    question: Option<(Question, oneshot::Sender<Answer>)>,
+    /// What it waits to be answered, it and those below it, as it came.
+    questions: VecDeque<(Question, oneshot::Sender<Answer>)>,
     asks: Asks,
     /// Whether it had gone on without its parent when it ended.
     ended_behind: bool,
+}
+
+impl Now {
+    /// Who was stopped waits for no answer.
+    fn forget_stopped(&mut self) {
+        self.questions.retain(|(_, reply)| !reply.is_closed());
+    }
 }
 
 /// Where a question of an agent in the background goes.
@@ -199,14 +210,18 @@ impl Errand {
         self.now().asks = Asks::AtOnce;
     }
 
-    /// The question it waits with, if it does; whoever takes it answers.
+    /// The first question it waits with, if it does; whoever takes it answers.
     pub fn take_question(&self) -> Option<(Question, oneshot::Sender<Answer>)> {
-        self.now().question.take()
+        let mut now = self.now();
+        now.forget_stopped();
+        now.questions.pop_front()
     }
 
     /// The tool it waits to be allowed, if it does.
     pub fn waits_for(&self) -> Option<String> {
-        self.now().question.as_ref().map(|(question, _)| question.tool.clone())
+        let mut now = self.now();
+        now.forget_stopped();
+        now.questions.front().map(|(question, _)| question.tool.clone())
     }
 
     /// Waits for its end.
@@ -243,7 +258,8 @@ impl Errand {
         self.phase.send_modify(|phase| {
             std::mem::swap(phase, &mut before);
             let mut now = self.now();
-            (now.question, now.ended_behind) = (None, matches!(before, Phase::Background));
+            now.questions.clear();
+            now.ended_behind = matches!(before, Phase::Background);
         });
         before
     }
@@ -256,7 +272,7 @@ impl Errand {
     /// Waits with a question until somebody takes it and answers.
     pub(super) fn keep_question(&self, question: Question) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
-        self.now().question = Some((question, reply));
+        self.now().questions.push_back((question, reply));
         answer
     }
 

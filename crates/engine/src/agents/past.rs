@@ -1,5 +1,6 @@
 //! The agents that a session has sent out, read off the files they left.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -27,6 +28,13 @@ pub struct Past {
 
 /// The agents that a session has sent out, in the order in which they began. What their files say is a stranger's text.
 pub fn past(session: &Path) -> Vec<Past> {
+    let mut past = sent_out(session);
+    past.retain(|past| files::glance(&past.file).is_some());
+    past
+}
+
+/// The same, with those that have not begun to speak and have no transcript yet.
+pub(super) fn sent_out(session: &Path) -> Vec<Past> {
     let mut found = below(session, DEPTH);
     found.sort_by(|(one, a), (other, b)| (one, &a.id).cmp(&(other, &b.id)));
     found.into_iter().map(|(_, past)| past).collect()
@@ -36,10 +44,11 @@ pub fn past(session: &Path) -> Vec<Past> {
 fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, Past)> {
     let folder = session.with_extension("").join(CHILDREN);
     let mut found: Vec<(Option<jiff::Timestamp>, Past)> = Vec::new();
-    for entry in files::list(&folder).unwrap_or_default() {
-        let name = entry.name.to_string_lossy().into_owned();
-        let Some(id) = name.strip_prefix(CHILD_PREFIX).and_then(|name| name.strip_suffix(".jsonl")) else { continue };
-        let file = folder.join(&name);
+    let entries = files::list(&folder).unwrap_or_default();
+    let names = entries.iter().filter_map(|entry| entry.name.to_str()?.strip_prefix(CHILD_PREFIX));
+    let ids = names.filter_map(|name| name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".meta.json")));
+    for id in ids.collect::<BTreeSet<_>>() {
+        let file = folder.join(format!("{CHILD_PREFIX}{id}.jsonl"));
         if depth > 1 {
             found.extend(below(&file, depth - 1));
         }

@@ -68,6 +68,11 @@ pub(crate) fn notification(errand: &Arc<Errand>) -> Option<String> {
     ))
 }
 
+/// What the model reads of an agent that goes on in the background begins with this.
+pub(super) fn launched(id: &str) -> String {
+    format!("The agent works in the background as {id}.")
+}
+
 /// How it is with an agent, for one who looks.
 pub(super) fn state(errand: &Errand) -> String {
     let progress = errand.progress();
@@ -84,7 +89,7 @@ pub(super) fn state(errand: &Errand) -> String {
 }
 
 /// Text of an agent as data: what a terminal or a model would take for more than text is taken out or quoted.
-fn data(text: &str) -> String {
+pub(super) fn data(text: &str) -> String {
     let clean = without_escapes(text);
     let bounded = match clean.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}\n[cut at {MOST} characters]", &clean[..end]),

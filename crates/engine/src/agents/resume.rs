@@ -31,7 +31,7 @@ pub enum Told {
 impl Children {
     /// Gives a message to an agent of this session, by its name or id. The error lists those there are.
     pub fn write_to(self: &Arc<Self>, to: &str, message: &Message, from: Origin) -> Result<Told, MailError> {
-        if let Some(errand) = self.hand(to, message, from) {
+        if let Some(errand) = self.hand(to, message, from)? {
             return Ok(Told::Hears(errand));
         }
         let nobody = || MailError::Unknown { name: to.to_owned(), others: self.names() };
@@ -40,7 +40,8 @@ impl Children {
             Some(errand) => badge_of(&errand, Mail::default()),
             None => left(&seat, to).ok_or_else(nobody)?,
         };
-        badge.mail.push(message.clone(), from);
+        badge.mail.keep_in(badge.file.with_extension(""))?;
+        badge.mail.take(message, from)?;
         let errand = self.go_on(&seat, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
         Ok(Told::GoesOn(errand))
     }
@@ -69,7 +70,8 @@ impl Children {
                 format!("[it has ended, and did not hear what you wrote: {begins:?}. It could not go on: {why}]");
             let word = Message::new(post.fresh(), errand.called(), text, seat.world.now());
             // Another agent that is still out, or else the one who sent it.
-            if message.from == post.me() || self.hand(&message.from, &word, Origin::Process).is_none() {
+            let is_handed = |to: &str| self.hand(to, &word, Origin::Process).is_ok_and(|to| to.is_some());
+            if message.from == post.me() || !is_handed(&message.from) {
                 post.mail().push(word, Origin::Process);
             }
         }

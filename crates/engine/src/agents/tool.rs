@@ -200,12 +200,17 @@ pub(super) fn start(
         let name = format!("{CHILD_PREFIX}{}.jsonl", badge.id);
         badge.file = seat.session.with_extension("").join(CHILDREN).join(name);
     }
+    badge.mail.keep_in(badge.file.with_extension("")).map_err(|error| error.to_string())?;
     let phase = match runs {
         Runs::Foreground => Phase::Foreground,
         Runs::Background => Phase::Background,
     };
     let errand = Arc::new(Errand::new(badge, phase, child::stop(children), seat.world.now()));
     children.take_in(&errand)?;
+    if order.begins == Begins::Anew {
+        // Before anybody is told that it works: whoever goes on with the session finds it.
+        child::write_meta(seat, &order.who, &errand, None).map_err(|error| error.to_string())?;
+    }
     let work = child::work(seat.clone(), children.clone(), order, errand.clone());
     children.works(&errand, AbortOnDropHandle::new(tokio::spawn(work)));
     Ok(errand)
@@ -218,9 +223,9 @@ fn fresh_id(seat: &Seat) -> String {
 
 fn in_background(errand: &Errand, prompt: &str) -> Output {
     let text = format!(
-        "The agent works in the background as {}. Its report will come as a notification; go on meanwhile, or end the turn. \
-         TaskOutput shows how far it is, TaskStop stops it.",
-        errand.id
+        "{} Its report will come as a notification; go on meanwhile, or end the turn. TaskOutput shows how far it is, \
+         TaskStop stops it.",
+        report::launched(&errand.id)
     );
     let output = Output::done(text, format!("{} works in the background as {}", errand.kind, errand.id));
     Output { about: Some(report::about_launch(errand, prompt)), ..output }

@@ -1,17 +1,18 @@
 //! Asking the model: one request, its stream, and the reply in the log.
 
-use context::Occasion;
+use context::{Fact, Occasion};
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
-use transcript::{Block, Id, Reply, StopReason};
+use transcript::{Block, Id, Reply, StopReason, Usage};
 
 use super::Driver;
 use super::walk::Room;
 use crate::agent::NOT_RUN;
 use crate::error::Error;
 use crate::event::Event;
+use crate::fork::broken_off;
 use crate::knowledge::Knowledge;
 use crate::ledger;
 
@@ -36,11 +37,18 @@ pub(crate) enum Replied {
     NoRoom(String),
 }
 
+/// Under which name the use of replies stands that did not come to their end.
+const BROKEN_OFF: &str = "interrupted";
+
 /// What was heard of a reply so far.
 #[derive(Default)]
 struct Heard {
     whole: Vec<Block>,
     text: String,
+    /// The model that answers, and what the provider said that it has used when it began.
+    begun: Option<(String, Usage)>,
+    /// How much has come of it, in bytes.
+    bytes: u64,
 }
 
 impl Heard {
@@ -115,10 +123,12 @@ impl Driver {
             };
             match event {
                 None if cancel.is_cancelled() => {
+                    self.account_for_broken_off(&mut heard)?;
                     self.interrupt(heard.blocks())?;
                     return Ok(Replied::Cancelled);
                 }
                 None => {
+                    self.account_for_broken_off(&mut heard)?;
                     let (host, cause) = ("the model".to_owned(), "the stream ended without an end".to_owned());
                     return Ok(Replied::Failed(provider::Error::Cut { host, cause }));
                 }
@@ -127,21 +137,46 @@ impl Driver {
                     if reply.stop != StopReason::ModelContextWindowExceeded {
                         self.turn_begins(); // a further refusal may be answered by making room again
                     }
-                    let kind = if self.parts.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION };
-                    self.parts.ledger.record(kind, &reply.model, &reply.usage);
+                    self.parts.ledger.record(self.kind(), &reply.model, &reply.usage);
                     self.account(request, &reply)?;
                     self.tell(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));
                 }
-                Some(provider::Event::Failed(error)) => return Ok(Replied::Failed(error)),
+                Some(provider::Event::Failed(error)) => {
+                    self.account_for_broken_off(&mut heard)?;
+                    return Ok(Replied::Failed(error));
+                }
+                Some(provider::Event::Restarted) => {
+                    self.account_for_broken_off(&mut heard)?;
+                    heard = Heard::default();
+                    self.tell(Event::Restarted);
+                }
                 Some(event) => self.pass_on(event, &mut heard),
             }
         }
     }
 
+    /// A reply that had begun does not come to its end: it is paid for all the same.
+    fn account_for_broken_off(&mut self, heard: &mut Heard) -> Result<(), Error> {
+        let Some((model, begun)) = heard.begun.take().filter(|(_, usage)| usage.total() > 0) else { return Ok(()) };
+        let usage = broken_off(begun, heard.bytes);
+        self.parts.ledger.record(self.kind(), &model, &usage);
+        self.record(Fact::Side { agent: BROKEN_OFF.to_owned(), model, usage })
+    }
+
+    /// Under which kind of work its requests stand in the ledger.
+    fn kind(&self) -> &'static str {
+        if self.parts.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION }
+    }
+
     fn pass_on(&self, event: provider::Event, heard: &mut Heard) {
         let event = match event {
+            provider::Event::Started { model, usage, .. } => {
+                heard.begun = Some((model, usage));
+                return;
+            }
             provider::Event::Text(text) => {
+                heard.bytes += text.len() as u64;
                 heard.text.push_str(&text);
                 Event::Text(text)
             }
@@ -150,16 +185,18 @@ impl Driver {
                 heard.whole.push(block);
                 return;
             }
-            provider::Event::Restarted => {
-                *heard = Heard::default();
-                Event::Restarted
+            provider::Event::Thinking(text) => {
+                heard.bytes += text.len() as u64;
+                Event::Thinking(text)
             }
-            provider::Event::Thinking(text) => Event::Thinking(text),
-            provider::Event::ToolInput { name, .. } => Event::CallWriting { tool: name },
+            provider::Event::ToolInput { name, partial_json, .. } => {
+                heard.bytes += partial_json.len() as u64;
+                Event::CallWriting { tool: name }
+            }
             provider::Event::Retrying { attempt, after, why } => {
                 Event::Retrying { attempt, after, why: why.to_string() }
             }
-            provider::Event::Started { .. } | provider::Event::Done(_) | provider::Event::Failed(_) => return,
+            provider::Event::Restarted | provider::Event::Done(_) | provider::Event::Failed(_) => return,
         };
         self.tell(event);
     }

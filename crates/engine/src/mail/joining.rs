@@ -12,7 +12,7 @@ use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::ToolDefinition;
 
 use super::{Teammates, Wanted};
-use crate::agents::Children;
+use crate::agents::{Children, Isolation};
 
 /// The Agent tool, with teammates.
 pub(crate) struct InTeam {
@@ -37,7 +37,13 @@ struct Order {
     model: Option<String>,
     #[serde(default)]
     mode: Option<String>,
+    #[serde(default)]
+    isolation: Option<String>,
 }
+
+/// Why a teammate gets no worktree: its session, what it is trusted with and its memory are those of the lead's directory.
+const NO_WORKTREE: &str = "a teammate works where you do, and not in a worktree. Leave `isolation` out, or leave `team_name` \
+                           out for an agent that gets one";
 
 impl InTeam {
     pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, children: Arc<Children>) -> Self {
@@ -50,6 +56,10 @@ impl InTeam {
             return Err("A teammate needs a `prompt`: what it is to do.".to_owned());
         }
         let definition = order.subagent_type.map(|kind| self.children.named(&kind)).transpose()?;
+        let isolated = definition.as_ref().is_some_and(|definition| definition.isolation == Isolation::Worktree);
+        if isolated || order.isolation.is_some_and(|isolation| !matches!(isolation.as_str(), "" | "none")) {
+            return Err(NO_WORKTREE.to_owned());
+        }
         let plans = order.mode.as_deref() == Some("plan");
         let model = order.model.filter(|model| model != "inherit");
         let wanted = Wanted { name, prompt: order.prompt, kind: None, model, plans };

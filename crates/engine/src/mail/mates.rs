@@ -57,6 +57,8 @@ struct Inner {
     board: Board,
     mode: LiveMode,
     begun: AtomicBool,
+    /// Whether the lead is leaving.
+    leaves: Arc<AtomicBool>,
     lead: Lead,
     /// Who is asked for the teammates, and who hears that one waits.
     asked: Mutex<Option<Asked>>,
@@ -146,6 +148,7 @@ impl Teammates {
                 board,
                 mode,
                 begun: AtomicBool::new(false),
+                leaves: Arc::default(),
                 lead,
                 asked: Mutex::default(),
                 questions: Questions::default(),
@@ -250,14 +253,16 @@ impl Teammates {
         let secret = team.secret_for(name).unwrap_or_default();
         let ended = jobs.start_teammate((name, about), words, secret, &lead.directory, lead.guard.as_deref())?;
         let (team, post, name, world) = (team.clone(), post.clone(), name.to_owned(), lead.world.clone());
-        let (key, inner) = (name.clone(), Arc::downgrade(&self.inner));
+        let (key, inner, leaves) = (name.clone(), Arc::downgrade(&self.inner), self.inner.leaves.clone());
         let ending = tokio::spawn(async move {
             let state = ended.await;
             if let Some(inner) = inner.upgrade() {
                 inner.questions.withdraw(&name);
                 inner.tell(&name, MateNews::Ended(state));
             }
-            let _ = team.dismiss(&name); // the next lead of this team begins without it in any case
+            if state != JobState::Stopped || !leaves.load(Ordering::SeqCst) {
+                let _ = team.dismiss(&name); // the next lead of this team begins without it in any case
+            }
             post.mail().rests(&name, None);
             let unheard = Mailbox::of(&team.inboxes(), &name).and_then(|mailbox| mailbox.waiting());
             let unheard = unheard.map_or(0, |waiting| waiting.len());
@@ -344,6 +349,11 @@ impl Teammates {
                 let _ = tokio::time::timeout(PATIENCE, ending).await; // one that hangs is ended with its lead
             }
         }
+    }
+
+    /// The lead leaves: who ends with it stays a member, for whoever goes on with the session.
+    pub(crate) fn leave(&self) {
+        self.inner.leaves.store(true, Ordering::SeqCst);
     }
 
     /// The team begins with the first who is started.

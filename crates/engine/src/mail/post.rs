@@ -196,8 +196,7 @@ impl Post {
             return Err(unknown());
         }
         if let Some(Below { above: (_, mail), .. }) = self.inner.below.as_ref().filter(|below| below.above.0 == name) {
-            mail.push(message.clone(), Origin::Process);
-            return Ok(());
+            return mail.take(message, Origin::Process);
         }
         if let Some(team) = self.team().filter(|team| team.others().iter().any(|other| other == name)) {
             team.write_to(name, message)?;

@@ -330,10 +330,12 @@ impl Team {
         there.map(|member| member.name).collect()
     }
 
-    /// Takes it away whole, unless something waits for the lead to be heard.
+    /// Takes it away whole, unless something waits for the lead to be heard, or one is there who ends without a word: whoever
+    /// goes on with the session is told so.
     pub fn end(&self) -> Result<(), MailError> {
         let waits = Mailbox::of(&self.inboxes(), LEAD).and_then(|mailbox| mailbox.waiting());
-        if waits.is_ok_and(|waiting| waiting.is_empty()) && board::is_empty(self.tasks()) {
+        let is_over = waits.is_ok_and(|waiting| waiting.is_empty()) && self.others().is_empty();
+        if is_over && board::is_empty(self.tasks()) {
             files::remove_tree(&self.folder)?;
         }
         Ok(())

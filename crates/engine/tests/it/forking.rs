@@ -79,6 +79,48 @@ async fn a_fork_ends_with_its_parent_or_its_time() {
     assert_eq!(stopped.run().await.unwrap_err().0, ForkError::Cancelled);
 }
 
+/// A model that begins to answer, and is then stopped.
+struct Stopped(CancellationToken);
+
+impl provider::Model for Stopped {
+    fn stream(&self, _: transcript::Request) -> futures_util::stream::BoxStream<'static, provider::Event> {
+        let usage = transcript::Usage { cache_read_input_tokens: 900, input_tokens: 30, ..Default::default() };
+        let begun = [
+            provider::Event::Started { id: "m".into(), model: "m".into(), usage },
+            provider::Event::Text("stones and more".into()),
+        ];
+        let cancel = self.0.clone();
+        let stops = futures_util::stream::once(async move {
+            cancel.cancel();
+            std::future::pending().await
+        });
+        Box::pin(futures_util::StreamExt::chain(futures_util::stream::iter(begun), stops))
+    }
+
+    fn count_tokens(
+        &self,
+        _: transcript::Request,
+    ) -> futures_util::future::BoxFuture<'static, Result<u64, provider::Error>> {
+        Box::pin(async { Ok(930) })
+    }
+}
+
+/// FORK-1, TOK-7: what a fork used that is stopped in the middle of its reply is told, and stands in the ledger.
+#[tokio::test]
+async fn a_fork_that_is_stopped_in_its_reply_is_paid_for() {
+    let stage = Stage::new("").await;
+    let mut agent = stage.agent(None);
+    let said = transcript::line::Source::Said;
+    let words = transcript::line::Body::User { blocks: vec![Block::text("hi")], source: said };
+    agent.session_mut().append(words).unwrap();
+    let mut stopped = fork(&stage, agent.request().unwrap(), "x");
+    let (ledger, model) = (stopped.ledger.clone(), stopped.parent.prologue.model.clone());
+    stopped.model = Arc::new(Stopped(stopped.cancel.clone()));
+    let (error, used) = stopped.run().await.unwrap_err();
+    assert_eq!((error, used.context(), used.output_tokens), (ForkError::Cancelled, 930, 3));
+    assert_eq!(ledger.spent()[&model], used);
+}
+
 /// FORK-3: four forks of one reply with calls begin with the same bytes, the placeholders for its calls included: the first
 /// writes them to the cache, and the other three read them.
 #[tokio::test]

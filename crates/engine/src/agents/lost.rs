@@ -1,0 +1,147 @@
+//! Agents that a session sent out and never heard of, because it ended before they did.
+//!
+//! The log says of each agent that was heard how long its transcript was then. One whose transcript is longer, or that was
+//! never heard, is lost: the model and the user are told so when the session goes on, once, and what it used is written down.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use transcript::block::Kind;
+use transcript::line::{Body, Line, Writer};
+use transcript::{Id, Usage};
+
+use super::past::{Past, meta, sent_out};
+use super::report::{data, launched};
+use crate::savings;
+use crate::session::{STOPPED, Session};
+
+/// An agent was heard of, as the log has it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "agent-heard")]
+pub(crate) struct HeardAgent {
+    pub(crate) id: String,
+    /// How long its transcript was when it ended.
+    pub(crate) bytes: u64,
+}
+
+/// An agent that was lost.
+pub(crate) struct LostAgent {
+    pub(crate) past: Past,
+    /// How long its transcript is.
+    pub(crate) bytes: u64,
+    /// What it used that is not written down: for what, of which model, and how much.
+    pub(crate) used: Vec<(String, String, Usage)>,
+}
+
+impl LostAgent {
+    /// What the conversation is told of it.
+    pub(crate) fn notification(&self) -> String {
+        let Past { id, description, file, .. } = &self.past;
+        format!(
+            "<task-notification>\n<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
+             session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then stands in {}; a \
+             message to {id} lets it go on.\n</result>\n</task-notification>",
+            data(description),
+            file.display()
+        )
+    }
+
+    /// What the user is told of it.
+    pub(crate) fn warning(&self) -> String {
+        let Past { id, kind, description, .. } = &self.past;
+        format!(
+            "the agent {} ({}, {id}) was at work when this session ended; its report is lost",
+            data(description),
+            data(kind)
+        )
+    }
+}
+
+/// How long a transcript is; nothing where there is none.
+pub(super) fn length(transcript: &Path) -> u64 {
+    files::Lines::open(transcript).and_then(|lines| lines.file_len()).unwrap_or_default()
+}
+
+/// The agents that a session has lost.
+pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
+    let all = sent_out(session.path());
+    let own = all.iter().filter(|past| is_of(past, session.path()));
+    let heard: Vec<HeardAgent> = if all.is_empty() { Vec::new() } else { session.noted().collect() };
+    let lost = own.filter_map(|past| {
+        let (bytes, known) = (length(&past.file), heard.iter().filter(|heard| heard.id == past.id));
+        let from = known.map(|heard| heard.bytes).max();
+        let is_lost = from.map_or_else(|| !is_told_of(session.log().lines(), past), |heard| bytes > heard);
+        let used = is_lost.then(|| used(&all, past, from.unwrap_or_default()))??;
+        Some(LostAgent { past: past.clone(), bytes, used })
+    });
+    lost.collect()
+}
+
+/// Whether a transcript sent an agent out itself.
+fn is_of(past: &Past, transcript: &Path) -> bool {
+    past.file.parent() == Some(&transcript.with_extension("").join(crate::session::CHILDREN))
+}
+
+/// Whether lines tell how an agent ended, though nothing says that it was heard: the program ended in between, or another
+/// one wrote them.
+fn is_told_of(lines: &[Line], past: &Past) -> bool {
+    let call = meta(&past.file)["toolUseId"].as_str().map(str::to_owned);
+    let named = format!("<task-id>{}</task-id>", past.id);
+    let launched = launched(&past.id);
+    let blocks = lines.iter().filter_map(|line| match &line.body {
+        Body::User { blocks, .. } => Some(blocks),
+        _ => None,
+    });
+    blocks.flatten().any(|block| match block.kind() {
+        Kind::ToolResult { id, .. } if call.as_deref() == Some(id) => {
+            let text = block.result_text();
+            text != STOPPED && !text.starts_with(&launched)
+        }
+        Kind::Text => block.as_text().is_some_and(|text| text.contains(&named)),
+        _ => false,
+    })
+}
+
+/// What an agent used after so many bytes of its transcript, and those that it lost itself; none where another program
+/// wrote it.
+fn used(all: &[Past], past: &Past, from: u64) -> Option<Vec<(String, String, Usage)>> {
+    let part = files::Lines::open(&past.file).and_then(|lines| lines.part(from..u64::MAX));
+    let Ok(mut part) = part else { return Some(Vec::new()) }; // it had not begun
+    let mut lines: Vec<Line> = Vec::new();
+    while let Ok(Some(line)) = part.next() {
+        if let files::Text::Whole(text) = line.text {
+            lines.extend(Line::parse(text));
+        }
+    }
+    if lines.iter().any(|line| line.id.is_some() && line.writer == Writer::Other) {
+        return None;
+    }
+    let mut replies: Vec<(&Id, &str, Usage)> = Vec::new();
+    for line in &lines {
+        let Body::Assistant { id, model, usage, .. } = &line.body else { continue };
+        replies.retain(|(known, ..)| *known != id); // several lines can be of one
+        replies.push((id, model, usage.unwrap_or_default()));
+    }
+    let mut used: Vec<(String, String, Usage)> = Vec::new();
+    for (_, model, usage) in replies {
+        match used.iter_mut().find(|(_, known, _)| known == model) {
+            Some((.., sum)) => *sum += usage,
+            None => used.push((past.kind.clone(), model.to_owned(), usage)),
+        }
+    }
+    let below = |who: &str| format!("{}: {who}", past.kind);
+    used.extend(savings::of_forks(&lines).into_iter().map(|(who, model, usage)| (below(&who), model, usage)));
+    let heard: Vec<String> = lines.iter().filter_map(heard_in).map(|heard| heard.id).collect();
+    for lost in all.iter().filter(|other| is_of(other, &past.file) && !heard.contains(&other.id)) {
+        let of_it = self::used(all, lost, 0).into_iter().flatten();
+        used.extend(of_it.map(|(who, model, usage)| (below(&who), model, usage)));
+    }
+    Some(used)
+}
+
+fn heard_in(line: &Line) -> Option<HeardAgent> {
+    match &line.body {
+        Body::Meta(meta) => serde_json::from_str(meta.get()).ok(),
+        _ => None,
+    }
+}
