@@ -265,7 +265,8 @@ pub(crate) async fn agent(
         let memory = plan.as_ref().and_then(Plan::agent_memory);
         parts.agents = Some(memory.into_iter().fold(children, Children::with_memory));
         let guard = env::program();
-        let left = left_behind(place.home.path(), &place.directory, &parts.environment, guard.as_deref()).await;
+        let (home, own) = (place.home.path(), session.path());
+        let left = left_behind(home, &place.directory, own, &parts.environment, guard.as_deref()).await;
         warnings.extend(left);
     }
     if let Some(offered) = offered(&args.tools, &parts.tools)? {

@@ -167,9 +167,9 @@ impl Repl {
         if self.working.is_some() {
             self.hurried = armed;
             if armed {
-                self.leave()
+                self.leave();
             } else {
-                self.stop()
+                self.stop();
             }
             self.working.iter_mut().for_each(|working| working.interrupted = true);
         } else if !self.editor.text().is_empty() {

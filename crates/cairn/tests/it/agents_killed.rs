@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use crate::agents::git;
 use crate::stage::{Stage, run};
+use crate::stream::Talk;
+use crate::teammates::until;
 
 /// Three agents in worktrees: one commits, one leaves a file, one changes nothing. Then each waits for ever.
 const WORKERS: &str = r#"
@@ -104,6 +106,65 @@ fn what_agents_changed_outlives_a_kill() {
     assert_eq!(git(&project, &["branch", "--list", "agent-*"]).lines().count(), 2);
     let again = run(stage.cairn().args(["-p", "hello"]));
     assert!(!again.stderr.contains("an agent that was killed"), "it is said once: {again:?}");
+}
+
+/// An agent in a worktree that works for ever.
+const ONE: &str = r#"
+    [[rule]]
+    when = { user = "^Wait" }
+    call = [{ tool = "Bash", input = { command = "touch {{ project }}/../works; exec sleep 987654" } }]
+    [[rule]]
+    when = { user = "^go" }
+    call = [{ tool = "Agent", input = { description = "one", prompt = "Wait.", subagent_type = "general-purpose", isolation = "worktree" } }]
+    [[rule]]
+    say = "Hello."
+"#;
+
+const ALL: [&str; 2] = ["--permission-mode", "bypassPermissions"];
+
+/// AGENT-2: a worktree that a kill left half-made, and that git has locked while it made it, is taken away with its branch.
+#[test]
+fn a_half_made_worktree_that_is_locked_is_taken_away() {
+    let stage = Stage::new(ONE);
+    let project = repository(&stage);
+    let mut child = stage.cairn().args(["-p", "go"]).args(ALL).stdout(Stdio::null()).spawn().unwrap();
+    let works = project.parent().unwrap().join("works");
+    until("the agent works", || works.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let folder = stage.session_files().remove(0).with_extension("").join("worktrees");
+    let worktree = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    git(&project, &["worktree", "lock", "--reason", "initializing", worktree.to_str().unwrap()]);
+    std::fs::remove_file(worktree.join(".git")).unwrap();
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    assert!(ran.stderr.contains("without changes; it was removed"), "{ran:?}");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1, "{}", git(&project, &["worktree", "list"]));
+    assert_eq!(git(&project, &["branch", "--list", "agent-*"]), "");
+}
+
+/// AGENT-2: a session that starts while another one makes a worktree leaves it alone, and does not say that it was left.
+#[test]
+fn a_worktree_that_is_being_made_is_nobodys_remains() {
+    let stage = Stage::new(ONE);
+    let project = repository(&stage);
+    let mut talk = Talk::start(&stage);
+    talk.say("hello");
+    talk.until("result");
+    // As it is while git makes one: the agent has no transcript yet.
+    let folder = stage.session_files().remove(0).with_extension("");
+    let record = serde_json::json!({
+        "path": folder.join("worktrees/agent-x"), "branch": "agent-x", "base": git(&project, &["rev-parse", "HEAD"]).trim(),
+        "transcript": folder.join("subagents/agent-x.jsonl"), "repository": project,
+    });
+    let records = stage.config().join("cairn/worktrees");
+    std::fs::create_dir_all(&records).unwrap();
+    std::fs::write(records.join("agent-x.json"), record.to_string()).unwrap();
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(records.join("agent-x.json").exists());
+    assert_eq!(talk.end().1, Some(0));
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    assert!(ran.stderr.contains("without changes; it was removed"), "nobody makes it any more: {ran:?}");
 }
 
 /// Agents of two kinds that read one file after the other, for as long as they live.

@@ -188,6 +188,7 @@ impl Worktree {
     /// Takes it away with its branch, and forgets it.
     async fn remove(&self, git: &Git<'_>) {
         let place = self.path.display().to_string();
+        let _ = git.run(&self.repository, &["worktree", "unlock", &place]).await; // git locks it while it makes it
         let _ = git.run(&self.repository, &["worktree", "remove", "--force", &place]).await; // it may be half there
         let _ = files::remove_tree(&self.path);
         let _ = git.run(&self.repository, &["worktree", "prune"]).await;
@@ -198,15 +199,24 @@ impl Worktree {
         self.forget();
     }
 
+    /// Whether its agent is at work. One that gets its worktree, or gives it back, holds no transcript: then whoever sent it
+    /// does, in another session than the one that asks.
+    fn is_worked_in(&self, session: &Path) -> bool {
+        let folder = self.transcript.parent().and_then(Path::parent);
+        let sender = folder.map(|folder| folder.with_extension("jsonl"));
+        is_held(&self.transcript) || sender.is_some_and(|sender| sender != session && is_held(&sender))
+    }
+
     fn forget(&self) {
         let _ = files::remove(&self.record); // one that stays is looked at again
     }
 }
 
-/// Looks for worktrees of agents whose session was killed: says of each what became of it.
+/// Looks for worktrees of agents whose session was killed, or is the one that begins here: says of each what became of it.
 pub async fn left_behind(
     home: &Path,
     directory: &Path,
+    session: &Path,
     environment: &Environment,
     guard: Option<&Path>,
 ) -> Vec<String> {
@@ -216,7 +226,7 @@ pub async fn left_behind(
         let Ok(file) = files::read(folder.join(&entry.name), MOST_RECORD) else { continue };
         let Ok(worktree) = serde_json::from_slice::<Worktree>(&file.bytes) else { continue };
         let worktree = Worktree { record: folder.join(&entry.name), ..worktree };
-        if worktree.repository != repository || !worktree.path.starts_with(home) || is_held(&worktree.transcript) {
+        if worktree.repository != repository || !worktree.path.starts_with(home) || worktree.is_worked_in(session) {
             continue; // another's, or somebody works there
         }
         let (path, branch) = (worktree.path.display().to_string(), worktree.branch.clone());

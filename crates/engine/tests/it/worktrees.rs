@@ -69,7 +69,8 @@ async fn an_agent_works_in_a_worktree_of_its_own() {
         assert_eq!(git(&stage.project(), &["branch", "--list", &branch]).is_empty(), !changes);
         assert_eq!(place.exists(), changes, "{command}");
         assert_eq!(git(&stage.project(), &["status", "--porcelain"]), "", "nothing of it is seen here");
-        let left = left_behind(stage.home().path(), &stage.project(), &Environment::default(), None).await;
+        let left =
+            left_behind(stage.home().path(), &stage.project(), Path::new(""), &Environment::default(), None).await;
         assert!(left.is_empty(), "{left:?}");
     }
     let mut stage = Stage::new(&script("pwd")).await;
@@ -165,7 +166,7 @@ async fn an_agent_that_goes_on_has_its_worktree() {
         assert_eq!(told.contains("Your worktree was gone"), fresh, "{step}");
         assert_eq!(place.exists(), list.contains("two"), "what holds nothing goes again: {step}");
         assert_eq!(git(&project, &["branch", "--list", &branch]).is_empty(), !list.contains("two"), "{step}");
-        let left = left_behind(stage.home().path(), &project, &Environment::default(), None).await;
+        let left = left_behind(stage.home().path(), &project, Path::new(""), &Environment::default(), None).await;
         assert!(left.is_empty(), "{left:?}");
     }
 }
@@ -200,20 +201,20 @@ async fn what_a_killed_session_leaves_is_named_and_cleaned() {
         while changes && std::fs::read_to_string(place.join("list.txt")).unwrap() == "one\n" {
             tokio::task::yield_now().await;
         }
-        let held = left_behind(home.path(), &stage.project(), &Environment::default(), None).await;
+        let held = left_behind(home.path(), &stage.project(), Path::new(""), &Environment::default(), None).await;
         assert!(held.is_empty() && place.exists(), "somebody works there: {held:?}");
         agent.agents().unwrap().abandon(); // as a kill would
         drop(agent);
         let mut told = Vec::new();
         while told.is_empty() {
             tokio::task::yield_now().await;
-            told = left_behind(home.path(), &stage.project(), &Environment::default(), None).await;
+            told = left_behind(home.path(), &stage.project(), Path::new(""), &Environment::default(), None).await;
         }
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains(&place.display().to_string()), "{told:?}");
         assert_eq!((place.exists(), told[0].contains("left changes in")), (changes, changes), "{told:?}");
         assert_eq!(git(&stage.project(), &["branch", "--list", &branch]).is_empty(), !changes);
-        let again = left_behind(home.path(), &stage.project(), &Environment::default(), None).await;
+        let again = left_behind(home.path(), &stage.project(), Path::new(""), &Environment::default(), None).await;
         assert!(again.is_empty(), "each is told of once: {again:?}");
     }
 }
