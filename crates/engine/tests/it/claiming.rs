@@ -159,13 +159,17 @@ async fn a_message_goes_to_whom_it_names() {
     assert!(mail.waiting().unwrap().is_empty());
 }
 
-/// MSG-1: a team that has ended leaves nothing, also where the end of one of its members is seen afterwards.
+/// MSG-1, AGENT-5: a team whose members have ended leaves nothing, also where the end of one is seen afterwards; one that is
+/// still there when its lead leaves stays written down.
 #[test]
 fn a_team_that_has_ended_stays_gone() {
     let folder = tempfile::tempdir().unwrap();
     let team = Team::led_by(folder.path(), "s1").unwrap();
     team.begin("s1", folder.path(), Timestamp::UNIX_EPOCH).unwrap();
     team.invite(&INVITED, folder.path(), Timestamp::UNIX_EPOCH).unwrap();
+    team.end().unwrap();
+    assert_eq!(team.others(), ["scout"]);
+    team.dismiss("scout").unwrap();
     team.end().unwrap();
     team.dismiss("scout").unwrap();
     board::give_back(team.tasks(), "scout").unwrap();
