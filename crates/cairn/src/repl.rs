@@ -209,8 +209,6 @@ struct Working {
     doing: String,
     /// The end of what the model thinks.
     thought: String,
-    /// Whether Ctrl-C has stopped it.
-    interrupted: bool,
 }
 
 struct Repl {

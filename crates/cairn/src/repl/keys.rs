@@ -166,12 +166,7 @@ impl Repl {
     fn interrupt(&mut self, armed: bool) {
         if self.working.is_some() {
             self.hurried = armed;
-            if armed {
-                self.leave();
-            } else {
-                self.stop();
-            }
-            self.working.iter_mut().for_each(|working| working.interrupted = true);
+            if armed { self.leave() } else { self.stop() }
         } else if !self.editor.text().is_empty() {
             self.editor.take();
             self.menu.1.clear();

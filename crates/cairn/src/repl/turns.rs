@@ -78,17 +78,14 @@ impl Repl {
         self.typed_at = None; // what began this was typed to its end
         let cancel = CancellationToken::new();
         let task = tokio::spawn(work(agent, cancel.clone()));
-        self.working =
-            Some(Working { task, cancel, doing: doing.to_owned(), thought: String::new(), interrupted: false });
+        self.working = Some(Working { task, cancel, doing: doing.to_owned(), thought: String::new() });
     }
 
     /// A turn is over and the agent is back.
     pub(super) fn turn_ended(&mut self, ended: Option<(Agent, Turn)>) -> anyhow::Result<()> {
-        let interrupted = self.working.take().is_some_and(|working| working.interrupted);
+        self.working = None;
         self.asking.retain(Asking::is_wanted);
-        // A second Ctrl-C leaves, whether the turn has ended in between or not.
-        self.armed &= interrupted;
-        self.talk.hint = self.armed.then(|| "Ctrl-C again leaves".into());
+        (self.talk.hint, self.armed) = (None, false);
         let rows = self.markdown.finish();
         self.talk.page.rows(rows);
         let Some((agent, turn)) = ended else {

@@ -374,18 +374,3 @@ fn the_first_prompt_may_stand_on_the_command_line() {
     terminal.keys(&format!("/exit{ENTER}"));
     assert_eq!(terminal.ended(), 0);
 }
-
-/// LOOP-1: Ctrl-C stops the turn and a second one leaves, also where the turn has ended in between.
-#[test]
-fn a_second_interrupt_leaves_though_the_turn_has_ended() {
-    let stage = Stage::new("[[rule]]\nsay = 'It comes in pieces.'");
-    stage.simulator.push_fault(Fault { stall: true, cut_after: Some(4), ..Fault::default() }).unwrap();
-    let mut terminal = Terminal::start(&stage);
-    terminal.say("go");
-    terminal.shows("It ");
-    terminal.keys(&ctrl('c'));
-    terminal.rests("stopped");
-    terminal.shows("Ctrl-C again leaves");
-    terminal.keys(&ctrl('c'));
-    assert_eq!(terminal.ended(), 0);
-}
