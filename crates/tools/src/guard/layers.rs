@@ -79,10 +79,7 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     let temporary = confinement.temporary.as_deref().and_then(real);
     put(Path::new(TEMPORARY), temporary.map_or(Layer::Empty, Layer::Writable));
     confinement.hidden.iter().for_each(|path| put(path, Layer::Hidden));
-    // What lies in a working directory is seen without being named.
-    let readable =
-        confinement.readable.iter().filter(|path| !writable.iter().any(|directory| path.starts_with(directory)));
-    for path in readable {
+    for path in shown_by_itself(confinement) {
         put(path, Layer::ReadOnly);
         if let (Ok(target), Some(place)) = (path.read_link(), place_of(path)) {
             links.push((place, Layer::Link(target)));
@@ -103,6 +100,19 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     layers.extend(links);
     layers.sort_by_key(|(path, _)| path.components().count());
     needed(layers)
+}
+
+/// What has to be put back: what lies in a working directory, or in a folder that is put back, is seen with it.
+fn shown_by_itself(confinement: &Confinement) -> Vec<&PathBuf> {
+    let Confinement { readable, writable, hidden, .. } = confinement;
+    let seen_with = |path: &Path, folder: &PathBuf| {
+        let between = |hidden: &PathBuf| hidden != folder && hidden.starts_with(folder) && path.starts_with(hidden);
+        path != folder && path.starts_with(folder) && !hidden.iter().any(between)
+    };
+    let works_in = |path: &Path| writable.iter().any(|directory| path.starts_with(directory));
+    // What a link leads to may lie elsewhere.
+    let named = |path: &Path| !path.is_symlink() && readable.iter().any(|folder| seen_with(path, folder));
+    readable.iter().filter(|path| !works_in(path) && !named(path)).collect()
 }
 
 /// Without what is hidden in what is hidden, and what is shown in what is shown: each costs a mount.

@@ -87,6 +87,9 @@ impl Pinned {
 
     /// A directory below it, made where it is missing.
     pub(super) fn directory(&self, relative: &Path) -> io::Result<Self> {
+        if let Ok(there) = self.below(relative) {
+            return Ok(there);
+        }
         let mut here = self.below(Path::new(""))?;
         for part in relative.components() {
             let name = Path::new(part.as_os_str());
