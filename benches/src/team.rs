@@ -162,10 +162,11 @@ async fn requests(house: &House) -> Result<[Measured; 3]> {
 /// server alone, and with the folder.
 async fn pull(house: &House, size: usize) -> Result<(f64, f64)> {
     let client = house.client(&format!("acme/of-{size}"))?;
-    let mut known = String::new();
+    let (mut known, mut version) = (String::new(), 0);
     for from in (0..size).step_by(500) {
         let write = Write { entries: entries(from, (from + 500).min(size), "text")?, ..Write::default() };
-        known = client.write(&write, &known).await?.checksum;
+        let written = client.write(&write, &known).await?;
+        (known, version) = (written.checksum, written.version);
     }
     let place = std::env::temp_dir().join(format!("cairn-bench-{}-{size}", std::process::id()));
     let mut mirror = Mirror::open(&place.join("team"), &place.join("state.json"), client.clone(), Deletions::Travel)?;
@@ -174,11 +175,12 @@ async fn pull(house: &House, size: usize) -> Result<(f64, f64)> {
     tokio::time::sleep(Duration::from_secs(4)).await;
     let (mut exchange, mut whole) = (f64::INFINITY, f64::INFINITY);
     for round in 0..9 {
-        let (before, version) = (known.clone(), mirror.agreed().version);
+        let (before, since) = (known.clone(), version);
         let write = Write { entries: entries(round, round + 1, "changed")?, ..Write::default() };
-        known = client.write(&write, &known).await?.checksum;
+        let written = client.write(&write, &known).await?;
+        (known, version) = (written.checksum, written.version);
         let began = Instant::now();
-        client.read(Some(&before), version).await?;
+        client.read(Some(&before), since).await?;
         exchange = exchange.min(began.elapsed().as_secs_f64());
         let began = Instant::now();
         anyhow::ensure!(mirror.pull().await?.taken.len() == 1, "one entry has changed");
