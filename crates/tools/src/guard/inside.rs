@@ -3,6 +3,7 @@
 //! It is as confined as the command, so that nothing is gained by tampering with it. As the first process of its
 //! namespace it cannot be killed from inside, and everybody in there ends with it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -56,8 +57,9 @@ fn with_programs(confinement: &Confinement) -> Confinement {
         };
         by_base && !wide
     };
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| hidden(folder)).collect();
-    confinement.readable.extend(folders.iter().flat_map(|folder| beside(folder)).filter(|folder| hidden(folder)));
+    let folders: BTreeSet<PathBuf> = std::env::split_paths(&path).filter(|folder| hidden(folder)).collect();
+    let beside: BTreeSet<PathBuf> = folders.iter().flat_map(|folder| beside(folder)).collect();
+    confinement.readable.extend(beside.into_iter().filter(|folder| hidden(folder) && !folders.contains(folder)));
     confinement.readable.extend(folders);
     confinement
 }

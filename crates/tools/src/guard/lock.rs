@@ -12,6 +12,7 @@ use landlock::{
 use nix::libc;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    sock_filter,
 };
 
 use crate::sandbox::{Base, Confinement, Network, Sockets, Strength};
@@ -44,15 +45,9 @@ const F_SETOWN_EX: libc::c_int = 15;
 const PRIO_USER: u64 = 2;
 const IOPRIO_WHO_USER: u64 = 3;
 
-/// The bit that marks calls of the x32 flavour, which the filter has to name apart.
+/// The bit that marks calls of the x32 flavour, which have numbers of their own. No program of today uses it.
 #[cfg(target_arch = "x86_64")]
-const FLAVOURS: [i64; 2] = [0, 0x4000_0000];
-#[cfg(not(target_arch = "x86_64"))]
-const FLAVOURS: [i64; 1] = [0];
-
-/// Calls that this flavour numbers anew, among them `ioctl` and those that signal. No program of today has it.
-#[cfg(target_arch = "x86_64")]
-const RENUMBERED: std::ops::RangeInclusive<i64> = 0x4000_0000 + 512..=0x4000_0000 + 547;
+const X32: u32 = 0x4000_0000;
 
 /// Restricts what is read and written by path, and who is signalled. In a view of its own this is the second lock: it also
 /// keeps everybody from mounting. Without namespaces it is the first one, and has to be had.
@@ -93,8 +88,10 @@ fn restrict(confinement: &Confinement, alone: bool) -> Result<RestrictionStatus,
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
     }
     let hidden = || confinement.hidden.iter().chain(confinement.private());
-    let readable = if alone { not_hidden(hidden()) } else { vec![PathBuf::from("/")] };
-    let readable = readable.iter().chain(&confinement.readable);
+    let readable = match alone {
+        true => not_hidden(hidden()).into_iter().chain(confinement.readable.iter().cloned()).collect(),
+        false => vec![PathBuf::from("/")],
+    };
     let temporary: Vec<PathBuf> = if alone {
         confinement.temporary.iter().cloned().collect()
     } else {
@@ -209,16 +206,26 @@ fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, se
     #[cfg(target_arch = "x86_64")]
     let modes = modes.chain([(libc::SYS_chmod, 1), (libc::SYS_open, 2), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
     calls.extend(modes.map(|(call, argument)| (call, as_another(argument))));
-    let mut rules = BTreeMap::new();
+    let rules = calls.into_iter().map(|(call, conditions)| Ok((call, conditions?)));
+    let rules = made(rules.collect::<Result<_, seccompiler::BackendError>>()?, libc::EPERM)?;
+    Ok(no_other_flavour().into_iter().chain(rules).collect())
+}
+
+/// Instructions before all others, which refuse calls of a flavour that rules do not name.
+fn no_other_flavour() -> Vec<sock_filter> {
+    #[cfg(not(target_arch = "x86_64"))]
+    return Vec::new();
     #[cfg(target_arch = "x86_64")]
-    rules.extend(RENUMBERED.map(|call| (call, Vec::new())));
-    for (call, conditions) in calls {
-        let conditions = conditions?;
-        for flavour in FLAVOURS {
-            rules.insert(call | flavour, conditions.clone());
-        }
+    {
+        // As the kernel numbers them: load a word, jump if greater or equal, return.
+        let [load, jump_from, answer] = [0x20, 0x35, 0x06];
+        vec![
+            // The number of the call is the first word of what a filter is shown.
+            sock_filter { code: load, jt: 0, jf: 0, k: 0 },
+            sock_filter { code: jump_from, jt: 0, jf: 1, k: X32 },
+            sock_filter { code: answer, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned() },
+        ]
     }
-    made(rules, libc::EPERM)
 }
 
 /// Calls that act on other processes, where these are seen: on the guard, who is confined as the command is; and on all

@@ -5,9 +5,10 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
+use nix::mount::MsFlags;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat};
 
 /// The most links that are followed.
@@ -85,47 +86,57 @@ impl Pinned {
         Ok(rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&self.0)?.st_mode).is_dir())
     }
 
+    /// The limits of the mount on which it lies.
+    pub(super) fn limits(&self) -> io::Result<MsFlags> {
+        let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        // How times of access are kept stays as it is when nothing is said of it.
+        Ok(MsFlags::from_bits_truncate(rustix::fs::fstatvfs(&self.0)?.f_flag.bits()) & limits)
+    }
+
     /// A directory below it, made where it is missing.
     pub(super) fn directory(&self, relative: &Path) -> io::Result<Self> {
-        if let Ok(there) = self.below(relative) {
-            return Ok(there);
+        match self.below(relative) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (parent, name) = self.parent(relative)?;
+                mkdirat(parent.as_ref().unwrap_or(self), name, Mode::from_raw_mode(0o755))?;
+                self.below(relative)
+            }
+            there => there,
         }
-        let mut here = self.below(Path::new(""))?;
-        for part in relative.components() {
-            let name = Path::new(part.as_os_str());
-            here = match here.below(name) {
-                Ok(next) => next,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    mkdirat(&here.0, name, Mode::from_raw_mode(0o755))?;
-                    here.below(name)?
-                }
-                Err(error) => return Err(error),
-            };
-        }
-        Ok(here)
     }
 
     /// A file below it, made where it is missing.
     pub(super) fn file(&self, relative: &Path) -> io::Result<Self> {
-        let (parent, name) = self.parent(relative)?;
-        if parent.below(Path::new(name)).is_err() {
-            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            openat(&parent.0, name, flags, Mode::from_raw_mode(0o600))?;
+        match self.below(relative) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (parent, name) = self.parent(relative)?;
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+                openat(parent.as_ref().unwrap_or(self), name, flags, Mode::from_raw_mode(0o600))?;
+                self.below(relative)
+            }
+            there => there,
         }
-        parent.below(Path::new(name))
     }
 
     /// A link below it, made where nothing is.
     pub(super) fn link(&self, relative: &Path, target: &Path) -> io::Result<()> {
         let (parent, name) = self.parent(relative)?;
-        match symlinkat(target, &parent.0, name) {
+        match symlinkat(target, parent.as_ref().unwrap_or(self), name) {
             Err(rustix::io::Errno::EXIST) => Ok(()),
             other => Ok(other?),
         }
     }
 
-    fn parent<'a>(&self, relative: &'a Path) -> io::Result<(Self, &'a OsStr)> {
+    /// The directory in which a path below it lies, made where it is missing, if it is another than this one; and the name there.
+    fn parent<'a>(&self, relative: &'a Path) -> io::Result<(Option<Self>, &'a OsStr)> {
         let name = relative.file_name().ok_or_else(|| io::Error::other("a path without a name"))?;
-        Ok((self.directory(relative.parent().unwrap_or(Path::new("")))?, name))
+        let parent = relative.parent().filter(|parent| !parent.as_os_str().is_empty());
+        Ok((parent.map(|parent| self.directory(parent)).transpose()?, name))
+    }
+}
+
+impl AsFd for Pinned {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

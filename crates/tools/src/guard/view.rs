@@ -20,7 +20,10 @@ use crate::sandbox::{Base, Confinement};
 const STAGES: [&str; 8] = ["/mnt", "/media", "/srv", "/opt", "/boot", "/var", "/usr", "/etc"];
 
 /// What every command may use of the devices.
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
+
+/// And what those may that do more than look.
+const MORE_DEVICES: [&str; 2] = ["full", "tty"];
 
 /// Where programs find what they have open.
 const OPEN: [(&str, &str); 5] = [
@@ -51,13 +54,21 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
             View::of_nothing(&stage)?
         }
     };
+    if confinement.base == Base::System {
+        view.show_devices(&DEVICES).map_err(|error| failed("/dev", error))?;
+        // What is shown of it has its limits from the beginning. Where this cannot be had, each part gets them by itself.
+        let limits = view.outside.limits(Path::new("/")) | READ_ONLY;
+        let _ = mount(nothing, "/", nothing, MsFlags::MS_REMOUNT | MsFlags::MS_BIND | limits, nothing);
+    }
     for (path, layer) in &layers {
         view.put(path, layer).map_err(|error| failed(&path.display().to_string(), error))?;
     }
     view.close(&layers)?;
-    view.devices(confinement.base).map_err(|error| failed("/dev", error))?;
     match confinement.base {
-        Base::Everything => view.processes().map_err(|error| failed("a /proc of its own", error))?,
+        Base::Everything => {
+            view.devices().map_err(|error| failed("/dev", error))?;
+            view.processes().map_err(|error| failed("a /proc of its own", error))?;
+        }
         Base::System => view.limit(Path::new("/"), READ_ONLY)?,
     }
     chdir(&view.at)?;
@@ -112,8 +123,9 @@ impl View {
             }
             Layer::Hidden => {
                 // A device on a file system without devices: it cannot even be opened.
-                bind(Path::new("/dev/null"), &self.root.file(place)?.path())?;
-                self.limit(path, self.outside.limits(Path::new("/dev")) | READ_ONLY)
+                let empty = Pinned::at(Path::new("/dev/null"))?;
+                bind(&empty.path(), &self.root.file(place)?.path())?;
+                self.limit(path, empty.limits()? | READ_ONLY)
             }
             Layer::Empty => memory(&self.root.directory(place)?.path(), "mode=1777", MsFlags::empty()),
             Layer::Link(target) => self.root.link(place, target),
@@ -132,7 +144,10 @@ impl View {
         let place = below_root(path);
         let place = if pinned.is_directory()? { self.root.directory(place)? } else { self.root.file(place)? };
         bind(&pinned.path(), &place.path())?;
-        self.limit(path, self.outside.limits(source) | limits)?;
+        let has_them = limits == READ_ONLY && pinned.limits()?.contains(READ_ONLY);
+        if !has_them {
+            self.limit(path, self.outside.limits(source) | limits)?;
+        }
         if self.outside.below(source).next().is_some() { self.limit_all(path, limits) } else { Ok(()) }
     }
 
@@ -159,7 +174,7 @@ impl View {
     /// Sets limits at a path and on everything that is mounted below it.
     fn limit_all(&self, path: &Path, limits: MsFlags) -> io::Result<()> {
         let (mounts, place) = (Mounts::read()?, self.at.join(below_root(path)));
-        self.limit(path, mounts.limits(&place) | limits)?;
+        self.limit(path, self.root.below(below_root(path))?.limits()? | limits)?;
         for (below, has) in mounts.below(&place) {
             let inside = below.strip_prefix(&self.at).unwrap_or(below);
             // What we cannot get at, a command cannot either.
@@ -171,30 +186,32 @@ impl View {
     }
 
     /// A `/dev` with nothing in it that is anybody's.
-    fn devices(&self, base: Base) -> io::Result<()> {
+    fn devices(&self) -> io::Result<()> {
         let limits = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
         memory(&self.root.directory(Path::new("dev"))?.path(), "mode=0755", limits)?;
-        // The devices below are mounts of their own, and this one may have been made without any.
-        self.limit(Path::new("/dev"), limits)?;
-        for name in DEVICES {
-            let device = Path::new("/dev").join(name);
-            if device.exists() {
-                bind(&device, &self.root.file(below_root(&device))?.path())?;
-                // It can be written to all the same: what cannot be changed are its mode and its dates.
-                self.limit(&device, self.outside.limits(&device) | limits | MsFlags::MS_RDONLY)?;
-            }
+        self.show_devices(&DEVICES)?;
+        self.show_devices(&MORE_DEVICES)?;
+        let terminals = self.root.directory(Path::new("dev/pts"))?;
+        let options = "newinstance,ptmxmode=0666,mode=620";
+        // Without it there are no terminals, which few commands want.
+        let _ = mount(Some("devpts"), &terminals.path(), Some("devpts"), limits, Some(options));
+        memory(&self.root.directory(Path::new("dev/shm"))?.path(), "mode=1777", MsFlags::empty())?;
+        self.limit(Path::new("/dev"), limits | MsFlags::MS_RDONLY)
+    }
+
+    fn show_devices(&self, names: &[&str]) -> io::Result<()> {
+        for name in names {
+            let path = Path::new("/dev").join(name);
+            let Ok(device) = Pinned::at(&path) else { continue };
+            bind(&device.path(), &self.root.file(below_root(&path))?.path())?;
+            // It can be written to all the same: what cannot be changed are its mode and its dates.
+            let limits = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
+            self.limit(&path, device.limits()? | limits)?;
         }
         for (name, target) in OPEN {
             self.root.link(Path::new(name), Path::new(target))?;
         }
-        if base == Base::Everything {
-            let terminals = self.root.directory(Path::new("dev/pts"))?;
-            let options = "newinstance,ptmxmode=0666,mode=620";
-            // Without it there are no terminals, which few commands want.
-            let _ = mount(Some("devpts"), &terminals.path(), Some("devpts"), limits, Some(options));
-            memory(&self.root.directory(Path::new("dev/shm"))?.path(), "mode=1777", MsFlags::empty())?;
-        }
-        self.limit(Path::new("/dev"), limits | MsFlags::MS_RDONLY)
+        Ok(())
     }
 
     /// A `/proc` of the processes in here.
