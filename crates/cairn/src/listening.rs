@@ -13,6 +13,8 @@ use std::time::Duration;
 use engine::mail::socket::{self, Patience};
 use engine::mail::{Mail, Origin};
 use engine::mailbox::{MailError, Mailbox, Message, Word};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
 use tokio::net::UnixListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -48,8 +50,14 @@ pub(crate) fn sessions(folder: &Path) -> Vec<(String, PathBuf)> {
     entries.iter().filter_map(socket).collect()
 }
 
+/// Whether somebody listens. Never waits: a session that is stopped takes nobody in, and the queue at its socket fills.
 fn is_live(path: &Path) -> bool {
-    std::os::unix::net::UnixStream::connect(path).is_ok()
+    let connected = || {
+        let socket = net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+        rustix::fs::fcntl_setfl(&socket, rustix::fs::OFlags::NONBLOCK)?;
+        net::connect(&socket, &SocketAddrUnix::new(path)?)
+    };
+    matches!(connected(), Ok(()) | Err(Errno::AGAIN))
 }
 
 /// A session that can be written to, until this is dropped.

@@ -52,6 +52,8 @@ struct State {
     asked: Option<Instant>,
     /// How long the model was waited for in this turn.
     waited: Duration,
+    /// What all turns have cost, once there was one.
+    cost: Option<Value>,
 }
 
 /// What is known of a turn beside it.
@@ -153,6 +155,7 @@ impl Output {
         let mut state = self.state();
         state.begin();
         let (cost, models) = facts.spent();
+        state.cost = Some(json!(cost));
         let denials = std::mem::take(&mut state.denials);
         let waited = std::mem::take(&mut state.waited);
         let printed = match self.format {
@@ -186,13 +189,13 @@ impl Output {
 
     /// Prints a result for a run that could not begin, or broke down.
     pub(crate) fn trouble(&self, error: &anyhow::Error) {
-        let text = format!("{error:#}");
+        let (text, state) = (format!("{error:#}"), self.state());
         let line = json!({
             "type": "result", "subtype": "error_during_execution", "is_error": true, "duration_ms": 0,
-            "duration_api_ms": 0, "num_turns": 0, "result": text, "errors": [text], "total_cost_usd": 0,
+            "duration_api_ms": 0, "num_turns": 0, "result": text, "errors": [text], "total_cost_usd": state.cost.clone().unwrap_or(json!(0)),
             "permission_denials": [],
         });
-        print_line(line, "");
+        print_line(line, &state.session);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -61,12 +61,16 @@ struct Inner {
     doors: Mutex<Vec<Door>>,
     heard: Mutex<HashSet<String>>,
     life: Mutex<Life>,
-    /// Who works for us, and the last message they were sent.
-    busy: Mutex<BTreeMap<String, String>>,
+    /// Who works, for whom, and the last message by which they were given something to do.
+    busy: Mutex<BTreeMap<(String, String), String>>,
+    /// The last such message that was done, where we heard of it.
+    done: Mutex<BTreeMap<(String, String), String>>,
     /// Who has said that they end.
     left: Mutex<HashSet<String>>,
-    /// The newest message of the lead's that was heard.
-    led: Mutex<String>,
+    /// The newest message of the team that was heard, by the sender.
+    newest: Mutex<BTreeMap<String, String>>,
+    /// The newest message to others of the team since we were last idle.
+    handed: Mutex<BTreeMap<String, String>>,
     /// What the user was told that is wrong.
     warned: Mutex<HashSet<String>>,
     news: Notify,
@@ -299,14 +303,12 @@ impl Mail {
             }
             Word::ShutdownResponse { approve: true, .. } => {
                 lock(&self.inner.left).insert(message.from.clone());
-                self.rests(&message.from, None);
+                self.rests(&message.from);
             }
-            Word::Idle { after, .. } => self.rests(&message.from, Some(&after)),
+            Word::Idle { heard, .. } => self.has_done(&message.from, heard),
             _ => {}
         }
-        if is_lead {
-            lock(&self.inner.led).clone_from(&message.id);
-        }
+        lock(&self.inner.newest).insert(message.from.clone(), message.id.clone());
     }
 
     /// Who has said that they end.
@@ -319,24 +321,48 @@ impl Mail {
         lock(&self.inner.left).remove(name)
     }
 
-    /// Somebody was given something to do.
+    /// Somebody was given something to do, by us.
     pub fn works(&self, name: &str, message: &str) {
-        lock(&self.inner.busy).insert(name.to_owned(), message.to_owned());
+        lock(&self.inner.handed).insert(name.to_owned(), message.to_owned());
+        self.works_for(name, LEAD, message);
     }
 
-    /// Somebody has nothing to do any more, as far as the message they name; without one, in any case.
-    pub fn rests(&self, name: &str, after: Option<&str>) {
-        lock(&self.inner.busy).retain(|busy, last| busy != name || after.is_some_and(|after| after != last));
+    /// Somebody was given something to do, by another, unless we know already that it is done.
+    pub(crate) fn works_for(&self, name: &str, other: &str, message: &str) {
+        let (who, message) = ((name.to_owned(), other.to_owned()), message.to_owned());
+        if lock(&self.inner.done).get(&who) != Some(&message) {
+            lock(&self.inner.busy).insert(who, message);
+        }
     }
 
-    /// Who works for us.
+    /// Somebody has nothing more to do of what they were given by these messages, the newest of each sender.
+    pub(crate) fn has_done(&self, name: &str, messages: BTreeMap<String, String>) {
+        for (other, message) in messages {
+            let who = (name.to_owned(), other);
+            let mut busy = lock(&self.inner.busy);
+            if busy.get(&who) == Some(&message) {
+                busy.remove(&who);
+            }
+            lock(&self.inner.done).insert(who, message);
+        }
+    }
+
+    /// Somebody has nothing to do any more, whatever it was.
+    pub fn rests(&self, name: &str) {
+        lock(&self.inner.busy).retain(|(busy, _), _| busy != name);
+    }
+
+    /// Who works for us, or for others who do.
     pub fn busy(&self) -> Vec<String> {
-        lock(&self.inner.busy).keys().cloned().collect()
+        let mut names: Vec<String> = lock(&self.inner.busy).keys().map(|(name, _)| name.clone()).collect();
+        names.dedup();
+        names
     }
 
     /// What is said to the lead when there is nothing more to do.
     pub fn idle(&self, rest: Rest, said: &str) -> Word {
-        Word::Idle { rest, said: said.to_owned(), after: lock(&self.inner.led).clone() }
+        let (heard, handed) = (lock(&self.inner.newest).clone(), std::mem::take(&mut *lock(&self.inner.handed)));
+        Word::Idle { rest, said: said.to_owned(), heard, handed }
     }
 }
 

@@ -35,16 +35,20 @@ use hearing::Hears;
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
-    let ran = match args.input_format {
-        _ if args.agent_name.is_some() => teammate::run(args).await,
-        InputFormat::Text => once(args).await,
-        InputFormat::StreamJson => each_line(args).await,
+    let place = Place::from_env();
+    let directory = place.as_ref().map_or(Path::new(""), |place| &place.directory);
+    let output = Arc::new(Output::new(args, directory));
+    let ran = match (place, args.input_format) {
+        (Err(error), _) => Err(error),
+        (Ok(place), _) if args.agent_name.is_some() => teammate::run(args, &place, output.clone()).await,
+        (Ok(place), InputFormat::Text) => once(args, &place, output.clone()).await,
+        (Ok(place), InputFormat::StreamJson) => each_line(args, &place, output.clone()).await,
     };
     if let Err(error) = &ran
         && args.output_format != OutputFormat::Text
     {
         // A program that reads results is told of trouble in one, too.
-        Output::new(args, Path::new("")).trouble(error);
+        output.trouble(error);
     }
     ran
 }
@@ -86,11 +90,9 @@ impl Headless {
 }
 
 /// One turn for the prompt and what comes from a pipe.
-async fn once(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
-    let said = prompt(args, &place).await?;
-    let output = Arc::new(Output::new(args, &place.directory));
-    let mut session = match Headless::open(args, &place, output, Arc::new(Nobody)).await? {
+async fn once(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Result<Code> {
+    let said = prompt(args, place).await?;
+    let mut session = match Headless::open(args, place, output, Arc::new(Nobody)).await? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
@@ -183,20 +185,18 @@ async fn prompt(args: &RunArgs, place: &Place) -> anyhow::Result<Vec<Block>> {
 }
 
 /// A turn for each message that comes on stdin, one after the other. The end of the input ends no turn: what has come is
-/// done first.
-async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
+/// done first. A line that cannot be read is the end as well, and is told of when that is done.
+async fn each_line(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Result<Code> {
     anyhow::ensure!(
         args.output_format == OutputFormat::StreamJson,
         "--input-format stream-json needs --output-format stream-json"
     );
-    let place = Place::from_env()?;
-    let output = Arc::new(Output::new(args, &place.directory));
     let driving = Arc::new(Driving::new(output.clone()));
     let approver: Arc<dyn Approver> = match &args.permission_prompt_tool {
         Some(_) => driving.clone(),
         None => Arc::new(Nobody),
     };
-    let opened = Headless::open(args, &place, output, approver).await?;
+    let opened = Headless::open(args, place, output, approver).await?;
     let Headless { ready, sharing, output, mut closing } = match opened {
         Ok(session) => session,
         Err(code) => return Ok(code),
@@ -214,7 +214,7 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     let hears =
         Hears { mode: &mode, may_skip, output: &output, driving: &driving, agents, teammates, jobs, lets_hooks };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
-    let (mut turns, mut code, mut gone, mut open) = (0, Code::Success, None, true);
+    let (mut turns, mut code, mut gone, mut open, mut unread) = (0, Code::Success, None, true, None);
     loop {
         let Some(said) = queue.pop_front() else {
             // Teammates end with their lead: those who still work are waited for.
@@ -223,14 +223,15 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
             }
             tokio::select! {
                 line = lines.recv(), if open => match line {
-                    Some(line) => {
-                        let hooks = hears.take(line?, &mut queue, None);
+                    Some(Ok(line)) => {
+                        let hooks = hears.take(line, &mut queue, None);
                         if !hooks.is_empty() {
                             agent.call_back(hooks, driving.clone());
                         }
                     }
-                    None => {
+                    end => {
                         open = false;
+                        unread = end.and_then(Result::err);
                         driving.end();
                     }
                 },
@@ -252,14 +253,14 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
         let turn = {
             let work = agent.turn(said, &cancel);
             tokio::pin!(work);
-            let mut listening = true;
             loop {
                 tokio::select! {
                     turn = &mut work => break turn,
-                    line = lines.recv(), if listening => match line {
-                        Some(line) => drop(hears.take(line?, &mut queue, Some(&cancel))),
-                        None => {
-                            listening = false;
+                    line = lines.recv(), if open => match line {
+                        Some(Ok(line)) => drop(hears.take(line, &mut queue, Some(&cancel))),
+                        end => {
+                            open = false;
+                            unread = end.and_then(Result::err);
                             driving.end();
                         }
                     },
@@ -280,5 +281,5 @@ async fn each_line(args: &RunArgs) -> anyhow::Result<Code> {
     }
     learn(agent, &mut closing, gone).await;
     part(sharing, &mut closing).await;
-    Ok(code)
+    unread.map_or(Ok(code), Err)
 }

@@ -367,6 +367,23 @@ fn a_run_that_cannot_begin_has_a_result_too() {
     }
 }
 
+/// LOOP-1: a line that cannot be read ends the input and no turn: what came before it is done, and then the program is
+/// told, in a result that names the session and what it has cost.
+#[test]
+fn a_line_that_cannot_be_read_ends_no_turn() {
+    let stage = Stage::new(SCRIPT);
+    let mut talk = Talk::start(&stage);
+    ["one", "two"].into_iter().for_each(|text| talk.say(text));
+    talk.send(&json!("neither an object nor a message"));
+    let (lines, code) = talk.end();
+    let results: Vec<&Value> = lines.iter().filter(|line| line["type"] == "result").collect();
+    let [one, two, told] = results[..] else { panic!("{results:?}") };
+    assert_eq!((&one["result"], &two["result"]), (&json!("You said one."), &json!("You said two.")));
+    assert!(told["errors"][0].as_str().unwrap().starts_with("line 3 on stdin cannot be read"), "{told}");
+    assert_eq!((&told["session_id"], &told["total_cost_usd"]), (&two["session_id"], &two["total_cost_usd"]));
+    assert!(code == Some(1) && two["total_cost_usd"].as_f64() > Some(0.0), "{code:?} {two}");
+}
+
 /// As scripts for Claude Code give them.
 #[test]
 fn permissions_can_be_skipped_by_the_long_flag() {

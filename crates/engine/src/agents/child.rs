@@ -130,6 +130,14 @@ impl Who {
 pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order, errand: Arc<Errand>) {
     tell(&seat, &errand, News::Started);
     let stop = errand.stop.clone();
+    // The first fork of a reply is the first until its own reply has begun, or it has ended.
+    let _first = match (&order.who, &seat.branch) {
+        (Who::Fork, Ok(branch)) if order.begins == Begins::Anew => tokio::select! {
+            first = branch.turn() => first,
+            () = stop.cancelled() => None,
+        },
+        _ => None,
+    };
     let ended = match run(&seat, &children, order, &errand).await {
         Ok(ended) => ended,
         Err(_) if stop.is_cancelled() => ended_early(How::Stopped, &seat),

@@ -108,10 +108,6 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     {
         return Err(format!("{name:?} cannot be written to: choose a name without `*`, `:` and `/`."));
     }
-    let first = match (&order.who, &seat.branch) {
-        (Who::Fork, Ok(branch)) => branch.turn().await,
-        _ => None,
-    };
     let badge = Badge {
         id: fresh_id(&seat),
         kind: order.who.kind().to_owned(),
@@ -123,14 +119,6 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         mail: Mail::default(),
     };
     let errand = start(children, &seat, badge, order, runs)?;
-    if let Some(first) = first {
-        // It is the first until its reply has begun, or it has ended.
-        let ends = errand.clone();
-        tokio::spawn(async move {
-            ends.ended().await;
-            drop(first);
-        });
-    }
     if runs == Runs::Background {
         return Ok(in_background(&errand, &prompt));
     }

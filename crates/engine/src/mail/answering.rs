@@ -100,8 +100,8 @@ impl Side {
                         continue;
                     };
                     match message.word() {
-                        Word::Idle { rest: Rest::Interrupted, after, .. } => {
-                            self.mail.rests(&message.from, Some(&after));
+                        Word::Idle { rest: Rest::Interrupted, heard, .. } => {
+                            self.mail.has_done(&message.from, heard);
                             tell(&message.from, MateNews::Rests(Rest::Interrupted));
                         }
                         // One that has said since that it is idle does this no more.

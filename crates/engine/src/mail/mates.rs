@@ -263,7 +263,7 @@ impl Teammates {
             if state != JobState::Stopped || !leaves.load(Ordering::SeqCst) {
                 let _ = team.dismiss(&name); // the next lead of this team begins without it in any case
             }
-            post.mail().rests(&name, None);
+            post.mail().rests(&name);
             let unheard = Mailbox::of(&team.inboxes(), &name).and_then(|mailbox| mailbox.waiting());
             let unheard = unheard.map_or(0, |waiting| waiting.len());
             let is_well = state == JobState::Exited { code: Some(0) } || state == JobState::Stopped;
@@ -312,15 +312,19 @@ impl Teammates {
             // One that cannot be written to ends with the lead.
             let _ = team.write_to(name, &message);
             questions.withdraw(name);
-            post.mail().rests(name, None);
+            post.mail().rests(name);
         }
         self.inner.remind(&busy, INTERRUPTED);
         busy
     }
 
-    /// Takes in that one has nothing to do any more.
+    /// Takes in that one has nothing to do any more, and whom it has given something to do.
     pub fn heard(&self, message: &Message) {
-        if let Word::Idle { rest, .. } = message.word() {
+        if let Word::Idle { rest, handed, .. } = message.word() {
+            let there = self.inner.team.others();
+            for (name, id) in handed.iter().filter(|(name, _)| there.contains(name)) {
+                self.inner.post.mail().works_for(name, &message.from, id);
+            }
             self.inner.tell(&message.from, MateNews::Rests(rest));
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! The objects are Claude Code's, field for field where it has them.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -72,8 +74,10 @@ pub enum Word {
         rest: Rest,
         /// What it said last.
         said: String,
-        /// The newest message of the lead's that it has heard.
-        after: String,
+        /// The newest message that it has heard, by the sender.
+        heard: BTreeMap<String, String>,
+        /// The newest message by which it gave others something to do since it was last idle, by the recipient.
+        handed: BTreeMap<String, String>,
     },
     /// What the sender is doing, in a few words.
     Progress {
@@ -121,6 +125,10 @@ impl Word {
             let found = keys.iter().find_map(|key| object.get(*key)?.as_str());
             found.unwrap_or_default().to_owned()
         };
+        let messages = |key: &str| {
+            let named = object.get(key).and_then(Value::as_object).into_iter().flatten();
+            named.filter_map(|(name, id)| Some((name.clone(), id.as_str()?.to_owned()))).collect()
+        };
         let request = || text(&["requestId", "request_id"]);
         let approve = || ["approve", "approved"].iter().any(|key| object.get(*key) == Some(&Value::Bool(true)));
         Some(match object.get("type")?.as_str()? {
@@ -167,7 +175,8 @@ impl Word {
                     _ => Rest::Available,
                 },
                 said: text(&["result", "failureReason", "summary"]),
-                after: text(&["after"]),
+                heard: messages("heard"),
+                handed: messages("handed"),
             },
             "progress" => Self::Progress { label: text(&["label"]) },
             "task_assignment" => Self::Assigned {
@@ -211,13 +220,15 @@ impl Word {
             }
             Self::Interrupt => json!({"type": "interrupt"}),
             Self::Progress { label } => json!({"type": "progress", "label": label}),
-            Self::Idle { rest, said, after } => {
+            Self::Idle { rest, said, heard, handed } => {
                 let reason = match rest {
                     Rest::Available => "available",
                     Rest::Interrupted => "interrupted",
                     Rest::Failed => "failed",
                 };
-                json!({"type": "idle_notification", "idleReason": reason, "result": said, "after": after})
+                json!({
+                    "type": "idle_notification", "idleReason": reason, "result": said, "heard": heard, "handed": handed,
+                })
             }
             Self::Assigned { task, subject, description } => json!({
                 "type": "task_assignment", "taskId": task, "subject": subject, "description": description,
@@ -260,7 +271,12 @@ mod tests {
             Word::PermissionResponse { request: request(), answer: Ok(Some(json!({"command": "ls -l"}))) },
             Word::PermissionResponse { request: request(), answer: Err(reason()) },
             Word::Interrupt,
-            Word::Idle { rest: Rest::Interrupted, said: reason(), after: request() },
+            Word::Idle {
+                rest: Rest::Interrupted,
+                said: reason(),
+                heard: BTreeMap::from([("team-lead".to_owned(), request())]),
+                handed: BTreeMap::from([("anna".to_owned(), request())]),
+            },
             Word::Progress { label: "Reading the tests".to_owned() },
             Word::Assigned { task: "3".to_owned(), subject: "it".to_owned(), description: reason() },
         ];

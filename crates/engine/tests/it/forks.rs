@@ -1,6 +1,9 @@
 //! Forks that the model sends out.
 
+use engine::agent::End;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use transcript::Block;
 
 use crate::children::agents;
 use crate::stage::{Stage, say};
@@ -78,6 +81,45 @@ async fn four_forks_of_one_reply_cost_one_write() {
         assert!(line.written() < 260, "and write their own words alone: {line:?}");
     }
     assert_eq!(report.totals.breaks, 0, "nothing of it breaks a cache");
+}
+
+/// AGENT-2: forks in the background are launched at once, though the first reply of them, for whose cache the others wait,
+/// never begins; and a turn with such forks can be stopped.
+#[tokio::test]
+async fn forks_in_the_background_are_launched_at_once() {
+    let script = r#"
+        [[fault]]
+        when = { user = "^<fork>" }
+        stall = true
+        times = 2
+        [[rule]]
+        when = { tool = "Agent" }
+        say = "They are out."
+        [[rule]]
+        call = [
+            { tool = "Agent", input = { description = "one", prompt = "Look.", run_in_background = true } },
+            { tool = "Agent", input = { description = "two", prompt = "Look.", run_in_background = true } },
+        ]
+    "#;
+    let mut stage = Stage::new(script).await;
+    stage.agents = agents(json!({}));
+    let (mut agent, cancel) = (stage.agent(None), CancellationToken::new());
+    let children = agent.agents().unwrap().clone();
+    let launched = async {
+        while !stage
+            .simulator
+            .requests()
+            .iter()
+            .any(|request| request.to_string().matches("works in the background").count() > 1)
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(children.list().iter().filter(|errand| errand.is_out()).count(), 2);
+        cancel.cancel();
+    };
+    let (turn, ()) = tokio::join!(agent.turn(vec![Block::text("go")], &cancel), launched);
+    assert!(matches!(turn.end, End::Cancelled), "{turn:?}");
+    agent.close().await;
 }
 
 /// FORK-4: a fork is offered what its parent is, and may not fork; the conversation itself says that it is one.

@@ -27,10 +27,8 @@ use crate::told;
 const LAST_WORDS: usize = 4_000;
 
 /// Works until it is asked to end.
-pub(super) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
-    let output = Arc::new(Output::new(args, &place.directory));
-    let opened = Headless::open(args, &place, output, Arc::new(Nobody)).await?;
+pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Result<Code> {
+    let opened = Headless::open(args, place, output, Arc::new(Nobody)).await?;
     let Headless { ready, sharing, output, mut closing } = match opened {
         Ok(session) => session,
         Err(code) => return Ok(code),
