@@ -14,6 +14,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -178,7 +179,10 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
         }
         let name = format!("{LOOKING}-{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
         let temporary = scope.temporary().join(name);
-        files::create_directory(&temporary).map_err(|error| not_started(&error))?;
+        files::create_directory(scope.temporary()).map_err(|error| not_started(&error))?;
+        // It goes with the command, so nobody waits for it to be on the disk.
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&temporary);
+        made.map_err(|error| format!("The command could not be started: {}: {error}.", temporary.display()))?;
         return Ok(Some(sandbox::looking(scope, looking, Some(temporary))));
     }
     let leaves = if input.dangerously_disable_sandbox == Some(true) { Leaves::Yes } else { Leaves::No };

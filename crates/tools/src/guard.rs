@@ -7,7 +7,7 @@
 //!
 //! It copies no byte: output goes straight through the descriptors it was given. It reads no file but `/proc`, no setting
 //! and no variable, and decides nothing about the command. What it cannot stop is being killed itself by a command that
-//! runs outside of a sandbox.
+//! runs outside of a sandbox; then whoever started it kills those who are left of the command's session.
 
 use std::process::ExitCode;
 

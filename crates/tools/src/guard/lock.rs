@@ -223,7 +223,7 @@ fn no_other_flavour() -> Vec<sock_filter> {
             // The number of the call is the first word of what a filter is shown.
             sock_filter { code: load, jt: 0, jf: 0, k: 0 },
             sock_filter { code: jump_from, jt: 0, jf: 1, k: X32 },
-            sock_filter { code: answer, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned() },
+            sock_filter { code: answer, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned() },
         ]
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use process_wrap::tokio::ChildWrapper;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -96,20 +96,48 @@ impl Drop for Group {
 /// Whether a group has a member that is not a zombie. Orphans stay zombies where process 1 does not clean up after
 /// others, as in many containers. Where processes cannot be looked at, they are taken to live.
 fn has_living(group: Pid) -> bool {
-    let Ok(processes) = files::list("/proc") else { return true };
-    let numbers = processes.iter().filter_map(|entry| entry.name.to_str()?.parse::<u32>().ok());
-    let mut looked = false;
-    for number in numbers {
-        let Ok(stat) = files::read(format!("/proc/{number}/stat"), STAT) else { continue };
-        looked = true;
-        let stat = String::from_utf8_lossy(&stat.bytes);
-        // `number (name) state parent group …`, where the name may hold anything.
-        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-        let (state, member_of) = (fields.next(), fields.nth(1));
-        let is_member = member_of.and_then(|id| id.parse().ok()) == Some(group.as_raw_nonzero().get());
-        if is_member && !matches!(state, Some("Z" | "X")) {
-            return true;
-        }
+    let processes = processes();
+    processes.is_empty()
+        || processes.iter().any(|process| process.lives && process.group == group.as_raw_nonzero().get())
+}
+
+/// Kills all who are in a session, whose leader has ended: nobody else can have its number as long as they are.
+pub(super) async fn kill_session(leader: u32) {
+    while kill_members(leader.cast_signed()) {
+        sleep(LOOK).await;
     }
-    !looked
+}
+
+/// Whether there was anybody.
+fn kill_members(session: i32) -> bool {
+    let mut members = processes();
+    members.retain(|process| process.lives && process.session == session);
+    for pid in members.iter().filter_map(|process| Pid::from_raw(process.number)) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    !members.is_empty()
+}
+
+/// A process, as the system describes it.
+struct Process {
+    number: i32,
+    lives: bool,
+    group: i32,
+    session: i32,
+}
+
+/// All that can be looked at.
+fn processes() -> Vec<Process> {
+    let entries = files::list("/proc").unwrap_or_default();
+    let process = |entry: &files::Entry| {
+        let number = entry.name.to_str()?.parse().ok()?;
+        let stat = files::read(format!("/proc/{number}/stat"), STAT).ok()?;
+        let stat = String::from_utf8_lossy(&stat.bytes);
+        // `number (name) state parent group session …`, where the name may hold anything.
+        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().take(4).collect();
+        let [state, _, group, session] = fields[..] else { return None };
+        let lives = !matches!(state, "Z" | "X");
+        Some(Process { number, lives, group: group.parse().ok()?, session: session.parse().ok()? })
+    };
+    entries.iter().filter_map(process).collect()
 }

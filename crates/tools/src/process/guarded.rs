@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{End, Ended, LAST_WORDS, Pipe, Stream, Trouble};
+use super::{End, Ended, LAST_WORDS, Pipe, Stream, Trouble, group};
 use crate::order::{END, Order, Report};
 
 /// How long a guard may take to end everything, and to show that it is still at work: longer than it gives those it asks
@@ -81,10 +81,17 @@ impl Guarded {
         let _ = timeout(LAST_WORDS, output.drain()).await;
         // It has nothing left to do, unless it hangs, and then nobody can help it.
         drop(self.socket);
+        let leader = self.child.id();
         if timeout(PATIENCE, self.child.inner_mut().wait()).await.is_err() {
             self.child.start_kill()?;
         }
-        let report = serde_json::from_slice(&report).map_err(|_| io::Error::other("its guard was killed"))?;
+        let Ok(report) = serde_json::from_slice(&report) else {
+            // It was in nobody's hands from then on, unless it has left its session on purpose.
+            if let Some(leader) = leader {
+                let _ = timeout(PATIENCE, group::kill_session(leader)).await;
+            }
+            return Err(io::Error::other("its guard was killed").into());
+        };
         match report {
             Report::NotStarted { error, code } => {
                 Err(Trouble::NotStarted(code.map_or_else(|| io::Error::other(error), io::Error::from_raw_os_error)))

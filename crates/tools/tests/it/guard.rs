@@ -91,8 +91,9 @@ async fn a_guard_that_is_told_to_end_ends_all() {
     // The shell may have had time to say that its child was ended.
     assert!(said.starts_with("Exit code 143 (ended by signal 15)"), "{said}");
     assert!(!is_running("1001.007"));
-    let said = place.failed("Bash", command("kill -9 $PPID; exit 0")).await;
+    let said = place.failed("Bash", command("sleep 1001.008 & kill -9 $PPID; sleep 1001.008")).await;
     assert_eq!(said, "The command was lost: its guard was killed.");
+    assert!(!is_running("1001.008"), "and nobody of it runs on");
 }
 
 #[tokio::test]
