@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
+use rustix::fs::{AtFlags, Mode};
 
 use super::layers::{Layer, layers};
 use super::mounts::Mounts;
@@ -47,11 +48,12 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
         .map_err(|error| failed("mounts of its own", error))?;
     let layers = layers(confinement, guarded);
     let stage = stage(&layers)?;
+    let nothing_there = Nothing::at(&stage).map_err(|error| failed("a place for what is hidden", error))?;
     let view = match confinement.base {
-        Base::Everything => View::of_everything(&stage)?,
+        Base::Everything => View::of_everything(&stage, nothing_there)?,
         Base::System => {
             forbid_namespaces("/proc")?;
-            View::of_nothing(&stage)?
+            View::of_nothing(&stage, nothing_there)?
         }
     };
     if confinement.base == Base::System {
@@ -60,8 +62,9 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
         let limits = view.outside.limits(Path::new("/")) | READ_ONLY;
         let _ = mount(nothing, "/", nothing, MsFlags::MS_REMOUNT | MsFlags::MS_BIND | limits, nothing);
     }
-    for (path, layer) in &layers {
-        view.put(path, layer).map_err(|error| failed(&path.display().to_string(), error))?;
+    for (index, (path, layer)) in layers.iter().enumerate() {
+        let put = view.put(path, layer, &layers[index + 1..]);
+        put.map_err(|error| failed(&path.display().to_string(), error))?;
     }
     view.close(&layers)?;
     match confinement.base {
@@ -93,40 +96,63 @@ struct View {
     root: Pinned,
     /// What is mounted outside of the view.
     outside: Mounts,
+    nothing: Nothing,
+}
+
+/// What stands in place of what is hidden: nothing in it can be read, and nothing of it can be changed.
+struct Nothing {
+    directory: Pinned,
+    file: Pinned,
+}
+
+impl Nothing {
+    /// Made at a place that the view is put over.
+    fn at(stage: &Path) -> io::Result<Self> {
+        memory(stage, "mode=0755,size=64k", MsFlags::MS_NOEXEC)?;
+        let (at, nothing) = (Pinned::at(stage)?, None::<&str>);
+        let (directory, file) = (at.directory(Path::new("directory"))?, at.file(Path::new("file"))?);
+        rustix::fs::chmodat(&at, "file", Mode::empty(), AtFlags::empty())?;
+        let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | READ_ONLY | MsFlags::MS_NOEXEC;
+        mount(nothing, &at.path(), nothing, flags, nothing)?;
+        Ok(Self { directory, file })
+    }
 }
 
 impl View {
     /// All that there is, read-only.
-    fn of_everything(stage: &Path) -> io::Result<Self> {
+    fn of_everything(stage: &Path, nothing: Nothing) -> io::Result<Self> {
         let outside = Mounts::read()?;
         bind(Path::new("/"), stage)?;
-        let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside };
+        let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside, nothing };
         view.limit_all(Path::new("/"), READ_ONLY)?;
         Ok(view)
     }
 
     /// An empty directory.
-    fn of_nothing(stage: &Path) -> io::Result<Self> {
+    fn of_nothing(stage: &Path, nothing: Nothing) -> io::Result<Self> {
         let outside = Mounts::read()?;
         memory(stage, "mode=0755,size=1m", MsFlags::empty())?;
-        Ok(Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside })
+        Ok(Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside, nothing })
     }
 
-    fn put(&self, path: &Path, layer: &Layer) -> io::Result<()> {
-        let place = below_root(path);
-        if place.as_os_str().is_empty() {
-            return Err(io::Error::other("the whole tree cannot be a working directory of a sandbox"));
+    /// Hides what is at a path.
+    fn hide(&self, path: &Path, later: &[(PathBuf, Layer)]) -> io::Result<()> {
+        let place = place_in_view(path)?;
+        if !path.is_dir() {
+            return bind(&self.nothing.file.path(), &self.root.file(place)?.path());
         }
+        let directory = self.root.directory(place)?.path();
+        if later.iter().any(|(below, _)| below.starts_with(path)) {
+            return memory(&directory, "mode=0755", MsFlags::MS_NOEXEC);
+        }
+        bind(&self.nothing.directory.path(), &directory)
+    }
+
+    /// Puts a layer at its path. `later` are those that come after it, some of which may be below it.
+    fn put(&self, path: &Path, layer: &Layer, later: &[(PathBuf, Layer)]) -> io::Result<()> {
+        let place = place_in_view(path)?;
         match layer {
-            Layer::Hidden if path.is_dir() => {
-                memory(&self.root.directory(place)?.path(), "mode=0755", MsFlags::MS_NOEXEC)
-            }
-            Layer::Hidden => {
-                // A device on a file system without devices: it cannot even be opened.
-                let empty = Pinned::at(Path::new("/dev/null"))?;
-                bind(&empty.path(), &self.root.file(place)?.path())?;
-                self.limit(path, empty.limits()? | READ_ONLY)
-            }
+            Layer::Hidden => self.hide(path, later),
             Layer::Empty => memory(&self.root.directory(place)?.path(), "mode=1777", MsFlags::empty()),
             Layer::Link(target) => self.root.link(place, target),
             Layer::Held => {
@@ -154,8 +180,10 @@ impl View {
     /// Makes what was covered read-only, once everything is in it that is to be seen there.
     fn close(&self, layers: &[(PathBuf, Layer)]) -> io::Result<()> {
         for (index, (path, layer)) in layers.iter().enumerate() {
+            let later = &layers[index + 1..];
+            let has_below = later.iter().any(|(below, _)| below.starts_with(path));
             let shown = |(later, layer): &(PathBuf, Layer)| later == path && *layer != Layer::Hidden;
-            if *layer == Layer::Hidden && path.is_dir() && !layers[index + 1..].iter().any(shown) {
+            if *layer == Layer::Hidden && path.is_dir() && has_below && !later.iter().any(shown) {
                 self.limit(path, READ_ONLY | MsFlags::MS_NOEXEC)?;
             }
         }
@@ -228,6 +256,15 @@ impl View {
 /// the kernel lets people do in them.
 fn forbid_namespaces(proc: &str) -> io::Result<()> {
     write(&format!("{proc}/sys/user/max_user_namespaces"), "0")
+}
+
+/// Where a path is to be put, below the view's root.
+fn place_in_view(path: &Path) -> io::Result<&Path> {
+    let place = below_root(path);
+    if place.as_os_str().is_empty() {
+        return Err(io::Error::other("the whole tree cannot be a working directory of a sandbox"));
+    }
+    Ok(place)
 }
 
 fn below_root(path: &Path) -> &Path {
