@@ -118,9 +118,14 @@ fn tokens(number: u64) -> String {
 /// What was spent on a day, by whom: the whole first.
 pub(crate) fn spent(day: &Day) -> String {
     let kinds: Vec<String> = day.kinds.iter().map(|(kind, sum)| format!("{kind} ${:.4}", sum.usd)).collect();
+    let cut = match day.unfinished {
+        0 => String::new(),
+        1 => "; 1 request has not come to its end, and counts as far as it is known".to_owned(),
+        many => format!("; {many} requests have not come to their end, and count as far as they are known"),
+    };
     match kinds.is_empty() {
         true => "nothing".to_owned(),
-        false => format!("${:.4}: {}", day.total().usd, kinds.join(", ")),
+        false => format!("${:.4}: {}{cut}", day.total().usd, kinds.join(", ")),
     }
 }
 

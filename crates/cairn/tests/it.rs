@@ -26,6 +26,8 @@ mod agents_heard;
 mod agents_hostile;
 #[path = "it/agents_killed.rs"]
 mod agents_killed;
+#[path = "it/agents_kills.rs"]
+mod agents_kills;
 #[path = "it/agents_screen.rs"]
 mod agents_screen;
 #[path = "it/bare.rs"]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use provider::Model;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -129,16 +130,8 @@ impl Fork {
             () = tokio::time::sleep(patience) => Err(ForkError::Late(patience)),
             outcome = self.ask(&mut used, &mut cut) => outcome,
         };
-        self.account_for_cut(&mut used, cut);
+        used += cut;
         outcome.map_err(|error| (error, used))
-    }
-
-    /// Writes down what replies used that did not come to their end.
-    fn account_for_cut(&self, used: &mut Usage, cut: Usage) {
-        if cut.total() > 0 {
-            *used += cut;
-            self.ledger.record(self.kind, &self.parent.prologue.model, &cut);
-        }
     }
 
     /// `cut` is what replies used that have not come to their end.
@@ -153,10 +146,11 @@ impl Fork {
             extends(&self.parent, &request)?;
             self.ledger.allows(self.kind)?;
             rounds += 1;
-            let reply = reply(&*self.model, request.clone(), self.most_output, cut).await?;
+            let events = self.model.stream(request.clone());
+            let events = self.ledger.count(self.kind, Some(&self.parent.prologue.model), events);
+            let reply = reply(events, self.most_output, cut).await?;
             *used += reply.usage;
-            self.ledger.record(self.kind, &self.parent.prologue.model, &reply.usage);
-            self.account_for_cut(used, std::mem::take(cut));
+            *used += std::mem::take(cut);
             if rounds == 1 {
                 first = reply.usage;
             }
@@ -311,13 +305,11 @@ pub(crate) fn placeholders(branch: &Request) -> Vec<Block> {
 /// One request. Where the output passes its limit the stream is dropped, and what came so far is the reply.
 /// `cut` is what was used without one.
 async fn reply(
-    model: &dyn Model,
-    request: Request,
+    mut events: BoxStream<'static, provider::Event>,
     most_output: Option<u64>,
     cut: &mut Usage,
 ) -> Result<Reply, ForkError> {
     let mut before = *cut;
-    let mut events = model.stream(request);
     let mut so_far = Reply {
         id: String::new(),
         model: String::new(),

@@ -1,17 +1,20 @@
 //! The ledger: what was spent, by whom, on which day, and what may still be.
 //!
-//! `<config>/cairn/ledger/2026-11-15.jsonl` has a line for each request of that local day, whichever process of the user
-//! made it. Work in the background asks before each of its rounds whether the day's budget allows one more, and writes down
-//! after it what it used. The conversation, and what it cannot go on without, is written down and never stopped.
+//! `<config>/cairn/ledger/2026-11-15.jsonl` has a line for each request that began on that local day, whichever process of
+//! the user made it, and one for its end, which counts in place of the first. Work in the background asks before each of its
+//! rounds whether the day's budget allows one more. The conversation, and what it cannot go on without, is written down and
+//! never stopped.
 //!
 //! It is no lock: rounds that several processes begin at the same moment are all made, and the next are not. What cannot
 //! be written counts in this process all the same. A clock that steps back over midnight opens no second budget: what
 //! stands under tomorrow counts as today's.
 
 mod day;
+mod under_way;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::civil::Date;
@@ -21,7 +24,7 @@ use transcript::Usage;
 use transcript::price::Prices;
 
 use crate::world::World;
-use day::{Entry, Reading};
+use day::{Entry, Reading, Requests};
 
 pub use day::{Day, Sum};
 
@@ -99,12 +102,23 @@ struct State {
     /// The files that count today, as far as they were read.
     readings: Vec<(Date, Reading)>,
     /// What could not be written, by day.
-    unwritten: Vec<(Date, Day)>,
+    unwritten: Vec<(Date, Requests)>,
     /// What this process has used, by the model.
     spent: BTreeMap<String, Usage>,
+    /// What is known of its requests that are under way, by their ids.
+    under_way: BTreeMap<String, (String, Usage)>,
     /// What the user is to hear, and the days on which it was heard.
     news: Vec<String>,
     told: Vec<(Date, News)>,
+}
+
+/// A request whose reply has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    id: String,
+    kind: &'static str,
+    model: String,
+    date: Date,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,12 +176,47 @@ impl Ledger {
         Err(paused)
     }
 
-    /// Written down after each round: what it used.
+    /// Writes down what a request used that nobody has followed from its beginning.
     pub fn record(&self, kind: &str, model: &str, usage: &Usage) {
         *self.state().spent.entry(model.to_owned()).or_default() += *usage;
-        let now = self.world.now();
-        let entry = Entry {
-            at: now.to_string(),
+        self.write(self.date(), self.entry(kind, model, usage));
+    }
+
+    /// Writes down that a reply has begun, and what is known of it.
+    fn begin(&self, kind: &'static str, model: &str, usage: &Usage) -> Begun {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let (now, serial) = (self.world.now().as_millisecond(), SERIAL.fetch_add(1, Ordering::Relaxed));
+        let id = format!("{}-{now}-{serial}", std::process::id());
+        let begun = Begun { id, kind, model: model.to_owned(), date: self.date() };
+        self.state().under_way.insert(begun.id.clone(), (begun.model.clone(), *usage));
+        let entry = self.entry(kind, model, usage);
+        self.write(begun.date, Entry { begins: Some(begun.id.clone()), ..entry });
+        begun
+    }
+
+    /// Writes down what a request used that has come to its end.
+    fn end(&self, begun: Begun, usage: &Usage) {
+        self.settle(begun, usage, false);
+    }
+
+    /// Writes down what a request used, as far as that is known, that does not come to its end.
+    fn break_off(&self, begun: Begun, usage: &Usage) {
+        self.settle(begun, usage, true);
+    }
+
+    fn settle(&self, begun: Begun, usage: &Usage, broken_off: bool) {
+        let mut state = self.state();
+        state.under_way.remove(&begun.id);
+        *state.spent.entry(begun.model.clone()).or_default() += *usage;
+        drop(state);
+        let entry = self.entry(begun.kind, &begun.model, usage);
+        // On the day it began, where it is looked for.
+        self.write(begun.date, Entry { ends: Some(begun.id), broken_off, ..entry });
+    }
+
+    fn entry(&self, kind: &str, model: &str, usage: &Usage) -> Entry {
+        Entry {
+            at: self.world.now().to_string(),
             kind: kind.to_owned(),
             background: BACKGROUND.contains(&kind),
             project: self.spender.project.display().to_string(),
@@ -175,30 +224,40 @@ impl Ledger {
             model: model.to_owned(),
             tokens: usage.total(),
             usd: self.prices.of(model).map(|price| price.cost(usage)),
-        };
-        let date = self.date_of(now);
+            begins: None,
+            ends: None,
+            broken_off: false,
+        }
+    }
+
+    fn write(&self, date: Date, entry: Entry) {
         let Some(folder) = &self.folder else {
-            self.state().keep(date, &entry, &self.spender.project);
+            self.state().keep(date, entry, &self.spender.project);
             return;
         };
         let line = serde_json::to_vec(&entry).unwrap_or_default();
         if let Err(error) = files::add_line(file(folder, date), &line) {
             let mut state = self.state();
-            state.keep(date, &entry, &self.spender.project);
+            state.keep(date, entry, &self.spender.project);
             let text = format!("what is spent cannot be written down and counts for this session alone: {error}");
             state.tell(date, News::NotWritten, text);
         }
     }
 
-    /// What was used since this was opened, whatever it was for, by the model.
+    /// What was used since this was opened, whatever it was for, by the model. Of what is under way, what is known counts.
     pub fn spent(&self) -> BTreeMap<String, Usage> {
-        self.state().spent.clone()
+        let state = self.state();
+        let mut spent = state.spent.clone();
+        for (model, usage) in state.under_way.values() {
+            *spent.entry(model.clone()).or_default() += *usage;
+        }
+        spent
     }
 
     /// The same in dollars; none where a price is not known.
     pub fn here(&self) -> Option<f64> {
         let cost = |(model, usage): (&String, &Usage)| Some(self.prices.of(model)?.cost(usage));
-        let all: Option<f64> = self.state().spent.iter().map(cost).sum();
+        let all: Option<f64> = self.spent().iter().map(cost).sum();
         all.map(|all| all + 0.0) // the sum of nothing is a negative zero
     }
 
@@ -217,11 +276,11 @@ impl Ledger {
                 });
                 let reading = &mut state.readings[at].1;
                 reading.refresh(&file(folder, date), &self.spender.project);
-                sum.add_day(&reading.day);
+                sum.add_day(&reading.day(&self.spender.project));
             }
         }
         state.unwritten.retain(|(date, _)| counts(date));
-        state.unwritten.iter().for_each(|(_, day)| sum.add_day(day));
+        state.unwritten.iter().for_each(|(_, requests)| sum.add_day(&requests.day(&self.spender.project)));
         sum
     }
 
@@ -232,7 +291,7 @@ impl Ledger {
         let read = days.map(|date| {
             let mut reading = Reading::default();
             reading.refresh(&file(folder, date), &self.spender.project);
-            (date, reading.day)
+            (date, reading.day(&self.spender.project))
         });
         read.collect()
     }
@@ -256,9 +315,9 @@ impl Ledger {
 }
 
 impl State {
-    fn keep(&mut self, date: Date, entry: &Entry, project: &Path) {
+    fn keep(&mut self, date: Date, entry: Entry, project: &Path) {
         let at = self.unwritten.iter().position(|(known, _)| *known == date).unwrap_or_else(|| {
-            self.unwritten.push((date, Day::default()));
+            self.unwritten.push((date, Requests::default()));
             self.unwritten.len() - 1
         });
         self.unwritten[at].1.add(entry, project);

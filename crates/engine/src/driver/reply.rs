@@ -113,7 +113,7 @@ impl Driver {
             latest.sent(&request, self.session.world().now());
         }
         self.tell(Event::RequestSent { round, tokens });
-        let mut events = self.parts.model.stream(request.clone());
+        let mut events = self.parts.ledger.count(self.kind(), None, self.parts.model.stream(request.clone()));
         let mut heard = Heard::default();
         loop {
             let event = tokio::select! {
@@ -137,7 +137,6 @@ impl Driver {
                     if reply.stop != StopReason::ModelContextWindowExceeded {
                         self.turn_begins(); // a further refusal may be answered by making room again
                     }
-                    self.parts.ledger.record(self.kind(), &reply.model, &reply.usage);
                     self.account(request, &reply)?;
                     self.tell(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));
@@ -160,7 +159,6 @@ impl Driver {
     fn account_for_broken_off(&mut self, heard: &mut Heard) -> Result<(), Error> {
         let Some((model, begun)) = heard.begun.take().filter(|(_, usage)| usage.total() > 0) else { return Ok(()) };
         let usage = broken_off(begun, heard.bytes);
-        self.parts.ledger.record(self.kind(), &model, &usage);
         self.record(Fact::Side { agent: BROKEN_OFF.to_owned(), model, usage })
     }
 

@@ -63,9 +63,10 @@ impl Asking {
         };
         let messages = vec![Message { role: Role::User, blocks: vec![Block::text(prompt)] }];
         let request = Request { prologue: Arc::new(prologue), messages, marks: Marks::default() };
-        let answer = tokio::time::timeout(PATIENCE, reply_of(self.selector.model.stream(request))).await;
+        let Selector { ledger, model, name, .. } = &self.selector;
+        let events = ledger.count(ledger::SELECT, Some(name), model.stream(request));
+        let answer = tokio::time::timeout(PATIENCE, reply_of(events)).await;
         let Some(reply) = answer.ok().flatten() else { return Vec::new() };
-        self.selector.ledger.record(ledger::SELECT, &self.selector.name, &reply.usage);
         let answer = reply.blocks.iter().find_map(Block::as_text).unwrap_or_default();
         recall::chosen(&answer, &candidates).unwrap_or_default()
     }

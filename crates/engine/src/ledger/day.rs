@@ -35,6 +35,15 @@ pub(super) struct Entry {
     /// None where the model has no known price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) usd: Option<f64>,
+    /// The id of a request whose reply has begun, and of which no more is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) begins: Option<String>,
+    /// The same, once more is known: this line counts in place of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ends: Option<String>,
+    /// Whether the end of the reply was not read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) broken_off: bool,
 }
 
 /// What was spent.
@@ -67,6 +76,9 @@ pub struct Day {
     pub background: Sum,
     /// Of that, this project's.
     pub project_background: Sum,
+    /// Requests whose end was not read: they are under way, were stopped, or their process was killed. Only what was known
+    /// of them by then counts.
+    pub unfinished: u64,
     /// Lines that nobody can read.
     pub broken: u64,
     /// Why not all of it could be read.
@@ -82,7 +94,7 @@ impl Day {
         total
     }
 
-    pub(super) fn add(&mut self, entry: &Entry, project: &Path) {
+    fn add(&mut self, entry: &Entry, project: &Path) {
         // A sum that somebody else's line made meaningless would bound nothing.
         let usd = entry.usd.filter(|usd| usd.is_finite() && *usd >= 0.0).unwrap_or_default();
         let sum = Sum { requests: 1, tokens: entry.tokens, usd };
@@ -101,25 +113,62 @@ impl Day {
         }
         self.background.add(other.background);
         self.project_background.add(other.project_background);
+        self.unfinished += other.unfinished;
         self.broken += other.broken;
         self.unread = self.unread.take().or_else(|| other.unread.clone());
+    }
+}
+
+/// The requests of a day.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// Those of which all is known that there will be.
+    settled: Day,
+    /// Those whose reply has begun, by their ids.
+    begun: BTreeMap<String, Entry>,
+}
+
+impl Requests {
+    pub(super) fn add(&mut self, entry: Entry, project: &Path) {
+        if let Some(id) = entry.begins.clone() {
+            self.begun.insert(id, entry);
+            return;
+        }
+        if let Some(id) = &entry.ends {
+            self.begun.remove(id);
+        }
+        self.settled.unfinished += u64::from(entry.broken_off);
+        self.settled.add(&entry, project);
+    }
+
+    /// What they have used, as far as it is known.
+    pub(super) fn day(&self, project: &Path) -> Day {
+        let mut day = self.settled.clone();
+        day.unfinished += self.begun.len() as u64;
+        self.begun.values().for_each(|entry| day.add(entry, project));
+        day
     }
 }
 
 /// A day's file, as far as it was read.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    pub(super) day: Day,
+    requests: Requests,
     offset: u64,
 }
 
 impl Reading {
+    /// What it holds by now.
+    pub(super) fn day(&self, project: &Path) -> Day {
+        self.requests.day(project)
+    }
+
     /// Reads what was added since.
     pub(super) fn refresh(&mut self, path: &Path, project: &Path) {
-        self.day.unread = None;
+        self.requests.settled.unread = None;
         match self.read(path, project) {
             Ok(()) | Err(files::Error::NotFound { .. }) => {}
-            Err(error) => self.day.unread = Some(format!("the ledger cannot be read: {error}")),
+            Err(error) => self.requests.settled.unread = Some(format!("the ledger cannot be read: {error}")),
         }
     }
 
@@ -143,8 +192,8 @@ impl Reading {
             }
             self.offset = line.offset + length + 1;
             match entry {
-                Some(entry) => self.day.add(&entry, project),
-                None => self.day.broken += u64::from(length > 0),
+                Some(entry) => self.requests.add(entry, project),
+                None => self.requests.settled.broken += u64::from(length > 0),
             }
         }
         Ok(())
