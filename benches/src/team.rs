@@ -2,8 +2,10 @@
 //!
 //! Eight clients ask over loopback, each the next question when the last is answered. Beside it stands what `pgbench` gets
 //! from the same PostgreSQL with as many clients: its reads are the limit of ours, its updates that of a write, which is
-//! several statements in a transaction that reaches the disk. Last, what a pull costs when one entry changed: that must
-//! follow from the change, not from how much the repository holds.
+//! several statements in a transaction that reaches the disk. Then members push into one repository, through one, two and
+//! four servers on one database, each a file of its own and all of them the same one: how many pushes a second, and whether
+//! ever a text came back that another had replaced. Last, what a pull costs when one entry changed: that must follow from the
+//! change, not from how much the repository holds.
 
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "the suite's own, used as it is")]
 #[path = "../../crates/team/tests/it/databases.rs"]
@@ -40,6 +42,12 @@ const GROWTH: f64 = 2.0;
 /// How long `pgbench` runs.
 const SECONDS: &str = "5";
 const NOW: i64 = 1_800_000_000_000;
+/// How many servers share a database.
+const SERVERS: [usize; 3] = [1, 2, 4];
+/// Pushes of each member.
+const PUSHES: usize = 20;
+/// The file that all members change.
+const SHARED: &str = "shared.md";
 
 /// A server, and a token of its admin.
 struct House {
@@ -53,6 +61,15 @@ impl House {
         let store = Store::open(database).await?;
         let first = store.first_invitation(NOW).await?.context("the database is not new")?;
         let token = store.join(first.reveal(), "Ada", None, "bench", NOW).await?.token.reveal().to_owned();
+        Self::serve(store, token).await
+    }
+
+    /// Another server on the same database.
+    async fn beside(&self, database: &str) -> Result<Self> {
+        Self::serve(Store::open(database).await?, self.token.clone()).await
+    }
+
+    async fn serve(store: Store, token: String) -> Result<Self> {
         let options = Options {
             limits: Limits { entries: 10_000, ..Limits::default() },
             body_bytes: 10_000_000,
@@ -158,6 +175,63 @@ async fn requests(house: &House) -> Result<[Measured; 3]> {
     Ok([unchanged, hashes, puts])
 }
 
+/// Members that push through so many servers: pushes a second, and how many texts came back that others had replaced.
+async fn pushes(database: &str, first: &House, servers: usize) -> Result<(Measured, usize)> {
+    let repository = format!("acme/by-{servers}");
+    let mut others = Vec::new();
+    for _ in 1..servers {
+        others.push(first.beside(database).await?);
+    }
+    let houses: Vec<&House> = std::iter::once(first).chain(&others).collect();
+    let place = std::env::temp_dir().join(format!("cairn-bench-{}-by", std::process::id()));
+    let began = Instant::now();
+    let mut members = Vec::new();
+    for member in 0..CLIENTS {
+        let client = houses[member % servers].client(&repository)?;
+        let (folder, state) = (place.join(format!("{member}")), place.join(format!("{member}.json")));
+        members.push(tokio::spawn(async move {
+            let mut mirror = Mirror::open(&folder, &state, client, Deletions::Travel)?;
+            let (mut number, mut each) = (0, Vec::new());
+            while number < PUSHES {
+                number += 1;
+                for file in [SHARED.to_owned(), format!("{member}.md")] {
+                    std::fs::create_dir_all(&folder)?;
+                    std::fs::write(folder.join(file), format!("{member} says {number}\n"))?;
+                }
+                let began = Instant::now();
+                mirror.push().await?;
+                each.push(began.elapsed().as_secs_f64());
+            }
+            anyhow::Ok(each)
+        }));
+    }
+    let mut each = Vec::new();
+    for member in members {
+        each.extend(member.await??);
+    }
+    let measured = Measured::of(each, began.elapsed().as_secs_f64());
+    let history = first.store.history(&repository.parse()?, &SHARED.parse()?).await?;
+    let texts: Vec<_> = history.iter().filter_map(|version| version.text.clone()).collect();
+    let once: std::collections::BTreeSet<_> = texts.iter().collect();
+    let reverts = texts.len() - once.len();
+    for other in others {
+        other.close().await;
+    }
+    std::fs::remove_dir_all(&place)?;
+    Ok((measured, reverts))
+}
+
+/// The same with each number of servers.
+async fn pushes_by_servers(database: &str, first: &House, name: &str) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for servers in SERVERS {
+        let (measured, reverts) = pushes(database, first, servers).await?;
+        rows.push(Row::figure(format!("pushes, {servers} on {name}"), measured.words()));
+        rows.push(Row::at_most("  texts that came back", Unit::Count, reverts as f64, 0.0));
+    }
+    Ok(rows)
+}
+
 /// Milliseconds of a pull of one change, the best of several, in a repository of so many entries: the exchange with the
 /// server alone, and with the folder.
 async fn pull(house: &House, size: usize) -> Result<(f64, f64)> {
@@ -212,18 +286,21 @@ pub(crate) fn measure(_place: &Path) -> Result<Vec<Row>> {
     std::fs::create_dir_all(&folder)?;
     let mut rows = Vec::new();
     let names = ["GET, 304", "GET, hashes of 200", "PUT, one entry"];
-    let sqlite = runtime.block_on(House::open(&folder.join("team.db").display().to_string()))?;
+    let database = folder.join("team.db").display().to_string();
+    let sqlite = runtime.block_on(House::open(&database))?;
     for (name, measured) in names.iter().zip(runtime.block_on(requests(&sqlite))?) {
         rows.push(Row::figure(format!("{name}, SQLite"), measured.words()));
     }
+    rows.extend(runtime.block_on(pushes_by_servers(&database, &sqlite, "SQLite"))?);
     if let Some(mut postgres) = Postgres::start() {
-        let house = runtime.block_on(House::open(&postgres.database()))?;
+        let address = postgres.database();
+        let house = runtime.block_on(House::open(&address))?;
         let ours = runtime.block_on(requests(&house))?;
         for (name, measured) in names.iter().zip(&ours) {
             rows.push(Row::figure(format!("{name}, PostgreSQL"), measured.words()));
         }
+        rows.extend(runtime.block_on(pushes_by_servers(&address, &house, "PostgreSQL"))?);
         runtime.block_on(house.close());
-        let address = postgres.database();
         let database = address.split('?').next().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
         let socket = postgres.folder().display().to_string();
         let made = Command::new("pgbench").args(["-h", &socket, "-U", "cairn", "-i", "-q", database]).output();

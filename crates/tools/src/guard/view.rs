@@ -141,11 +141,11 @@ impl View {
         if !path.is_dir() {
             return bind(&self.nothing.file.path(), &self.root.file(place)?.path());
         }
-        let directory = self.root.directory(place)?.path();
+        let directory = self.root.directory(place)?;
         if later.iter().any(|(below, _)| below.starts_with(path)) {
-            return memory(&directory, "mode=0755", MsFlags::MS_NOEXEC);
+            return memory(&directory.path(), "mode=0755", MsFlags::MS_NOEXEC);
         }
-        bind(&self.nothing.directory.path(), &directory)
+        bind(&self.nothing.directory.path(), &directory.path())
     }
 
     /// Puts a layer at its path. `later` are those that come after it, some of which may be below it.

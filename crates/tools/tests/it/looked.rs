@@ -15,6 +15,7 @@ use tools::permission::{Looking, Rights, Wall};
 use tools::{Call, Output, Scope, run_all, standard};
 
 use super::place::guard;
+use super::sandbox::left_out;
 
 /// What stands in every secret, and nowhere else.
 pub(crate) const SECRET: &str = "sEcReT-";
@@ -58,7 +59,7 @@ impl Stage {
         let scope = Scope::new(&project, root.join("temporary")).with_guard(guard()).with_home(home.clone());
         scope.find_wall().await;
         if scope.wall() != Wall::Whole {
-            eprintln!("skipped: commands cannot be held to looking here: {:?}", scope.no_wall());
+            left_out(&format!("commands cannot be held to looking here: {:?}", scope.no_wall()));
             return None;
         }
         let name = format!("cairn-looking-{}-{}", std::process::id(), root.file_name().unwrap().display());

@@ -14,6 +14,15 @@ pub(crate) struct Confined {
     pub(crate) home: PathBuf,
 }
 
+/// Says why something is left out, which is none where the kernel has namespaces, as others find out, and Landlock.
+pub(crate) fn left_out(why: &str) {
+    let unshared =
+        std::process::Command::new("unshare").args(["--user", "--map-current-user", "--mount", "true"]).output();
+    let has_namespaces = unshared.is_ok_and(|run| run.status.success());
+    assert!(!has_namespaces || why.contains("Landlock"), "this should be here: {why}");
+    eprintln!("skipped: {why}");
+}
+
 impl Confined {
     pub(crate) async fn new() -> Option<Self> {
         Self::with(|confinement| confinement).await
@@ -22,7 +31,7 @@ impl Confined {
     pub(crate) async fn with(change: impl FnOnce(Confinement) -> Confinement) -> Option<Self> {
         let standing = Standing::find_out(Some(&guard())).await;
         if standing != Standing::Wholly {
-            eprintln!("skipped: no sandbox here: {standing:?}");
+            left_out(&format!("no sandbox here: {standing:?}"));
             return None;
         }
         let place = Place::new();
