@@ -22,7 +22,7 @@ use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Scope as Whose, Shelf};
 use memory::store::Indexing;
-use tools::Scope;
+use tools::{EditInput, Scope};
 use transcript::Block;
 
 use crate::session::{Beside, Session};
@@ -400,9 +400,9 @@ pub(crate) fn refuses(input: &serde_json::Value, file: &Path) -> Option<String> 
 
 /// What a file is, and would be after an edit.
 fn edited(input: &serde_json::Value, file: &Path) -> Option<(String, String)> {
-    let (old, new) = (input["old_string"].as_str()?, input["new_string"].as_str()?);
+    let edit: EditInput = serde_json::from_value(input.clone()).ok()?;
     let text = String::from_utf8(files::read(file, INDEX_LIMIT).ok()?.bytes).ok()?;
-    let after = if input["replace_all"] == true { text.replace(old, new) } else { text.replacen(old, new, 1) };
+    let after = tools::edited(&text, &edit).ok()?;
     Some((text, after))
 }
 
