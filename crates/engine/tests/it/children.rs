@@ -397,6 +397,19 @@ async fn whom_the_user_names_the_model_is_told() {
     assert!(last.contains("The user wants the agent paint-walls for this"), "{last}");
 }
 
+/// RECALL-7, AGENT-2: a name ends where it ends for recall too: a colon is part of it, and a mention inside a word is none.
+#[tokio::test]
+async fn an_agent_of_a_plugin_is_named_whole() {
+    let mut stage = Stage::new("[[rule]]\nsay = \"Well.\"").await;
+    let one = json!({"description": "a", "prompt": "b"});
+    stage.agents = agents(json!({"paint": one, "paint:walls": one, "scout": one}));
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Let @agent-paint:walls do it: not x@agent-scout.").await;
+    let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert_eq!(last.matches("The user wants the agent").count(), 1, "{last}");
+    assert!(last.contains("The user wants the agent paint:walls for this"), "{last}");
+}
+
 /// AGENT-2: `Task` and `Agent` are one name: in rules, and in the matchers of hooks.
 #[tokio::test]
 async fn the_older_name_of_the_tool_means_the_same() {
