@@ -303,6 +303,9 @@ impl Agent {
             self.attach(chosen)?;
         }
         self.list_agents()?;
+        if let Some(teammates) = &self.driver.parts.teammates {
+            teammates.judged_by(self.driver.parts.policy.clone(), self.driver.scope.clone());
+        }
         self.driver.ask(round, &mut self.knowledge, cancel).await
     }
 

@@ -2,6 +2,7 @@
 //! for an answer.
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use engine::permission::Question;
 use tokio::time::Instant;
 use transcript::Block;
 
@@ -223,7 +224,7 @@ impl Repl {
             self.talk.command(command).await?;
             if let Some((question, reply)) = self.talk.taken.take() {
                 self.typed_at = None; // what was typed is what asks for it
-                self.asked(question, reply);
+                self.asked(Question::Call(Box::new(question)), reply);
             }
             self.follow();
             return Ok(());

@@ -306,7 +306,11 @@ fn a_message_wakes_an_idle_session_once_the_user_agrees() {
     let send = |text: &str| run(stage.cairn().args(["send", &id[..18], text]));
     let sent = send("the tests are red");
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
-    terminal.until("a question", |screen| screen.contains("another session") && screen.contains("the tests are red"));
+    terminal.until("a question", |screen| {
+        screen.contains("another session: shell wants to write to this session:")
+            && screen.contains("the tests are red")
+            && screen.contains("yes, now and later")
+    });
     terminal.keys("y");
     terminal.until("an answer", |screen| screen.contains("another session: shell says the tests are red."));
     terminal.until("a sender", |screen| screen.contains("✉ another session: shell"));
@@ -321,6 +325,22 @@ fn a_message_wakes_an_idle_session_once_the_user_agrees() {
     let gone = send("anybody?");
     assert_eq!(gone.code, Some(1));
     assert!(gone.stderr.contains("at work; nobody can be written to"), "{}", gone.stderr);
+}
+
+/// MSG-2: in plain lines another session is asked about as one that writes, not as a tool that wants to run.
+#[test]
+fn plain_lines_ask_about_a_sender() {
+    let stage = Stage::new(CHAT);
+    let mut terminal = Terminal::open(stage.cairn().arg("--plain").env("TERM", "dumb"), 80, 24);
+    terminal.shows(">");
+    let socket = stage.config().join("sockets").read_dir().unwrap().next().unwrap().unwrap().path();
+    let id = socket.file_stem().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(run(stage.cairn().args(["send", &id, "the tests are red"])).code, Some(0));
+    let screen = terminal.shows("Allow it, now and later? The answer is kept. y or n:");
+    assert!(screen.contains("another session: shell wants to write to this session:"), "{}", screen.text());
+    assert!(screen.contains("  the tests are red") && !screen.contains("wants to run"), "{}", screen.text());
+    terminal.keys("y\r");
+    terminal.shows("another session: shell says the tests are red.");
 }
 
 /// AGENT-2: the status line and `/tasks` show who is there and who works; the session can be written to also after it was

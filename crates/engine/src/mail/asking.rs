@@ -13,7 +13,7 @@ use tools::permission::Mode;
 
 use super::{Post, Team, lock};
 use crate::mailbox::{LEAD, MailError, Mailbox, Message, Unless, Word};
-use crate::permission::{Answer, Approver, LiveMode, Question, Who};
+use crate::permission::{Answer, Approver, CallQuestion, LiveMode, Question, Who};
 
 /// How often a file is looked at: a stat each.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -34,8 +34,10 @@ pub struct AskLead {
 impl Approver for AskLead {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            let asked = tokio::time::timeout(PATIENCE, self.asked(&question)).await;
             let unanswered = |why: String| Answer::Unanswered { why };
+            // The lead decides on calls. Whom else a teammate hears, and which files instruct it, nobody is asked.
+            let Question::Call(question) = question else { return unanswered(NOBODY.to_owned()) };
+            let asked = tokio::time::timeout(PATIENCE, self.asked(*question)).await;
             match asked {
                 Ok(Ok(Ok(input))) => Answer::With { input, permissions: Vec::new() },
                 Ok(Ok(Err(why))) => Answer::Deny { why },
@@ -58,9 +60,9 @@ impl AskLead {
         Self { post, team, turn: tokio::sync::Mutex::default() }
     }
 
-    async fn asked(&self, question: &Question) -> Result<Result<Option<serde_json::Value>, String>, MailError> {
-        let Question { tool, input, why, .. } = question.clone();
+    async fn asked(&self, question: CallQuestion) -> Result<Result<Option<serde_json::Value>, String>, MailError> {
         let (request, suggestions) = (self.post.fresh(), question.suggestions());
+        let CallQuestion { tool, input, why, .. } = question;
         let word = Word::PermissionRequest { request: request.clone(), tool, input, why, suggestions };
         let own = self.team.mailbox()?;
         let _turn = self.turn.lock().await;

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use engine::Event;
 use engine::agents::{AtEnd, Children, MemoryPlaces, Registry, Sources};
 use engine::event::News;
-use engine::permission::{Answer, Approver, Question};
+use engine::permission::{Answer, Approver, CallQuestion, Question};
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
 
-use crate::stage::{Stage, say};
+use crate::stage::{Stage, call, say};
 
 /// Agents from an object by name, and the built-in ones.
 pub fn agents(more: Value) -> Option<Arc<Children>> {
@@ -105,11 +105,11 @@ fn calls(event: &Event, kind: &str, called: &str) -> bool {
 }
 
 /// Says yes, and remembers what it was asked.
-struct Yes(Mutex<Vec<Question>>);
+struct Yes(Mutex<Vec<CallQuestion>>);
 
 impl Approver for Yes {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        self.0.lock().unwrap().push(question);
+        self.0.lock().unwrap().push(call(question));
         Box::pin(ready(Answer::Allow))
     }
 }

@@ -11,7 +11,7 @@ use engine::World;
 use engine::mail::socket::{self, Patience};
 use engine::mail::{AskLead, Invited, Mail, Origin, Post, Team, mode_below};
 use engine::mailbox::{Known, LEAD, MailError, Mailbox, Message, Seal, Unless, Word, names};
-use engine::permission::{Answer, Approver, Question};
+use engine::permission::{Answer, Approver, CallQuestion, Question};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -153,7 +153,7 @@ fn neither_dates_nor_old_ids_count() {
 }
 
 fn question() -> Question {
-    Question {
+    Question::Call(Box::new(CallQuestion {
         id: String::new(),
         tool: "Bash".to_owned(),
         input: json!({"command": "rm -rf x"}),
@@ -163,7 +163,7 @@ fn question() -> Question {
         agent: None,
         spared_by: None,
         always: Vec::new(),
-    }
+    }))
 }
 
 /// MSG-1: an answer to a question counts if the lead gives it, for the question it names. Others' answers, answers to other
