@@ -72,24 +72,6 @@ impl Agent {
         self
     }
 
-    /// Sees to it that the agents it may send out are listed in view: a compaction may have taken the list away.
-    pub(super) fn list_agents(&mut self) -> Result<(), Error> {
-        let session = &self.driver.session;
-        let Some(children) = self.driver.parts.agents.as_ref() else { return Ok(()) };
-        children.held_to(&self.driver.parts.policy.rules);
-        if self.listed.as_ref().is_some_and(|line| session.log().view().shows(line)) {
-            return Ok(());
-        }
-        let listing = children.listing();
-        let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
-        self.listed = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
-        if self.listed.is_none() {
-            self.driver.attach(vec![Block::text(listing)], &Beside { agents: Some(hash), ..Beside::default() })?;
-            self.listed = self.session().log().tip().cloned();
-        }
-        Ok(())
-    }
-
     /// Where the user names agents, the model is told that they are wanted.
     pub(super) fn point_at_agents(&mut self, said: &str) -> Result<(), Error> {
         let Some(children) = self.driver.parts.agents.clone() else { return Ok(()) };
