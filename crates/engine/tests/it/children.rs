@@ -290,11 +290,19 @@ async fn an_agent_keeps_memories_of_its_own() {
         stage.agents = agents(painter).map(|children| children.with_memory(places));
         let own = place(scope).join("art-painter");
         std::fs::create_dir_all(&own).unwrap();
-        std::fs::write(own.join("MEMORY.md"), "- [Hue](hue.md): an older hue").unwrap();
+        let index = "- [Hue](hue.md): an older hue\n".to_owned() + &"- [More](more.md): a line\n".repeat(250);
+        std::fs::write(own.join("MEMORY.md"), index).unwrap();
         say(&mut stage.agent(None), "go").await;
         let child = stage.simulator.requests().into_iter().find(|request| request.to_string().contains("You paint."));
         let system = child.unwrap()["system"].to_string();
         assert!(system.contains("an older hue") && system.contains(told) && system.contains("art-painter"), "{system}");
+        // AGENT-3, MEM-2, MEM-4: it has the rules and the limits that the project's memory has.
+        for rule in ["**user**", "**feedback**", "**project**", "**reference**", "What is not saved", "Memories drift."]
+        {
+            assert!(system.contains(rule), "{rule}: {system}");
+        }
+        assert_eq!(system.matches("- [More](more.md): a line").count(), 199, "{system}");
+        assert!(system.contains("[MEMORY.md has 251 lines and only the first 200 are loaded"), "{system}");
         assert!(!root.join("elsewhere").exists());
         assert!(own.join("hue.md").exists(), "{scope}");
     }
