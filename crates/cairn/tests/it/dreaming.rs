@@ -43,6 +43,26 @@ fn json(ran: &Ran) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
+/// DREAM-4, SEC-2: in a session the end of a dream stands in the event log with what it used and did, refused writes too.
+#[test]
+fn what_a_dream_used_and_did_is_in_the_event_log() {
+    let outside = r#"{ tool = "Write", input = { file_path = "{{ project }}/elsewhere.md", content = "x" } },
+    ]"#;
+    let stage = stage_with(&SCRIPT.replacen("    ]", outside, 1));
+    let file = stage.config().join("events.jsonl");
+    let settings = serde_json::json!({"eventLog": file}).to_string();
+    let mut terminal = Terminal::start_with(&stage, &["--settings", &settings]);
+    terminal.keys(&format!("/dream{ENTER}"));
+    terminal.shows("Improved 2 memory files.");
+    terminal.leave();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let line = lines.iter().find(|line| line["event"] == "dream" && line["phase"] == "completed").unwrap();
+    let counts = ["rounds", "saved", "saved_team", "removed", "denied_writes"].map(|key| line[key].as_u64());
+    assert_eq!(counts, [2, 1, 0, 1, 1].map(Some), "{line}");
+    assert!(line["usage"]["output"].as_u64() > Some(0) && line["duration_ms"].is_u64(), "{line}");
+}
+
 /// DREAM-4, DREAM-5: dreaming, looking at what it changed, taking it back; for people and as JSON.
 #[test]
 fn a_dream_is_run_looked_at_and_taken_back() {
