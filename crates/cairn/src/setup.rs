@@ -329,7 +329,7 @@ pub(crate) async fn agent(
     }
     if let Some(plan) = plan {
         let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());
-        warnings.append(&mut knowledge.left_out());
+        warnings.append(&mut knowledge.warnings());
         agent = agent.with_knowledge(knowledge);
     }
     if let Some(learning) = learning {

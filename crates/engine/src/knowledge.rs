@@ -227,12 +227,12 @@ impl Knowledge {
         self.attached.contains(path) || self.instructions.files.iter().any(|file| file.path == path)
     }
 
-    /// What a project's files would have brought in and did not, because it lies outside or is another user's. Each is said
-    /// once.
-    pub fn left_out(&mut self) -> Vec<String> {
-        let notes = self.instructions.notes.iter();
-        let refused = notes.filter(|note| matches!(note.what, What::Outside(_) | What::OfAnother)).map(Note::to_string);
-        refused.filter(|text| self.told.insert(text.clone())).collect()
+    /// What the user has to know of instruction files: what a project's files would have brought in and did not, because it
+    /// lies outside or is another user's; and which are long. Each is said once.
+    pub fn warnings(&mut self) -> Vec<String> {
+        let is_told = |note: &&Note| matches!(note.what, What::Outside(_) | What::OfAnother | What::Long(_));
+        let told = self.instructions.notes.iter().filter(is_told).map(Note::to_string);
+        told.filter(|text| self.told.insert(text.clone())).collect()
     }
 
     /// What was attached is behind a summary: instructions are read again, and memories may come up again.

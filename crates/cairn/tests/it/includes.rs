@@ -144,6 +144,24 @@ fn plain_lines_ask_about_an_include() {
     assert!(printed.contains("I see both.") && !printed.contains("wants to run"), "{printed}");
 }
 
+/// INSTR-4: a session says that an instruction file is long: once, on the screen, and on stderr of a run without one.
+#[test]
+fn a_long_instruction_file_is_told_of_once() {
+    let stage = Stage::new("[[rule]]\nsay = \"Yes.\"");
+    stage.write("CLAUDE.md", &"Use tabs. ".repeat(4_500));
+    let long = "CLAUDE.md: has 44999 characters (over 40000)";
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    assert_eq!((ran.stdout.as_str(), ran.stderr.matches(long).count()), ("Yes.\n", 1), "{ran:?}");
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 200, 40);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    for words in ["hello", "again"] {
+        terminal.say(words);
+        terminal.rests("Yes.");
+    }
+    let all = terminal.everything();
+    assert_eq!(all.matches(long).count(), 1, "{all}");
+}
+
 /// TRUST-4: a turn that is stopped at the question has no answer: nothing is sent, and it is asked another time.
 #[test]
 fn a_turn_that_is_stopped_is_no_answer() {
