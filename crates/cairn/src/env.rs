@@ -56,7 +56,7 @@ variables! {
     TERM_PROGRAM = "TERM_PROGRAM", "Which terminal it is: some can show that you are waited for.";
     TELEMETRY = "CLAUDE_CODE_ENABLE_TELEMETRY", "1 sends what happens to an OpenTelemetry collector, in builds with the feature `otel`: names and counts, no text.";
     COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT", "Where that collector is, as `http://localhost:4318`.";
-    VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt.";
+    VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt, and `/memory` a file.";
     EDITOR = "EDITOR", "The same, where VISUAL is not set.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }

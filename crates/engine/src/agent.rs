@@ -185,6 +185,13 @@ impl Agent {
         self.knowledge.as_ref()
     }
 
+    /// The user has changed an instruction file or a memory by hand.
+    pub fn edited_by_hand(&mut self, path: &Path) {
+        if let Some(knowledge) = &mut self.knowledge {
+            knowledge.edited_by_hand(path);
+        }
+    }
+
     /// How it keeps within the window.
     pub fn layers(&self) -> &Layers {
         self.driver.layers()
@@ -332,6 +339,8 @@ impl Agent {
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.remember(&self.driver.session);
         }
+        let by_hand = self.knowledge.as_mut().and_then(Knowledge::changed_by_hand);
+        self.load(by_hand)?;
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }

@@ -5,6 +5,7 @@
 //! folder they are for is touched. Memories come by [`recall`]: when something is said, and when what the turn does brings
 //! up an instruction. Nothing here is waited for, and nothing here can fail a turn.
 
+mod by_hand;
 mod daily;
 pub mod outside;
 mod recall;
@@ -48,6 +49,8 @@ pub struct Knowledge {
     asked: HashSet<PathBuf>,
     /// How many instruction files there were before the last touch.
     before: usize,
+    /// Files that the user has changed since the last words.
+    by_hand: Vec<PathBuf>,
     /// A folder that is a copy of another, whose instruction files hold in it.
     copy: Option<Copied>,
     recall: Recall,
@@ -118,6 +121,7 @@ impl Knowledge {
             told: HashSet::new(),
             trust: None,
             asked: HashSet::new(),
+            by_hand: Vec::new(),
             before: 0,
             copy: None,
             recall: Recall::new(shelf, selector),

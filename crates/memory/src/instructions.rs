@@ -21,7 +21,7 @@ use crate::markdown;
 use reach::{Reach, Refusal};
 use rules::{Globs, Waiting};
 
-pub use render::{first_message, nested};
+pub use render::{changed, first_message, nested};
 pub use report::{Loaded, Note, Owner, Reason, What};
 
 /// A file with more characters is loaded with a warning.
