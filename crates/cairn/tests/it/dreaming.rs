@@ -63,6 +63,27 @@ fn what_a_dream_used_and_did_is_in_the_event_log() {
     assert!(line["usage"]["output"].as_u64() > Some(0) && line["duration_ms"].is_u64(), "{line}");
 }
 
+/// DREAM-1: a run without a terminal dreams where that is asked for and due, after the answer; otherwise never.
+#[test]
+fn a_run_without_a_terminal_dreams_only_where_that_is_asked_for() {
+    let stage = stage_with(&format!("[[rule]]\nwhen = {{ user = \"^hello\" }}\nsay = \"Yes.\"\n{SCRIPT}"));
+    let settings = r#"{"dreamHours": 1, "dreamSessions": 1}"#;
+    let dreamt = || {
+        let requests = stage.simulator.requests();
+        requests.iter().any(|request| request["system"].to_string().contains("look after the memories"))
+    };
+    for _ in 0..3 {
+        let ran = run(stage.cairn().args(["-p", "hello", "--settings", settings]));
+        assert_eq!((ran.stdout.as_str(), dreamt()), ("Yes.\n", false), "{ran:?}");
+    }
+    let ran = run(stage.cairn().args(["-p", "hello", "--dream", "--settings", r#"{"dreamSessions": 99}"#]));
+    assert_eq!((ran.stdout.as_str(), dreamt()), ("Yes.\n", false), "it is not due: {ran:?}");
+    let ran = run(stage.cairn().args(["-p", "hello", "--dream", "--settings", settings]));
+    assert_eq!((ran.stdout.as_str(), ran.code), ("Yes.\n", Some(0)), "{ran:?}");
+    assert!(dreamt() && !memory(&stage).join("channel.md").exists(), "{ran:?}");
+    assert!(dream(&stage, &["log"]).stdout.contains("completed"));
+}
+
 /// DREAM-4, DREAM-5: dreaming, looking at what it changed, taking it back; for people and as JSON.
 #[test]
 fn a_dream_is_run_looked_at_and_taken_back() {

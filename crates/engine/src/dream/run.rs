@@ -38,9 +38,10 @@ use crate::home::SessionFile;
 use crate::ledger::{self, Ledger};
 use crate::restricted::{Ground, Limits, Restricted};
 
-/// The most rounds, and the most time.
+/// The most rounds.
 const ROUNDS: u32 = 40;
-const PATIENCE: Duration = Duration::from_secs(20 * 60);
+/// The most time a dream takes.
+pub const PATIENCE: Duration = Duration::from_secs(20 * 60);
 /// The most a reply may be, in tokens: several whole memories.
 const MAX_TOKENS: u64 = 32_000;
 /// How much a dream may write, and how many memories it may make or change.
