@@ -10,15 +10,23 @@ use crate::repl::question::{NO, NO_BECAUSE};
 pub(crate) fn rows(question: &Question) -> Vec<String> {
     match question {
         Question::Call(call) => call_rows(call),
-        Question::Sender(SenderQuestion { from, message }) => {
-            let head = format!("{from} wants to write to this session:");
+        Question::Sender(SenderQuestion { from, message, teammate }) => {
+            let head = format!("{from} wants to write to {}:", session(teammate.as_deref()));
             std::iter::once(head).chain(message.split('\n').map(|line| format!("  {line}"))).collect()
         }
-        Question::Include(IncludeQuestion { place, file }) => vec![
-            format!("{place} wants to include a file from outside the project, as instructions for the model:"),
+        Question::Include(IncludeQuestion { place, file, teammate }) => vec![
+            format!(
+                "{place} wants to include a file from outside the project, as instructions for {}:",
+                teammate.as_ref().map_or_else(|| "the model".to_owned(), |name| format!("the teammate {name}"))
+            ),
             format!("  {}", file.display()),
         ],
     }
+}
+
+/// The session that somebody writes to.
+pub(crate) fn session(teammate: Option<&str>) -> String {
+    teammate.map_or_else(|| "this session".to_owned(), |name| format!("the teammate {name}"))
 }
 
 fn call_rows(call: &CallQuestion) -> Vec<String> {

@@ -137,7 +137,7 @@ impl Question {
     pub fn why(&self) -> &str {
         match self {
             Self::Call(call) => &call.why,
-            Self::Sender(_) => "it would write to this session, now and later; the answer is kept",
+            Self::Sender(_) => "it would write now and later; the answer is kept",
             Self::Include(_) => {
                 "it would become instructions for the model, and lies outside the project; the answer is kept"
             }
@@ -161,6 +161,8 @@ pub struct SenderQuestion {
     pub from: String,
     /// What it says.
     pub message: String,
+    /// The teammate it writes to, where that is not this session.
+    pub teammate: Option<String>,
 }
 
 /// An include from outside the project.
@@ -170,6 +172,8 @@ pub struct IncludeQuestion {
     pub place: String,
     /// The file, after links were followed.
     pub file: PathBuf,
+    /// The teammate that would follow it, where that is not this session.
+    pub teammate: Option<String>,
 }
 
 /// A call that is neither allowed nor denied.

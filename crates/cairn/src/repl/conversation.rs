@@ -14,7 +14,7 @@ use engine::context::Reach as Covered;
 use engine::dream::progress::Progress;
 use engine::hooks::Leaving;
 use engine::mail::Mail;
-use engine::permission::{Answer, Approver, CallQuestion, Question};
+use engine::permission::{Answer, Approver, Question};
 use engine::settings::{Bypass, Signals};
 use engine::{Agent, Event, Inbox};
 use futures_util::future::BoxFuture;
@@ -112,7 +112,7 @@ pub(super) struct Conversation {
     /// What is looked at as it goes on.
     pub(super) front: Option<Front>,
     /// A question of an agent in the background that is to be asked now.
-    pub(super) taken: Option<(CallQuestion, oneshot::Sender<Answer>)>,
+    pub(super) taken: Option<(Question, oneshot::Sender<Answer>)>,
     pub(super) status: Status,
     /// What the user's own line is given to show, and how the session makes itself known.
     pub(super) figures: Figures,

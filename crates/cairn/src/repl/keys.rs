@@ -2,7 +2,6 @@
 //! for an answer.
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use engine::permission::Question;
 use tokio::time::Instant;
 use transcript::Block;
 
@@ -227,7 +226,7 @@ impl Repl {
             self.talk.command(command).await?;
             if let Some((question, reply)) = self.talk.taken.take() {
                 self.typed_at = None; // what was typed is what asks for it
-                self.asked(Question::Call(Box::new(question)), reply);
+                self.asked(question, reply);
             }
             self.follow();
             return Ok(());

@@ -201,7 +201,7 @@ impl Plain {
             self.talk.command(command).await?;
             self.print();
             if let Some((question, reply)) = self.talk.taken.take() {
-                self.ask(&Question::Call(Box::new(question)), reply, &CancellationToken::new()).await;
+                self.ask(&question, reply, &CancellationToken::new()).await;
             }
             while self.talk.choices.is_some() {
                 self.choose().await?;

@@ -14,6 +14,7 @@ use super::editor::{Done, Editor};
 use super::inquiring::{self, Inquiring, Step};
 use super::page::{Page, Part};
 use super::width::wrap;
+use crate::question_lines;
 use crate::span::{Colour, Look, Span};
 
 /// How many lines of a diff or a text are shown.
@@ -125,7 +126,8 @@ impl Asking {
                 format!("in {} — ", short(&call.directory))
             }
             Question::Sender(sender) => {
-                page.line(&[asker, Span::plain(" wants to write to this session:")], 2);
+                let to = question_lines::session(sender.teammate.as_deref());
+                page.line(&[asker, Span::plain(&format!(" wants to write to {to}:"))], 2);
                 for line in sender.message.lines() {
                     page.line(&[Span::plain("  "), Span::plain(line)], 2);
                 }
@@ -134,7 +136,7 @@ impl Asking {
             Question::Include(include) => {
                 let file = Span::new(&short(&include.file), Look::BOLD);
                 page.line(&[asker, Span::plain(" wants to include "), file], 2);
-                String::new()
+                include.teammate.as_ref().map(|name| format!("for the teammate {name} — ")).unwrap_or_default()
             }
         };
         page.line(&[Span::new(&format!("  {place}{}", self.question.why()), Look::DIM)], 2);

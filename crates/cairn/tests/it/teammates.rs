@@ -454,6 +454,57 @@ fn a_teammates_question_reaches_the_person_at_the_lead() {
     }
 }
 
+/// A scout that looks at a file whose folder includes instructions from outside the project.
+const INCLUDES: &str = r#"
+    [[rule]]
+    when = { system = "You are scout", visible = "OUTSIDE-ONE" }
+    say = "it sees the outside"
+    [[rule]]
+    when = { system = "You are scout", tool = "Read" }
+    say = "it sees the note alone"
+    [[rule]]
+    when = { system = "You are scout" }
+    call = [{ tool = "Read", input = { file_path = "{{ project }}/sub/note.txt" } }]
+    [[rule]]
+    when = { visible = "said last: (?P<said>[^\n]+)" }
+    say = "I heard that {{ said }}"
+    [[rule]]
+    when = { missing = "works in a process" }
+    call = [{ tool = "Agent", input = { description = "look", prompt = "Look.", name = "scout", team_name = "us" } }]
+    [[rule]]
+    say = "I wait."
+"#;
+
+/// TRUST-4, AGENT-2: what a teammate's instruction files bring in from outside is asked about at the lead, as what it is and for
+/// whom. Where nobody is there nothing of it is read, and no answer is kept.
+#[test]
+fn an_include_of_a_teammate_is_asked_about_at_the_lead() {
+    let stage = Stage::new(INCLUDES);
+    let outside = std::fs::canonicalize(stage.project().parent().unwrap()).unwrap().join("outside.md");
+    std::fs::write(&outside, "OUTSIDE-ONE\n").unwrap();
+    std::fs::create_dir(stage.project().join("sub")).unwrap();
+    stage.write("sub/note.txt", "note\n");
+    stage.write("sub/CLAUDE.md", &format!("Nested.\n\n@{}\n", outside.display()));
+    let ran = run(&mut lead(&stage, &["-p", "go"]));
+    assert!(ran.stdout.contains("it sees the note alone"), "{ran:?}");
+    assert_eq!(run(stage.cairn().args(["trust", "list"])).stdout, "", "nobody has answered");
+    let mut command = lead(&stage, &[]);
+    let mut terminal = Terminal::open(command.env("TERM", "xterm-256color"), 160, 40);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal.say("go");
+    terminal.until("word of it", |screen| screen.contains("scout asks something") && !screen.is_working());
+    terminal.keys("/tasks scout\r");
+    terminal.until("the question", |screen| {
+        screen.contains("sub/CLAUDE.md wants to include")
+            && screen.contains("for the teammate scout")
+            && screen.contains("yes, now and later")
+    });
+    terminal.keys("y");
+    terminal.until("what came of it", |screen| screen.contains("I heard that it sees the outside"));
+    terminal.leave();
+    assert!(run(stage.cairn().args(["trust", "list"])).stdout.contains("outside.md"));
+}
+
 /// AGENT-2: with nobody at the lead, what a teammate has to ask is denied, at once and with why; no model hears of the question.
 #[test]
 fn a_teammates_question_is_denied_where_nobody_is_there() {

@@ -139,7 +139,7 @@ impl Agent {
         if let Some(consent) = known {
             return Ok(Some(consent.given));
         }
-        let question = Question::Sender(SenderQuestion { from: from.clone(), message: shown(message) });
+        let question = Question::Sender(SenderQuestion { from: from.clone(), message: shown(message), teammate: None });
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(None),

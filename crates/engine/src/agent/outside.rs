@@ -15,7 +15,7 @@ impl Agent {
     pub(super) async fn ask_about_outside(&mut self, touched: &Path, cancel: &CancellationToken) -> Result<(), Error> {
         while let Some(outside) = self.knowledge.as_mut().and_then(Knowledge::next_outside) {
             let (place, file) = (outside.claim.place.clone(), outside.real.clone());
-            let question = Question::Include(IncludeQuestion { place, file });
+            let question = Question::Include(IncludeQuestion { place, file, teammate: None });
             let answer = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(()),

@@ -22,8 +22,10 @@ use crate::agent::Listener;
 use crate::agents::label;
 use crate::event::Event;
 use crate::event::MateNews::{self, Labelled};
-use crate::mailbox::{LEAD, Message, Rest, Word};
-use crate::permission::{Answer, Approver, CallQuestion, Leave, Policy, Question, Weighed, Who};
+use crate::mailbox::{Asking, LEAD, LeadAnswer, Message, Rest, Word};
+use crate::permission::{
+    Answer, Approver, CallQuestion, IncludeQuestion, Leave, Policy, Question, SenderQuestion, Weighed, Who,
+};
 use crate::world::World;
 
 /// The lead, as its teammates' programs know it.
@@ -53,7 +55,7 @@ impl LeadPolicy {
     }
 }
 
-type Kept = (CallQuestion, oneshot::Sender<Answer>);
+type Kept = (Question, oneshot::Sender<Answer>);
 
 /// Questions that wait until somebody looks, by who asks. Clones share them.
 #[derive(Clone, Default)]
@@ -85,7 +87,7 @@ impl Questions {
         lock(&self.open).entry(name.to_owned()).or_default().clone()
     }
 
-    fn keep(&self, name: &str, question: CallQuestion) -> oneshot::Receiver<Answer> {
+    fn keep(&self, name: &str, question: Question) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         lock(&self.kept).insert(name.to_owned(), (question, reply));
         answer
@@ -127,22 +129,37 @@ impl Side {
                         Word::Progress { label } if self.mail.busy().contains(&message.from) => {
                             label::words(&label).into_iter().for_each(|label| tell(&message.from, Labelled(label)));
                         }
-                        Word::PermissionRequest { request, tool, input, why, suggestions } => {
-                            let question = CallQuestion {
-                                id: request,
-                                subject: subject(&tool, &input, &member.cwd),
-                                tool,
-                                input,
-                                directory: member.cwd.clone(),
-                                why: format!("the teammate {} asks: {why}", name_of(&message.from)),
-                                agent: Some(name_of(&message.from)),
-                                spared_by: None,
-                                always: Vec::new(),
+                        Word::PermissionRequest { request, tool, input, why, suggestions, about } => {
+                            let teammate = name_of(&message.from);
+                            let question = match about {
+                                Asking::Call => Question::Call(Box::new(CallQuestion {
+                                    id: request.clone(),
+                                    subject: subject(&tool, &input, &member.cwd),
+                                    tool,
+                                    input,
+                                    directory: member.cwd.clone(),
+                                    why: format!("the teammate {teammate} asks: {why}"),
+                                    agent: Some(teammate),
+                                    spared_by: None,
+                                    always: Vec::new(),
+                                })),
+                                Asking::Sender => {
+                                    let message = input["message"].as_str().unwrap_or_default().to_owned();
+                                    Question::Sender(SenderQuestion { from: tool, message, teammate: Some(teammate) })
+                                }
+                                Asking::Include => {
+                                    let file = input["file_path"].as_str().unwrap_or_default().into();
+                                    Question::Include(IncludeQuestion { place: tool, file, teammate: Some(teammate) })
+                                }
                             };
                             // What a hook or a rule of the teammate's wants asked is asked, whatever the lead may do.
-                            let is_edit = is_spared_by_accepting(&suggestions);
-                            let spared = is_edit && policy().is_some_and(|policy| policy.allows(&question));
-                            open.spawn(self.answer(message.from, question, spared, asked()));
+                            let spared = match &question {
+                                Question::Call(call) if is_spared_by_accepting(&suggestions) => {
+                                    policy().is_some_and(|policy| policy.allows(call))
+                                }
+                                _ => false,
+                            };
+                            open.spawn(self.answer(message.from, request, question, spared, asked()));
                         }
                         _ => {}
                     }
@@ -156,14 +173,14 @@ impl Side {
     fn answer(
         &self,
         name: String,
-        question: CallQuestion,
+        request: String,
+        question: Question,
         spared: bool,
         asked: Option<Asked>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (questions, withdrawn) = (self.questions.clone(), self.questions.opens(&name));
         let (team, world) = (self.team.clone(), self.world.clone());
         async move {
-            let request = question.id.clone();
             let answer = if spared {
                 Answer::Allow
             } else {
@@ -191,27 +208,32 @@ fn is_spared_by_accepting(suggestions: &[Value]) -> bool {
 
 async fn ask(
     name: &str,
-    question: CallQuestion,
+    question: Question,
     questions: &Questions,
     asked: Option<(Arc<dyn Approver>, Listener)>,
 ) -> Answer {
     let nobody = || Answer::Unanswered { why: NOBODY.to_owned() };
     let Some((approver, listener)) = asked else { return nobody() };
     if approver.who() != Who::Person {
-        return approver.ask(Question::Call(Box::new(question))).await;
+        return approver.ask(question).await;
     }
-    let tool = question.tool.clone();
+    let tool = match &question {
+        Question::Call(call) => call.tool.clone(),
+        Question::Sender(_) => "a sender".to_owned(),
+        Question::Include(_) => "an include".to_owned(),
+    };
     let answer = questions.keep(name, question);
     listener(Event::TeammateAsks { name: name_of(name), tool });
     answer.await.unwrap_or_else(|_| nobody())
 }
 
 /// What a teammate is told. Rules and modes of the lead's session stay with it.
-fn said(answer: Answer) -> Result<Option<serde_json::Value>, String> {
+fn said(answer: Answer) -> LeadAnswer {
     match answer {
-        Answer::Allow | Answer::Always(_) => Ok(None),
-        Answer::With { input, .. } => Ok(input),
-        Answer::Deny { why } | Answer::Unanswered { why } => Err(why),
+        Answer::Allow | Answer::Always(_) => LeadAnswer::Allowed(None),
+        Answer::With { input, .. } => LeadAnswer::Allowed(input),
+        Answer::Deny { why } => LeadAnswer::Denied(why),
+        Answer::Unanswered { why } => LeadAnswer::Unanswered(why),
     }
 }
 
@@ -248,6 +270,11 @@ mod tests {
         fn who(&self) -> Who {
             Who::Program
         }
+    }
+
+    /// What comes of asking it about a tool, as the teammate's side takes it in.
+    fn denied(tool: &str) -> LeadAnswer {
+        LeadAnswer::Denied(tool.to_owned())
     }
 
     fn about(tool: &str) -> Question {
@@ -293,7 +320,7 @@ mod tests {
     async fn questions_asked_at_once_each_get_their_answer() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = answers(folder.path(), None, about("Write"), about("Edit")).await;
-        assert_eq!((said(one), said(other)), (Err("Write".to_owned()), Err("Edit".to_owned())));
+        assert_eq!((said(one), said(other)), (denied("Write"), denied("Edit")));
     }
 
     /// AGENT-2: what the lead would do unasked is not asked for its teammate either; that is decided by what the call does, and
@@ -312,12 +339,12 @@ mod tests {
         let write = |path: PathBuf| claimed("Write", json!({"file_path": path, "content": "x"}));
         let accepting = || Some(Policy { mode: Mode::AcceptEdits.into(), ..Policy::default() });
         let [inside, outside] = answers(&place, accepting(), write(place.join("a")), write("/etc/passwd".into())).await;
-        assert_eq!((said(inside), said(outside)), (Ok(None), Err("Write".to_owned())));
+        assert_eq!((said(inside), said(outside)), (LeadAnswer::Allowed(None), denied("Write")));
         let command = claimed("Bash", json!({"command": "rm -rf x"}));
         let [command, unknown] = answers(&place, accepting(), command, claimed("Odd", json!({}))).await;
-        assert_eq!((said(command), said(unknown)), (Err("Bash".to_owned()), Err("Odd".to_owned())));
+        assert_eq!((said(command), said(unknown)), (denied("Bash"), denied("Odd")));
         let asking = Some(Policy::default());
         let [one, other] = answers(&place, asking, write(place.join("a")), write(place.join("b"))).await;
-        assert_eq!((said(one), said(other)), (Err("Write".to_owned()), Err("Write".to_owned())));
+        assert_eq!((said(one), said(other)), (denied("Write"), denied("Write")));
     }
 }

@@ -25,7 +25,7 @@ use crate::agent::Listener;
 use crate::agents::Definition;
 use crate::event::{Event, MateNews};
 use crate::mailbox::{LEAD, Mailbox, Message, Word};
-use crate::permission::{Answer, Approver, CallQuestion, LiveMode, Policy};
+use crate::permission::{Answer, Approver, LiveMode, Policy, Question};
 use crate::plan::board::Board;
 use crate::stats::Teammate;
 use crate::world::World;
@@ -187,7 +187,7 @@ impl Teammates {
     }
 
     /// The question that one waits with, if it does; whoever takes it answers.
-    pub fn take_question(&self, name: &str) -> Option<(CallQuestion, oneshot::Sender<Answer>)> {
+    pub fn take_question(&self, name: &str) -> Option<(Question, oneshot::Sender<Answer>)> {
         self.inner.questions.take(name)
     }
 
