@@ -109,6 +109,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = SESSION)]
     pub(crate) extract: bool,
 
+    /// Without a terminal: after the answer, bring memories into order if that is due, and wait for it.
+    #[arg(long, help_heading = SESSION)]
+    pub(crate) dream: bool,
+
     /// What to ask. With a pipe on stdin, its text is added.
     pub(crate) prompt: Option<String>,
 

@@ -36,6 +36,7 @@ variables! {
     MAX_CONTEXT = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "The window of a model that is not in the table.";
     COMPACT_WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "A cap on the window, whatever the model has.";
     NO_COMPACT = "DISABLE_AUTO_COMPACT", "1 keeps a full window from being compacted by itself.";
+    COLLAPSE = "CLAUDE_CONTEXT_COLLAPSE", "1 turns the setting `collapse` on, 0 turns it off, whatever the settings say.";
     SMALL_MODEL = "ANTHROPIC_SMALL_FAST_MODEL", "The model for side questions, such as which memories matter.";
     NO_MEMORY = "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1 turns memory off, 0 turns it on whatever else says.";
     SIMPLE = "CLAUDE_CODE_SIMPLE", "1 is the same as `--bare`.";
@@ -55,7 +56,7 @@ variables! {
     TERM_PROGRAM = "TERM_PROGRAM", "Which terminal it is: some can show that you are waited for.";
     TELEMETRY = "CLAUDE_CODE_ENABLE_TELEMETRY", "1 sends what happens to an OpenTelemetry collector, in builds with the feature `otel`: names and counts, no text.";
     COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT", "Where that collector is, as `http://localhost:4318`.";
-    VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt.";
+    VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt, and `/memory` a file.";
     EDITOR = "EDITOR", "The same, where VISUAL is not set.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }

@@ -18,6 +18,7 @@ mod model;
 mod opening;
 mod out;
 mod output;
+mod question_lines;
 mod reload;
 mod repl;
 mod rules;

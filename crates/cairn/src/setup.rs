@@ -329,7 +329,7 @@ pub(crate) async fn agent(
     }
     if let Some(plan) = plan {
         let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());
-        warnings.append(&mut knowledge.left_out());
+        warnings.append(&mut knowledge.warnings());
         agent = agent.with_knowledge(knowledge);
     }
     if let Some(learning) = learning {
@@ -414,6 +414,7 @@ impl Shape {
         if env::NO_COMPACT.flag() == Some(true) {
             layers.auto_compact = AutoCompact::Off;
         }
+        layers.collapse = env::COLLAPSE.flag().unwrap_or(layers.collapse);
         let notes = place.home.path().join("session-memory/config");
         let own = |name: &str| {
             files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())

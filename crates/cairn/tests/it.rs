@@ -36,6 +36,8 @@ mod bare;
 mod clients;
 #[path = "it/config.rs"]
 mod config;
+#[path = "it/consent.rs"]
+mod consent;
 #[path = "it/docs.rs"]
 mod docs;
 #[path = "it/dreaming.rs"]

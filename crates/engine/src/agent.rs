@@ -23,7 +23,7 @@ use tools::{Scope, Tool, Typed};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::window::AutoCompact;
-use transcript::{Block, Id, Request, Usage};
+use transcript::{Block, Request, Usage};
 
 use crate::agents::{SendOut, knowing};
 use crate::dream::beside::Dreaming;
@@ -73,8 +73,6 @@ pub struct Agent {
     sandbox: ChosenBy,
     /// Why the session starts, until its hooks have run.
     start: Option<Start>,
-    /// The line that lists the agents it may send out.
-    listed: Option<Id>,
     /// Why it sends nobody out, where it does not.
     alone: Option<Alone>,
     /// What agents used that were sent out in this turn, in tokens.
@@ -148,7 +146,6 @@ impl Agent {
             dreaming: None,
             doing: Doing::default(),
             sandbox: ChosenBy::Settings,
-            listed: None,
             alone,
             below: 0,
             start: Some(Start::Startup),
@@ -186,6 +183,13 @@ impl Agent {
     /// Instruction files and memory.
     pub fn knowledge(&self) -> Option<&Knowledge> {
         self.knowledge.as_ref()
+    }
+
+    /// The user has changed an instruction file or a memory by hand.
+    pub fn edited_by_hand(&mut self, path: &Path) {
+        if let Some(knowledge) = &mut self.knowledge {
+            knowledge.edited_by_hand(path);
+        }
     }
 
     /// How it keeps within the window.
@@ -302,7 +306,10 @@ impl Agent {
             let chosen = knowledge.chosen().await;
             self.attach(chosen)?;
         }
-        self.list_agents()?;
+        self.driver.list_agents()?;
+        if let Some(teammates) = &self.driver.parts.teammates {
+            teammates.judged_by(self.driver.parts.policy.clone(), self.driver.scope.clone());
+        }
         self.driver.ask(round, &mut self.knowledge, cancel).await
     }
 
@@ -332,6 +339,8 @@ impl Agent {
         if let Some(knowledge) = &mut self.knowledge {
             knowledge.remember(&self.driver.session);
         }
+        let by_hand = self.knowledge.as_mut().and_then(Knowledge::changed_by_hand);
+        self.load(by_hand)?;
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }
@@ -342,7 +351,7 @@ impl Agent {
         self.attach(learnt.into_iter().collect())?;
         let new_day = self.knowledge.as_mut().and_then(Knowledge::new_day);
         self.attach(new_day.into_iter().collect())?;
-        self.list_agents()
+        self.driver.list_agents()
     }
 
     /// What the user said, where it would not fit the window: it goes to a file, and its beginning and end stay.

@@ -7,6 +7,7 @@
 mod account;
 mod calls;
 mod carry;
+mod listing;
 mod made;
 mod media;
 mod notes;
@@ -29,7 +30,7 @@ use tools::{Output, Scope};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{mark, mark_answered};
-use transcript::{Block, Outcome, Request};
+use transcript::{Block, Id, Outcome, Request};
 
 use crate::agent::{Listener, Parts};
 use crate::background::Background;
@@ -72,6 +73,8 @@ pub struct Driver {
     pub(crate) memories: Option<PathBuf>,
     /// Rules that were answered with "always": they hold to the session's end, wherever else they are written.
     pub(crate) answered: Vec<Rule>,
+    /// The line that lists the agents, as it was last seen.
+    pub(crate) listed: Option<Id>,
     /// What hooks have left behind.
     pub(crate) gate: crate::gate::State,
 }
@@ -114,6 +117,7 @@ impl Driver {
             reacted: false,
             memories: None,
             answered: Vec::new(),
+            listed: None,
             gate: crate::gate::State::default(),
         })
     }

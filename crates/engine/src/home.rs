@@ -6,14 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use memory::changes::{self, Changes};
+use memory::place::slug;
 
 use crate::error::Error;
 
 /// Where the sessions of projects lie, below the config home.
 pub(crate) const PROJECTS: &str = "projects";
-
-/// Longer slugs are cut and get a hash, since file names have a limit.
-const SLUG_LENGTH: usize = 200;
 
 /// The config home.
 #[derive(Debug, Clone)]
@@ -101,17 +99,6 @@ impl Home {
     }
 }
 
-/// A directory's path as a folder name.
-fn slug(directory: &Path) -> String {
-    let path = directory.to_string_lossy();
-    let slug: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    if slug.len() <= SLUG_LENGTH {
-        return slug;
-    }
-    let hash = blake3::hash(path.as_bytes()).to_hex();
-    format!("{}-{}", &slug[..SLUG_LENGTH], &hash[..8])
-}
-
 /// An id is a file's name, so it is nothing but letters, digits and dashes.
 fn is_session_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -144,14 +131,6 @@ pub(crate) fn is_branch(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slug_is_the_path_with_dashes() {
-        assert_eq!(slug(Path::new("/home/me/my.project")), "-home-me-my-project");
-        let long = format!("/{}", "x".repeat(300));
-        assert_eq!(slug(Path::new(&long)).len(), SLUG_LENGTH + 9);
-        assert_ne!(slug(Path::new(&long)), slug(Path::new(&format!("{long}y"))));
-    }
 
     /// TRUST-5: what stands in `HEAD` is a branch, a commit, or nothing; a `.git` that leads elsewhere is not followed.
     #[test]

@@ -117,13 +117,31 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::MessageArrived { .. } => ("message_arrived", json!({})),
         Event::Dream(progress) => {
             let (phase, calls) = (progress.phase.word(), progress.tools.values().sum::<u32>());
-            (
-                "dream",
-                json!({"phase": phase, "rounds": progress.rounds, "calls": calls, "touched": progress.touched.len()}),
-            )
+            let mut line =
+                json!({"phase": phase, "rounds": progress.rounds, "calls": calls, "touched": progress.touched.len()});
+            if let Some(figures) = &progress.figures {
+                line["usage"] = used(&figures.usage);
+                (line["saved"], line["saved_team"]) = (json!(figures.saved), json!(figures.saved_team));
+                line["removed"] = json!(figures.removed);
+                (line["denied"], line["denied_writes"]) = (json!(figures.denied), json!(figures.denied_writes));
+                line["duration_ms"] = json!(figures.took.as_millis() as u64);
+            }
+            ("dream", line)
         }
         Event::TeamMemory { changed, .. } => ("team_memory", json!({"changed": changed.len()})),
-        Event::Extracted(_) => ("extracted", json!({})),
+        Event::Extracted(outcome) => {
+            let (saved, saved_team) = outcome.tally.counted();
+            (
+                "extracted",
+                json!({
+                    "model": outcome.model, "messages": outcome.messages, "rounds": outcome.rounds,
+                    "usage": used(&outcome.usage), "first_request": used(&outcome.first), "saved": saved,
+                    "saved_team": saved_team, "removed": outcome.tally.removed.len(), "denied": outcome.tally.denied,
+                    "denied_writes": outcome.tally.denied_writes, "duration_ms": outcome.took.as_millis() as u64,
+                    "failed": outcome.failed.as_deref().map(reason),
+                }),
+            )
+        }
         Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
         Event::HookSaid { moment, .. } => ("hook_said", json!({"moment": moment.name()})),
         Event::Agent { errand, news } => of_agent(errand, news)?,

@@ -5,6 +5,7 @@
 //! folder they are for is touched. Memories come by [`recall`]: when something is said, and when what the turn does brings
 //! up an instruction. Nothing here is waited for, and nothing here can fail a turn.
 
+mod by_hand;
 mod daily;
 pub mod outside;
 mod recall;
@@ -22,7 +23,7 @@ use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Scope as Whose, Shelf};
 use memory::store::Indexing;
-use tools::Scope;
+use tools::{EditInput, Scope};
 use transcript::Block;
 
 use crate::session::{Beside, Session};
@@ -48,6 +49,8 @@ pub struct Knowledge {
     asked: HashSet<PathBuf>,
     /// How many instruction files there were before the last touch.
     before: usize,
+    /// Files that the user has changed since the last words.
+    by_hand: Vec<PathBuf>,
     /// A folder that is a copy of another, whose instruction files hold in it.
     copy: Option<Copied>,
     recall: Recall,
@@ -118,6 +121,7 @@ impl Knowledge {
             told: HashSet::new(),
             trust: None,
             asked: HashSet::new(),
+            by_hand: Vec::new(),
             before: 0,
             copy: None,
             recall: Recall::new(shelf, selector),
@@ -227,12 +231,12 @@ impl Knowledge {
         self.attached.contains(path) || self.instructions.files.iter().any(|file| file.path == path)
     }
 
-    /// What a project's files would have brought in and did not, because it lies outside or is another user's. Each is said
-    /// once.
-    pub fn left_out(&mut self) -> Vec<String> {
-        let notes = self.instructions.notes.iter();
-        let refused = notes.filter(|note| matches!(note.what, What::Outside(_) | What::OfAnother)).map(Note::to_string);
-        refused.filter(|text| self.told.insert(text.clone())).collect()
+    /// What the user has to know of instruction files: what a project's files would have brought in and did not, because it
+    /// lies outside or is another user's; and which are long. Each is said once.
+    pub fn warnings(&mut self) -> Vec<String> {
+        let is_told = |note: &&Note| matches!(note.what, What::Outside(_) | What::OfAnother | What::Long(_));
+        let told = self.instructions.notes.iter().filter(is_told).map(Note::to_string);
+        told.filter(|text| self.told.insert(text.clone())).collect()
     }
 
     /// What was attached is behind a summary: instructions are read again, and memories may come up again.
@@ -400,9 +404,9 @@ pub(crate) fn refuses(input: &serde_json::Value, file: &Path) -> Option<String> 
 
 /// What a file is, and would be after an edit.
 fn edited(input: &serde_json::Value, file: &Path) -> Option<(String, String)> {
-    let (old, new) = (input["old_string"].as_str()?, input["new_string"].as_str()?);
+    let edit: EditInput = serde_json::from_value(input.clone()).ok()?;
     let text = String::from_utf8(files::read(file, INDEX_LIMIT).ok()?.bytes).ok()?;
-    let after = if input["replace_all"] == true { text.replace(old, new) } else { text.replacen(old, new, 1) };
+    let after = tools::edited(&text, &edit).ok()?;
     Some((text, after))
 }
 

@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 pub use message::{LEAD, Message, Order};
 pub use seal::{Known, Seal, SealKey};
-pub use word::{Rest, Word};
+pub use word::{Asking, LeadAnswer, Rest, Word};
 
 /// The largest mailbox that is read.
 const MOST_BYTES: u64 = 8_000_000;

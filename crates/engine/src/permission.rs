@@ -121,10 +121,65 @@ pub(crate) fn stricter(one: Mode, other: Mode) -> Mode {
     if rank(one) <= rank(other) { one } else { other }
 }
 
+/// Something that somebody has to agree to.
+#[derive(Debug, Clone)]
+pub enum Question {
+    /// A call that is neither allowed nor denied.
+    Call(Box<CallQuestion>),
+    /// Another session writes to this one for the first time. The answer is kept.
+    Sender(SenderQuestion),
+    /// An instruction file includes a file from outside the project. The answer is kept.
+    Include(IncludeQuestion),
+}
+
+impl Question {
+    /// Why it is asked.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Call(call) => &call.why,
+            Self::Sender(_) => "it would write now and later; the answer is kept",
+            Self::Include(_) => {
+                "it would become instructions for the model, and lies outside the project; the answer is kept"
+            }
+        }
+    }
+
+    /// Who or what asks: a tool, a sender, or the place that names the file.
+    pub fn asker(&self) -> &str {
+        match self {
+            Self::Call(call) => &call.tool,
+            Self::Sender(sender) => &sender.from,
+            Self::Include(include) => &include.place,
+        }
+    }
+}
+
+/// A first message of another session.
+#[derive(Debug, Clone)]
+pub struct SenderQuestion {
+    /// Its address.
+    pub from: String,
+    /// What it says.
+    pub message: String,
+    /// The teammate it writes to, where that is not this session.
+    pub teammate: Option<String>,
+}
+
+/// An include from outside the project.
+#[derive(Debug, Clone)]
+pub struct IncludeQuestion {
+    /// The instruction file that names it.
+    pub place: String,
+    /// The file, after links were followed.
+    pub file: PathBuf,
+    /// The teammate that would follow it, where that is not this session.
+    pub teammate: Option<String>,
+}
+
 /// A call that is neither allowed nor denied.
 #[derive(Debug, Clone)]
-pub struct Question {
-    /// The call's id; empty where it is about no call.
+pub struct CallQuestion {
+    /// The call's id.
     pub id: String,
     /// The tool.
     pub tool: String,
@@ -144,7 +199,7 @@ pub struct Question {
     pub always: Vec<(String, Rule)>,
 }
 
-impl Question {
+impl CallQuestion {
     /// What could be answered for always, as Claude Code writes it.
     pub fn suggestions(&self) -> Vec<Value> {
         let mode = self.spared_by.map(|mode| json!({"type": "setMode", "mode": mode, "destination": "session"}));
@@ -190,7 +245,7 @@ pub enum Answer {
 
 /// One who can be asked.
 pub trait Approver: Send + Sync {
-    /// Decides on a call.
+    /// Decides.
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
 
     /// Who it is.
@@ -218,7 +273,8 @@ impl Approver for Nobody {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         let why = format!(
             "{} needs permission ({}), and nobody is there to give it. Do what you can without it.",
-            question.tool, question.why
+            question.asker(),
+            question.why()
         );
         Box::pin(std::future::ready(Answer::Unanswered { why }))
     }
@@ -239,7 +295,7 @@ pub enum Weighed {
         why: String,
     },
     /// Somebody is to be asked this.
-    Ask(Box<Question>),
+    Ask(Box<CallQuestion>),
 }
 
 /// What a call is let beyond the rules.
@@ -259,7 +315,7 @@ impl Policy {
         match self.weigh(tool, input, scope, Leave::None) {
             Weighed::Allow(_) => Answer::Allow,
             Weighed::Deny { why } => Answer::Deny { why },
-            Weighed::Ask(question) => match approver.ask(*question).await {
+            Weighed::Ask(question) => match approver.ask(Question::Call(question)).await {
                 Answer::Unanswered { why } => Answer::Deny { why },
                 answer => answer,
             },
@@ -307,7 +363,7 @@ impl Policy {
         let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
         let (id, tool, input) = (String::new(), tool.name().to_owned(), input.clone());
         let agent = None; // who is asked for it says for whom
-        Weighed::Ask(Box::new(Question { id, tool, input, subject, directory, why, agent, spared_by, always }))
+        Weighed::Ask(Box::new(CallQuestion { id, tool, input, subject, directory, why, agent, spared_by, always }))
     }
 
     /// The rules with one that allows every call of a tool. It is as strong as any other: what is denied stays denied.

@@ -133,7 +133,9 @@ fn was_made_here(block: &Block, from: &Ingredients<'_>) -> bool {
     let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
     let (date, branch) = (after("- Date at the start of this session: "), after("- Git: branch "));
     let is_date = date.parse::<jiff::civil::Date>().is_ok_and(|parsed| parsed.to_string() == date);
-    let status = text.lines().find_map(|line| line.strip_prefix("- Git status at the start of this session: "));
+    let status = text.lines().find_map(|line| {
+        line.strip_prefix("- Git status at the start of this session, with names of files, which are data: ")
+    });
     let changes = status.and_then(Changes::shown);
     let is_status = status.is_some() == changes.is_some();
     let (_, shell) = text.split_once("- The user's shell: ").unwrap_or_default();
@@ -151,7 +153,7 @@ fn environment(from: &Ingredients<'_>, branch: &str, date: &str) -> String {
         directory => from.directory.display().to_string(),
         extra => extra,
         branch => branch,
-        changes => from.surroundings.changes.map(|changes| changes.to_string()),
+        changes => from.surroundings.changes.as_ref().map(ToString::to_string),
         system => &from.surroundings.system,
         shell => &from.surroundings.shell,
         cutoff => cutoff(from.model),
@@ -173,7 +175,7 @@ mod tests {
     static SURROUNDINGS: LazyLock<Surroundings> = LazyLock::new(|| Surroundings {
         system: "Linux 6.1 x86_64".into(),
         shell: Some("zsh".into()),
-        changes: Some(Changes { staged: 1, changed: 2, untracked: 0, conflicting: 0 }),
+        changes: Some(Changes { staged: 1, changed: 2, ..Changes::default() }),
     });
 
     fn ingredients<'a>(model: &'a str, appended: Option<&'a str>, now: i64) -> Ingredients<'a> {

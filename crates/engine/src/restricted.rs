@@ -77,6 +77,8 @@ pub struct Limits {
 pub struct Tally {
     /// Calls that were refused.
     pub denied: u32,
+    /// Those of them that would have written.
+    pub denied_writes: u32,
     /// Memories that were made or changed, each once.
     pub saved: Vec<String>,
     /// Memories that were removed.
@@ -84,6 +86,16 @@ pub struct Tally {
     /// How many bytes were written.
     pub bytes: usize,
 }
+
+impl Tally {
+    /// How many memories were made or changed, and how many of them are shared with the team.
+    pub fn counted(&self) -> (usize, usize) {
+        (self.saved.len(), self.saved.iter().filter(|path| path.starts_with(TEAM)).count())
+    }
+}
+
+/// Where the memories of the team lie, below the memory directory.
+const TEAM: &str = "team/";
 
 /// The policy of an agent that nobody watches.
 pub struct Restricted {
@@ -285,6 +297,13 @@ impl Restricted {
         }
     }
 
+    /// Counts a refusal, whoever refuses.
+    fn refused(&self, access: Access) {
+        let mut tally = self.counts();
+        tally.denied += 1;
+        tally.denied_writes += u32::from(access == Access::Changes);
+    }
+
     fn counts(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -297,7 +316,9 @@ impl Restricted {
 impl Judge for Restricted {
     fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String> {
         let judged = self.may(tool, input, scope);
-        self.counts().denied += u32::from(judged.is_err());
+        if judged.is_err() {
+            self.refused(tool.access(input));
+        }
         judged
     }
 }

@@ -5,6 +5,7 @@
 //! is a [`Finding`] and is left out; nothing in a file stops a session.
 
 mod edit;
+mod elsewhere;
 mod entries;
 mod extract;
 mod finding;

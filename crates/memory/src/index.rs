@@ -5,6 +5,7 @@
 //! each and keep every other byte, since people and other programs write here too.
 
 use std::fmt;
+use std::path::Path;
 
 use crate::frontmatter;
 use crate::markdown;
@@ -17,6 +18,9 @@ pub const LINE_LIMIT: usize = 200;
 
 /// How many bytes of these.
 pub const BYTE_LIMIT: usize = 25_000;
+
+/// The largest index that is read; what is loaded of it is far less.
+const READ_LIMIT: u64 = 10_000_000;
 
 /// About how long a line should be.
 pub const LINE_LENGTH: usize = 150;
@@ -87,6 +91,16 @@ pub fn load(text: &str) -> Loaded {
         cut = cut[..most].rfind('\n').map_or(&cut[..most], |at| &cut[..at]).trim_end();
     }
     Loaded { text: cut.to_owned(), warnings }
+}
+
+/// What of an index is given to a model, with the limits it passes at its end, where the model sees them; none where there is
+/// nothing to show.
+pub fn shown(path: &Path) -> Option<String> {
+    // Below an opened directory: an index that is a link leads nowhere else.
+    let file = files::Root::open(path.parent()?).ok()?.read(path.file_name()?, READ_LIMIT).ok()?;
+    let loaded = load(&String::from_utf8_lossy(&file.bytes));
+    let warnings = loaded.warnings.iter().map(|warning| format!("\n\n[{warning}]"));
+    Some(loaded.text + &warnings.collect::<String>()).filter(|text| !text.trim().is_empty())
 }
 
 /// The limits a whole index passes.

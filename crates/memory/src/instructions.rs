@@ -21,7 +21,7 @@ use crate::markdown;
 use reach::{Reach, Refusal};
 use rules::{Globs, Waiting};
 
-pub use render::{first_message, nested};
+pub use render::{changed, first_message, nested};
 pub use report::{Loaded, Note, Owner, Reason, What};
 
 /// A file with more characters is loaded with a warning.
@@ -57,18 +57,6 @@ pub struct Sources {
     /// Where the memory indexes are, private before team. They are read whenever instructions are loaded.
     pub indexes: Vec<PathBuf>,
 }
-
-/// What of an index is loaded, and the limits it passes at its end, where the model sees them.
-fn index(path: &Path) -> Option<String> {
-    // Below an opened directory: an index that is a link leads nowhere else.
-    let file = files::Root::open(path.parent()?).ok()?.read(path.file_name()?, INDEX_LIMIT).ok()?;
-    let loaded = crate::index::load(&String::from_utf8_lossy(&file.bytes));
-    let warnings = loaded.warnings.iter().map(|warning| format!("\n\n[{warning}]"));
-    Some(loaded.text + &warnings.collect::<String>()).filter(|text| !text.trim().is_empty())
-}
-
-/// The largest index that is read; what is loaded of it is far less.
-const INDEX_LIMIT: u64 = 10_000_000;
 
 /// What is loaded, and what waits to be.
 #[derive(Debug)]
@@ -177,7 +165,7 @@ impl Instructions {
 
     fn read_indexes(&mut self, reason: Reason) {
         for path in self.sources.indexes.clone() {
-            if let Some(text) = index(&path)
+            if let Some(text) = crate::index::shown(&path)
                 && !self.files.iter().any(|file| file.path == path)
             {
                 let (size, owner) = (text.len() as u64, self.owner_of_index(&path));

@@ -78,7 +78,8 @@ pub struct Rules<'a> {
 }
 
 /// The templates, by the name others include them by.
-const TEMPLATES: [(&str, &str); 9] = [
+const TEMPLATES: [(&str, &str); 10] = [
+    ("agent.md", include_str!("prompts/agent.md")),
     ("extract.md", include_str!("prompts/extract.md")),
     ("rules.md", include_str!("prompts/rules.md")),
     ("daily.md", include_str!("prompts/daily.md")),
@@ -107,6 +108,21 @@ pub fn rules(from: &Rules<'_>) -> String {
         line_length => crate::index::LINE_LENGTH,
     };
     render(template, values)
+}
+
+/// The section of an agent's system prompt about memories of its own: `scope` says in a sentence whose they are, `index` is
+/// what its index shows.
+pub fn agent_rules(directory: &Path, scope: &str, index: Option<&str>) -> String {
+    let values = context! {
+        directory => directory.display().to_string(),
+        scope => scope,
+        content => index.map(crate::neutral::quoted),
+        file => crate::index::FILE,
+        index => true,
+        index_lines => crate::index::LINE_LIMIT,
+        line_length => crate::index::LINE_LENGTH,
+    };
+    render("agent.md", values)
 }
 
 /// Renders one of the templates. That each one renders is a test's matter.

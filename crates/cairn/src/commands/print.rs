@@ -74,10 +74,13 @@ impl Headless {
             let output = output.clone();
             Arc::new(move |event| output.event(&event))
         };
-        let ready = tokio::select! {
+        let mut ready = tokio::select! {
             ready = setup::agent(args, place, approver, listener.clone()) => ready?,
             closed = closing.wanted() => return Ok(Err(closed.code())),
         };
+        if let Some(dreaming) = ready.dreaming.take().filter(|_| args.dream) {
+            ready.agent = ready.agent.with_dreams(dreaming);
+        }
         for warning in &ready.warnings {
             out::warn(warning);
         }
@@ -163,7 +166,9 @@ async fn learn(mut agent: Agent, closing: &mut Closing, closed: Option<Closed>) 
         stop.cancel();
     }
     let work = async {
-        if let Err(error) = agent.finish_learning(&stop).await {
+        // Here a dream was asked for: it is waited for to its end.
+        let dreamt = agent.finish_dreams(engine::dream::run::PATIENCE, &stop).await;
+        if let Err(error) = dreamt.and(agent.finish_learning(&stop).await) {
             out::warn(&error.to_string());
         }
         agent.close().await;

@@ -9,6 +9,7 @@ use transcript::{Id, Role};
 use super::conversation::Conversation;
 use super::learnt::Learnt;
 use super::markdown::Markdown;
+use super::memories::MemoryFile;
 use super::page::Part;
 use super::picker::Entry;
 use crate::span::{Colour, Look, Span, first_line};
@@ -31,7 +32,8 @@ pub(super) enum Choosing {
     Resume(Vec<String>),
     Rewind(Vec<Id>),
     RewindScope(Id),
-    Memory(Vec<String>),
+    MemoryFile(Vec<MemoryFile>),
+    MemoryFileWhat(MemoryFile),
     Learnt(Vec<Learnt>),
     LearntWhat(Learnt),
     CompactFrom(Vec<Id>, Option<String>),
@@ -145,8 +147,12 @@ impl Conversation {
                 self.do_with(&one, at);
                 Ok(())
             }
-            Choosing::Memory(paths) => {
-                self.memory_at(&paths[at]);
+            Choosing::MemoryFile(mut files) => {
+                self.choose_what_with(files.swap_remove(at));
+                Ok(())
+            }
+            Choosing::MemoryFileWhat(file) => {
+                self.do_with_file(file, at);
                 Ok(())
             }
         }

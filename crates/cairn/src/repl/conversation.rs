@@ -148,6 +148,10 @@ pub(super) struct Conversation {
     pub(super) compacting: Option<(Option<String>, Covered)>,
     /// What a command says to the model in the user's place.
     pub(super) saying: Option<String>,
+    /// A file that is to be opened in the user's editor.
+    pub(super) editing: Option<PathBuf>,
+    /// Files that the user has changed while the agent was at work.
+    pub(super) edited: Vec<PathBuf>,
 }
 
 impl Conversation {
@@ -193,6 +197,8 @@ impl Conversation {
             leaving: false,
             compacting: None,
             saying: None,
+            editing: None,
+            edited: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::permission::{Answer, Question};
+use engine::permission::{Answer, CallQuestion};
 use engine::plan::ask::{self, Inquiry};
 
 use super::editor::{Done, Editor};
@@ -40,7 +40,7 @@ pub(super) enum Step {
 
 impl Inquiring {
     /// The questions that a question is about, if it is about such.
-    pub(super) fn of(question: &Question) -> Option<Self> {
+    pub(super) fn of(question: &CallQuestion) -> Option<Self> {
         let questions = (question.tool == ask::NAME).then(|| ask::inquiries(&question.input)).flatten()?;
         Some(Self { questions, said: Vec::new(), at: 0, ticked: BTreeSet::new(), other: None })
     }
@@ -193,7 +193,7 @@ pub(super) fn said(asked: &Inquiry, line: &str) -> Option<String> {
 }
 
 /// What follows from answers.
-pub(super) fn answer(question: &Question, answers: &BTreeMap<String, String>) -> Answer {
+pub(super) fn answer(question: &CallQuestion, answers: &BTreeMap<String, String>) -> Answer {
     Answer::With { input: Some(ask::answered(&question.input, answers)), permissions: Vec::new() }
 }
 

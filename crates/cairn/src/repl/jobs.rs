@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::agents::{Errand, Phase};
+use engine::permission::Question;
 use tools::{JobKind, JobState};
 
 use super::conversation::Conversation;
@@ -120,7 +121,7 @@ impl Conversation {
             let lines: Vec<&str> = ended.report.lines().collect();
             self.show_lines(&lines[..lines.len().min(SHOWN)]);
         }
-        self.taken = errand.take_question();
+        self.taken = errand.take_question().map(|(question, reply)| (Question::Call(Box::new(question)), reply));
     }
 
     /// From now on what it does is shown, and what it asks is asked at once.

@@ -87,7 +87,7 @@ impl Repl {
                 self.talk.learnt();
                 self.follow();
             }
-            KeyCode::Char('g') if control => self.outside = Some(Outside::Editor),
+            KeyCode::Char('g') if control => self.outside = Some(Outside::Prompt),
             KeyCode::Char('r') if control => {
                 let part = self.editor.text().to_owned();
                 match self.history.search(&part) {
@@ -202,6 +202,9 @@ impl Repl {
         self.picker = self.talk.choices.as_ref().map(|open| Picker::new(&open.title, open.list.clone()));
         if let Some(text) = self.talk.prompt.take() {
             self.editor.set(&text);
+        }
+        if let Some(path) = self.talk.editing.take() {
+            self.outside = Some(Outside::File(path));
         }
         self.start_compaction();
         if let Some(words) = self.talk.saying.take() {

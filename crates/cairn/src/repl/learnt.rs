@@ -5,6 +5,7 @@ use memory::store::{Indexing, Store};
 
 use super::back::Choosing;
 use super::conversation::Conversation;
+use super::memories::MemoryFile;
 use super::picker::Entry;
 use crate::span::{Colour, Look};
 
@@ -70,7 +71,7 @@ impl Conversation {
     /// Does it.
     pub(super) fn do_with(&mut self, one: &Learnt, what: usize) {
         match what {
-            0 => self.memory_at(&one.path),
+            0 => self.show_file(&MemoryFile::Memory(one.path.clone())),
             1 => self.prompt = Some(format!("Change the memory {}: ", one.path)),
             _ => self.take_back_learnt(one),
         }

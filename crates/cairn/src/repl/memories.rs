@@ -1,40 +1,57 @@
-//! `/memory`: what is remembered of this project, and one memory whole.
+//! `/memory`: what is remembered of this project and which instruction files hold, to look at or to edit.
+
+use std::path::{Path, PathBuf};
 
 use files::Root;
+use memory::instructions::{Loaded, Owner};
 use memory::{Kind, Memory, age, scan};
 
 use super::back::Choosing;
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Face};
 use super::markdown::Markdown;
+use super::outside;
 use super::page::Part;
 use super::picker::Entry;
 use crate::span::{Look, Span, first_line};
 
 /// How much of a description stands in the list.
 const DESCRIPTION: usize = 100;
+/// The largest instruction file that is shown.
+const SHOWN_LIMIT: u64 = 1_000_000;
+
+/// A file that `/memory` can show and open.
+#[derive(Debug, Clone)]
+pub(super) enum MemoryFile {
+    /// A memory, by its path below the memory directory.
+    Memory(String),
+    /// An instruction file.
+    Instructions(PathBuf),
+}
+
+/// What can be done with one, in the order in which it is offered.
+const DEEDS: [(&str, &str); 2] =
+    [("look at it", ""), ("edit it", "in your editor; what you change holds from your next words on")];
 
 impl Conversation {
-    /// Shows the memory that is named, or a list of all.
+    /// Shows the memory that is named, or a list of all memories and instruction files.
     pub(super) fn memories(&mut self, name: &str) {
-        let Some(directory) = &self.memory else {
-            self.hint = Some("memory is off".into());
-            return;
-        };
-        let mut all = match all(directory) {
-            Ok(all) => all,
+        let mut all = match self.memory.as_deref().map(all).transpose() {
+            Ok(all) => all.unwrap_or_default(),
             Err(error) => {
                 self.hint = Some(format!("memory cannot be read: {error}"));
                 return;
             }
         };
-        if all.is_empty() {
-            self.hint = Some(format!("there are no memories in {} yet", self.short(directory)));
-            return;
-        }
         if name.is_empty() {
-            let list = all.iter().map(choice).collect();
-            let paths = all.into_iter().map(|memory| memory.path).collect();
-            self.choose("Show which memory?", list, Choosing::Memory(paths));
+            let memories = all.iter().map(|memory| (choice(memory), MemoryFile::Memory(memory.path.clone())));
+            let (list, files): (Vec<Entry>, Vec<MemoryFile>) = memories.chain(self.instruction_files()).unzip();
+            match (&self.memory, list.is_empty()) {
+                (None, true) => self.hint = Some("memory is off".into()),
+                (Some(directory), true) => {
+                    self.hint = Some(format!("there are no memories in {} yet", self.short(directory)));
+                }
+                (_, false) => self.choose("Which memory or instruction file?", list, Choosing::MemoryFile(files)),
+            }
             return;
         }
         match find(&all, name).as_slice() {
@@ -44,20 +61,103 @@ impl Conversation {
                 self.show_memory(&memory);
             }
             several => {
-                let (list, paths) = several.iter().map(|&at| (choice(&all[at]), all[at].path.clone())).unzip();
-                self.choose("Show which memory?", list, Choosing::Memory(paths));
+                let file = |&at: &usize| (choice(&all[at]), MemoryFile::Memory(all[at].path.clone()));
+                let (list, files) = several.iter().map(file).unzip();
+                self.choose("Which memory?", list, Choosing::MemoryFile(files));
             }
         }
     }
 
-    /// Shows a memory by its path below the memory directory.
-    pub(super) fn memory_at(&mut self, path: &str) {
-        let read = self.memory.as_ref().map(|directory| Memory::read(&Root::open(directory)?, path));
-        match read {
-            Some(Ok(memory)) => self.show_memory(&memory),
-            Some(Err(error)) => self.hint = Some(format!("{path} cannot be read: {error}")),
-            None => {}
+    /// The instruction files that are loaded, and with an editor those that could be made. While the agent works it alone knows
+    /// them.
+    fn instruction_files(&self) -> Vec<(Entry, MemoryFile)> {
+        let Some(knowledge) = self.agent.as_ref().and_then(engine::Agent::knowledge) else { return Vec::new() };
+        let entry = |path: &Path, about: String| {
+            (Entry { label: self.short(path), about }, MemoryFile::Instructions(path.to_owned()))
+        };
+        let is_instruction = |file: &&Loaded| !matches!(file.owner, Owner::AutoMem | Owner::TeamMem);
+        let loaded: Vec<&Loaded> = knowledge.instructions().files.iter().filter(is_instruction).collect();
+        let mut files: Vec<_> =
+            loaded.iter().map(|file| entry(&file.path, format!("instructions, {}", file.owner.name()))).collect();
+        if self.can_edit() {
+            let possible = [(self.place.home.path(), "for all projects"), (&self.place.directory, "for this project")];
+            for (directory, whom) in possible {
+                let path = directory.join("CLAUDE.md");
+                if files::stamp(&path).is_err() {
+                    files.push(entry(&path, format!("instructions {whom}, not there yet")));
+                }
+            }
         }
+        files
+    }
+
+    /// An editor needs the terminal to itself: lines that come from elsewhere leave it none.
+    fn can_edit(&self) -> bool {
+        self.face != Face::Lines && outside::editor().is_some()
+    }
+
+    /// Shows a file, or asks whether to edit it, where that can be done.
+    pub(super) fn choose_what_with(&mut self, file: MemoryFile) {
+        if !self.can_edit() {
+            return self.show_file(&file);
+        }
+        let entry = |(label, about): &(&str, &str)| Entry { label: (*label).into(), about: (*about).into() };
+        self.choose("What with it?", DEEDS.iter().map(entry).collect(), Choosing::MemoryFileWhat(file));
+    }
+
+    /// Shows a file, or has it opened in the user's editor.
+    pub(super) fn do_with_file(&mut self, file: MemoryFile, deed: usize) {
+        match (deed, file, &self.memory) {
+            (0, file, _) => self.show_file(&file),
+            (_, MemoryFile::Instructions(path), _) => self.editing = Some(path),
+            (_, MemoryFile::Memory(path), Some(directory)) => self.editing = Some(directory.join(path)),
+            (_, MemoryFile::Memory(_), None) => {}
+        }
+    }
+
+    /// The user has changed a file: the agent hears of it, now or when it is back.
+    pub(super) fn was_edited(&mut self, path: PathBuf) {
+        self.page.note(&format!("{} was changed", self.short(&path)), Look::DIM);
+        self.edited.push(path);
+        self.take_in_edited();
+    }
+
+    /// Tells the agent of files that were changed, if it is there.
+    pub(super) fn take_in_edited(&mut self) {
+        if let Some(agent) = &mut self.agent {
+            self.edited.drain(..).for_each(|path| agent.edited_by_hand(&path));
+        }
+    }
+
+    /// Shows a file whole.
+    pub(super) fn show_file(&mut self, file: &MemoryFile) {
+        let read = match file {
+            MemoryFile::Memory(path) => {
+                let read = self.memory.as_ref().map(|directory| Memory::read(&Root::open(directory)?, path));
+                match read {
+                    Some(Ok(memory)) => self.show_memory(&memory),
+                    Some(Err(error)) => self.hint = Some(format!("{path} cannot be read: {error}")),
+                    None => {}
+                }
+                return;
+            }
+            MemoryFile::Instructions(path) => files::read(path, SHOWN_LIMIT).map(|file| (path, file)),
+        };
+        match read {
+            Ok((path, file)) => {
+                self.page.begin(Part::Note);
+                self.page.line(&[Span::new(&self.short(path), Look::BOLD)], 2);
+                self.show_text(&String::from_utf8_lossy(&file.bytes));
+            }
+            Err(error) => self.hint = Some(error.to_string()),
+        }
+    }
+
+    fn show_text(&mut self, text: &str) {
+        let mut markdown = Markdown::new(self.page.columns());
+        self.page.begin(Part::Reply);
+        self.page.rows(markdown.push(text.trim()));
+        self.page.rows(markdown.finish());
     }
 
     fn show_memory(&mut self, memory: &Memory) {
@@ -69,10 +169,7 @@ impl Conversation {
         if let Some(description) = &memory.description {
             self.page.line(&[Span::plain(description)], 2);
         }
-        let mut markdown = Markdown::new(self.page.columns());
-        self.page.begin(Part::Reply);
-        self.page.rows(markdown.push(memory.body.trim()));
-        self.page.rows(markdown.finish());
+        self.show_text(&memory.body);
     }
 }
 

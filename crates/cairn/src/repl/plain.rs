@@ -10,7 +10,7 @@ use engine::agent::{End, Turn};
 use engine::context::Reach as Covered;
 use engine::event::News;
 use engine::hooks::Leaving;
-use engine::permission::{Answer, Question};
+use engine::permission::{Answer, CallQuestion, Question};
 use engine::plan::ask::Inquiry;
 use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,6 +25,7 @@ use crate::asking;
 use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
+use crate::question_lines;
 use crate::said::said;
 use crate::setup::Place;
 use crate::span::{Colours, first_line, paint};
@@ -274,31 +275,23 @@ impl Plain {
 
     /// Asks on the same input that the prompts come from.
     async fn ask(&mut self, question: &Question, reply: oneshot::Sender<Answer>, cancel: &CancellationToken) {
-        if let Some(inquiring) = Inquiring::of(question) {
-            return self.inquire(question, inquiring.questions(), reply, cancel).await;
+        let mut spared_by = None;
+        if let Question::Call(call) = question {
+            if let Some(inquiring) = Inquiring::of(call) {
+                return self.inquire(call, inquiring.questions(), reply, cancel).await;
+            }
+            spared_by = call.spared_by;
         }
-        // Each on rows of its own, indented: no name or value can look like the question below.
-        show!([question.tool.as_str(), " wants to run, in ", question.directory.display().to_string(), ":"]);
-        if question.agent.is_some() {
-            show!(["  ", question.why.as_str()]);
-        }
-        for (key, value) in question.input.as_object().into_iter().flatten() {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let mut lines = text.split('\n');
-            show!(["  ", key.as_str(), ": ", lines.next().unwrap_or_default()]);
-            lines.for_each(|line| show!(["    ", line]));
-        }
-        let edits = question.spared_by.map_or("", |_| " (e: and accept edits in this session)");
-        show_part!("Allow it once{edits}? y or n, or say why not: ");
+        question_lines::rows(question).iter().for_each(|row| show!([row.as_str()]));
+        let edits = spared_by.map_or("", |_| " (e: and accept edits in this session)");
+        show_part!([question_lines::prompt(question, edits)]);
         let Some(line) = self.answer_line(cancel).await else { return };
-        let answer = match (line.trim(), question.spared_by) {
+        let answer = match (line.trim(), spared_by) {
             ("e", Some(mode)) => {
                 self.talk.status.mode.set(mode);
                 Answer::Allow
             }
-            ("y" | "yes", _) => Answer::Allow,
-            ("" | "n" | "no", _) => Answer::Deny { why: super::question::NO.to_owned() },
-            (why, _) => Answer::Deny { why: format!("{}{why}", super::question::NO_BECAUSE) },
+            (line, _) => question_lines::answer(line),
         };
         let _ = reply.send(answer); // a turn that is over needs none
     }
@@ -323,7 +316,7 @@ impl Plain {
     /// Asks what the model wants to know, each in a line.
     async fn inquire(
         &mut self,
-        question: &Question,
+        question: &CallQuestion,
         asked: &[Inquiry],
         reply: oneshot::Sender<Answer>,
         cancel: &CancellationToken,

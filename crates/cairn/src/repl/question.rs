@@ -4,17 +4,17 @@
 use std::path::Path;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::permission::{Answer, Question};
-use serde_json::Value;
+use engine::permission::{Answer, CallQuestion, Question};
 use similar::{ChangeTag, TextDiff};
 use tokio::sync::oneshot;
-use tools::Subject;
 use tools::permission::Mode;
+use tools::{EditInput, Subject};
 
 use super::editor::{Done, Editor};
 use super::inquiring::{self, Inquiring, Step};
 use super::page::{Page, Part};
 use super::width::wrap;
+use crate::question_lines;
 use crate::span::{Colour, Look, Span};
 
 /// How many lines of a diff or a text are shown.
@@ -44,7 +44,12 @@ enum Choice {
     /// And edits are accepted in this session.
     Edits,
     Always,
+    /// And the answer is kept.
+    Kept,
+    /// With a reason for the model.
     No,
+    /// And the answer is kept. No model hears it.
+    Declined,
 }
 
 /// Whom a key is for.
@@ -96,7 +101,10 @@ impl Escape {
 impl Asking {
     /// Prepares a question for the screen.
     pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>) -> Self {
-        let inquiring = Inquiring::of(&question);
+        let inquiring = match &question {
+            Question::Call(call) => Inquiring::of(call),
+            Question::Sender(_) | Question::Include(_) => None,
+        };
         Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: Focus::Answers }
     }
 
@@ -111,46 +119,27 @@ impl Asking {
             return; // its questions stand with their answers, and stay with what was said
         }
         page.begin(Part::Note);
-        let tool = Span::new(&self.question.tool, Look { bold: true, ..Look::of(Colour::Yellow) });
-        match &self.question.subject {
-            Subject::Command(command) => {
-                page.line(&[tool, Span::plain(" wants to run")], 2);
-                for (at, line) in command.lines().enumerate() {
-                    page.line(&[Span::new(if at == 0 { "  $ " } else { "    " }, Look::DIM), Span::plain(line)], 4);
-                }
+        let asker = Span::new(self.question.asker(), Look { bold: true, ..Look::of(Colour::Yellow) });
+        let place = match &self.question {
+            Question::Call(call) => {
+                show_call(call, asker, page, &short);
+                format!("in {} — ", short(&call.directory))
             }
-            Subject::Path { named, real } => {
-                let changes = !self.question.input["content"].is_null() || !self.question.input["new_string"].is_null();
-                let verb = match (changes, files::stamp(real).is_ok()) {
-                    (true, true) => " wants to change ",
-                    (true, false) => " wants to create ",
-                    (false, _) => " wants to look at ",
-                };
-                page.line(&[tool, Span::plain(verb), Span::new(&short(named), Look::BOLD)], 2);
-                for row in detail(&self.question, real) {
-                    page.line(&row, 8);
-                }
-            }
-            Subject::Whole if self.question.input["plan"].is_string() => {
-                page.line(&[tool, Span::plain(": the plan")], 2);
-                for line in self.question.input["plan"].as_str().unwrap_or_default().lines() {
+            Question::Sender(sender) => {
+                let to = question_lines::session(sender.teammate.as_deref());
+                page.line(&[asker, Span::plain(&format!(" wants to write to {to}:"))], 2);
+                for line in sender.message.lines() {
                     page.line(&[Span::plain("  "), Span::plain(line)], 2);
                 }
+                String::new()
             }
-            // No call: somebody writes.
-            Subject::Whole if self.question.id.is_empty() => {
-                page.line(&[tool, Span::plain(" wants to say")], 2);
-                for line in self.question.input["message"].as_str().unwrap_or_default().lines() {
-                    page.line(&[Span::plain("  "), Span::plain(line)], 2);
-                }
+            Question::Include(include) => {
+                let file = Span::new(&short(&include.file), Look::BOLD);
+                page.line(&[asker, Span::plain(" wants to include "), file], 2);
+                include.teammate.as_ref().map(|name| format!("for the teammate {name} — ")).unwrap_or_default()
             }
-            Subject::Name(_) | Subject::Whole => {
-                page.line(&[tool, Span::plain(" wants to run")], 2);
-                page.line(&[Span::plain("  "), Span::plain(&self.question.input.to_string())], 2);
-            }
-        }
-        let place = format!("  in {} — {}", short(&self.question.directory), self.question.why);
-        page.line(&[Span::new(&place, Look::DIM)], 2);
+        };
+        page.line(&[Span::new(&format!("  {place}{}", self.question.why()), Look::DIM)], 2);
     }
 
     /// Does what a key means.
@@ -184,9 +173,9 @@ impl Asking {
             (KeyCode::Up, _) => self.chosen = self.chosen.saturating_sub(1),
             (KeyCode::Down | KeyCode::Tab, _) => self.chosen = (self.chosen + 1).min(self.choices().len() - 1),
             (KeyCode::Enter, _) => return self.choose_at(self.chosen),
-            (KeyCode::Char('y'), _) if !control => return self.choose(Choice::Once),
+            (KeyCode::Char('y'), _) if !control => return self.choose_at(0),
             (KeyCode::Char('a'), _) if !control && self.choices().len() > 2 => return self.choose_at(1),
-            (KeyCode::Char('n'), _) if !control => return self.choose(Choice::No),
+            (KeyCode::Char('n'), _) if !control => return self.choose_at(self.choices().len() - 1),
             (KeyCode::Char(digit @ '1'..='9'), _) => return self.choose_at(digit as usize - '1' as usize),
             // No answer begins so: whoever presses it is typing, and what follows is no answer either.
             (KeyCode::Char(_), _) => {
@@ -204,7 +193,10 @@ impl Asking {
     fn inquire(&mut self, key: KeyEvent) -> Answered {
         match self.inquiring.as_mut().map(|inquiring| inquiring.key(key)) {
             Some(Step::Done(answers)) => {
-                self.answer(inquiring::answer(&self.question, &answers));
+                if let Question::Call(call) = &self.question {
+                    let answer = inquiring::answer(call, &answers);
+                    self.answer(answer);
+                }
                 Answered::Once
             }
             Some(Step::NotMeant) => {
@@ -230,7 +222,8 @@ impl Asking {
     /// The answers there are: edits are accepted for a session rather than by a rule, and a call that no pattern covers
     /// cannot be allowed for always.
     fn choices(&self) -> &'static [Choice] {
-        match (self.question.spared_by, self.question.always.as_slice()) {
+        let Question::Call(call) = &self.question else { return &[Choice::Kept, Choice::Declined] };
+        match (call.spared_by, call.always.as_slice()) {
             (Some(_), _) => &[Choice::Once, Choice::Edits, Choice::No],
             (None, []) => &[Choice::Once, Choice::No],
             (None, _) => &[Choice::Once, Choice::Always, Choice::No],
@@ -242,17 +235,25 @@ impl Asking {
     }
 
     fn choose(&mut self, choice: Choice) -> Answered {
+        let (spared_by, always) = match &self.question {
+            Question::Call(call) => (call.spared_by, call.always.clone()),
+            Question::Sender(_) | Question::Include(_) => (None, Vec::new()),
+        };
         match choice {
-            Choice::Once => {
+            Choice::Once | Choice::Kept => {
                 self.answer(Answer::Allow);
                 Answered::Once
             }
+            Choice::Declined => {
+                self.answer(Answer::Deny { why: NO.to_owned() });
+                Answered::No
+            }
             Choice::Edits => {
                 self.answer(Answer::Allow);
-                self.question.spared_by.map_or(Answered::Once, Answered::Mode)
+                spared_by.map_or(Answered::Once, Answered::Mode)
             }
             Choice::Always => {
-                let (texts, rules) = self.question.always.iter().cloned().unzip();
+                let (texts, rules) = always.into_iter().unzip();
                 self.answer(Answer::Always(rules));
                 Answered::Always(texts)
             }
@@ -298,8 +299,14 @@ impl Asking {
             let option = match choice {
                 Choice::Once => "yes, once (y)".to_owned(),
                 Choice::Edits => "yes, and accept edits in this session (a)".to_owned(),
+                Choice::Kept => "yes, now and later (y)".to_owned(),
+                Choice::Declined => "no, now and later (n)".to_owned(),
                 Choice::Always => {
-                    let rules = self.question.always.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>();
+                    let always = match &self.question {
+                        Question::Call(call) => call.always.as_slice(),
+                        Question::Sender(_) | Question::Include(_) => &[],
+                    };
+                    let rules = always.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>();
                     format!("yes, and always for {} (a)", rules.join(" and "))
                 }
                 Choice::No => "no, and say why (n)".to_owned(),
@@ -316,6 +323,40 @@ impl Asking {
     }
 }
 
+/// A call, with what it would do.
+fn show_call(call: &CallQuestion, asker: Span, page: &mut Page, short: impl Fn(&Path) -> String) {
+    match &call.subject {
+        Subject::Command(command) => {
+            page.line(&[asker, Span::plain(" wants to run")], 2);
+            for (at, line) in command.lines().enumerate() {
+                page.line(&[Span::new(if at == 0 { "  $ " } else { "    " }, Look::DIM), Span::plain(line)], 4);
+            }
+        }
+        Subject::Path { named, real } => {
+            let changes = !call.input["content"].is_null() || !call.input["new_string"].is_null();
+            let verb = match (changes, files::stamp(real).is_ok()) {
+                (true, true) => " wants to change ",
+                (true, false) => " wants to create ",
+                (false, _) => " wants to look at ",
+            };
+            page.line(&[asker, Span::plain(verb), Span::new(&short(named), Look::BOLD)], 2);
+            for row in detail(call, real) {
+                page.line(&row, 8);
+            }
+        }
+        Subject::Whole if call.input["plan"].is_string() => {
+            page.line(&[asker, Span::plain(": the plan")], 2);
+            for line in call.input["plan"].as_str().unwrap_or_default().lines() {
+                page.line(&[Span::plain("  "), Span::plain(line)], 2);
+            }
+        }
+        Subject::Name(_) | Subject::Whole => {
+            page.line(&[asker, Span::plain(" wants to run")], 2);
+            page.line(&[Span::plain("  "), Span::plain(&call.input.to_string())], 2);
+        }
+    }
+}
+
 /// Why a call was denied, as the one reads it who denied it.
 pub(crate) fn reason_shown(why: &str) -> String {
     match why.strip_prefix(NO_BECAUSE) {
@@ -326,18 +367,19 @@ pub(crate) fn reason_shown(why: &str) -> String {
 }
 
 /// What will happen to a file: the diff of an edit, the text of a new file.
-fn detail(question: &Question, file: &Path) -> Vec<Vec<Span>> {
+fn detail(question: &CallQuestion, file: &Path) -> Vec<Vec<Span>> {
     let input = &question.input;
-    let text = |key: &str| input[key].as_str();
-    match (text("content"), text("old_string").zip(text("new_string"))) {
-        (Some(content), _) => diff(&current(file), content),
-        (None, Some((old, new))) => {
-            let before = current(file);
-            let every = input["replace_all"] == Value::Bool(true);
-            let after = if every { before.replace(old, new) } else { before.replacen(old, new, 1) };
-            diff(&before, &after)
-        }
-        _ => Vec::new(),
+    if let Some(content) = input["content"].as_str() {
+        return diff(&current(file), content);
+    }
+    let Ok(edit) = serde_json::from_value::<EditInput>(input.clone()) else { return Vec::new() };
+    let before = current(file);
+    if edit.old_string.is_empty() && before.is_empty() {
+        return diff("", &edit.new_string);
+    }
+    match tools::edited(&before, &edit) {
+        Ok(after) => diff(&before, &after),
+        Err(why) => vec![vec![Span::new(&format!("  This edit would fail: {why}"), Look::of(Colour::Red))]],
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command { name: "snip", argument: "", about: "drop what precedes a message from the window" },
     Command { name: "context", argument: "", about: "what fills the window" },
-    Command { name: "memory", argument: "[NAME]", about: "show what is remembered of this project" },
+    Command { name: "memory", argument: "[NAME]", about: "show or edit memories and instruction files" },
     Command { name: "team", argument: "[now|delete]", about: "how the shared memory stands and what others changed" },
     Command {
         name: "dream",

@@ -92,6 +92,7 @@ impl Repl {
             anyhow::bail!("the turn broke down; what was written is safe: cairn --resume {}", self.talk.status.session);
         };
         self.talk.agent = Some(agent);
+        self.talk.take_in_edited();
         self.idle_at = Some(Instant::now() + self.talk.signals.patience);
         if let Some(trouble) = told::trouble_and_hint(&turn.end) {
             self.talk.page.note(&trouble, Look::of(Colour::Red));

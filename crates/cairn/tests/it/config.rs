@@ -69,6 +69,32 @@ fn findings_are_told_with_line_and_column() {
     assert!(told[3].starts_with("1:5 not JSON"), "{told:?}");
 }
 
+/// CONF-1: what is valid for Claude Code is no error. A value that there is not here has another in its place, which is said and
+/// counts, also where a weaker file says something else; a key that is like none known is left alone.
+#[test]
+fn what_only_claude_code_knows_is_no_error() {
+    for mode in ["auto", "dontAsk", "delegate"] {
+        let stage = Stage::new(HELLO);
+        user(&stage, r#"{"permissions": {"defaultMode": "acceptEdits"}}"#);
+        let managed = stage.config().join("managed");
+        std::fs::create_dir_all(&managed).unwrap();
+        let settings = json!({
+            "permissions": {"defaultMode": mode}, "newerThanThisProgram": {"is": 1},
+            "statusLine": {"type": "command", "command": "true", "padding": 0.5},
+        });
+        std::fs::write(managed.join("managed-settings.json"), settings.to_string()).unwrap();
+        let config = |word: &str| run(stage.cairn().args(["config", word]).env("CAIRN_MANAGED_DIR", &managed));
+        let ran = config("check");
+        assert_eq!((ran.code, ran.stdout.matches("error:").count()), (Some(0), 0), "{ran:?}");
+        let told = format!("permissions.defaultMode: \"{mode}\" ");
+        assert!(ran.stdout.contains(&told) && ran.stdout.contains("\"default\" is used in its place"), "{ran:?}");
+        assert!(ran.stdout.contains("warning:") && ran.stdout.contains("newerThanThisProgram is not known"), "{ran:?}");
+        let shown = config("show").stdout;
+        assert!(shown.contains("permissions.defaultMode = \"default\""), "{shown}");
+        assert!(shown.contains("statusLine = "), "{shown}");
+    }
+}
+
 /// TRUST-1: a key is set and unset, and every other byte of the file stays.
 #[test]
 fn a_key_is_changed_and_the_rest_of_the_file_stays() {

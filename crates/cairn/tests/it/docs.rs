@@ -114,9 +114,27 @@ fn flags_commands_and_variables_in_the_guide_exist() {
     assert!(checked > 40, "only {checked} words: are the pages read right?");
 }
 
+/// CONF-2: each older name of a switch leads to a setting, a variable, a flag or a command that there is.
+#[test]
+fn older_names_lead_to_settings_that_exist() {
+    let reference = [text("docs/cli.md"), text("docs/environment.md"), text("docs/settings.md")].concat();
+    let page = text("docs/older-names.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let mut names = 0;
+    for row in rows {
+        let here = row.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap();
+        for name in here.split('`').skip(1).step_by(2) {
+            assert!(reference.contains(&format!("`{name}`")), "{name} in {row}");
+            names += 1;
+        }
+    }
+    assert!(names > 25, "only {names}");
+}
+
 #[test]
 fn links_lead_somewhere() {
-    let pages = ["README.md", "ARCHITECTURE.md", "docs/guide.md", "docs/settings.md", "docs/cli.md"];
+    let pages =
+        ["README.md", "ARCHITECTURE.md", "docs/guide.md", "docs/settings.md", "docs/cli.md", "docs/older-names.md"];
     let mut links = 0;
     for page in pages {
         let text = text(page);

@@ -43,6 +43,47 @@ fn json(ran: &Ran) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
+/// DREAM-4, SEC-2: in a session the end of a dream stands in the event log with what it used and did, refused writes too.
+#[test]
+fn what_a_dream_used_and_did_is_in_the_event_log() {
+    let outside = r#"{ tool = "Write", input = { file_path = "{{ project }}/elsewhere.md", content = "x" } },
+    ]"#;
+    let stage = stage_with(&SCRIPT.replacen("    ]", outside, 1));
+    let file = stage.config().join("events.jsonl");
+    let settings = serde_json::json!({"eventLog": file}).to_string();
+    let mut terminal = Terminal::start_with(&stage, &["--settings", &settings]);
+    terminal.keys(&format!("/dream{ENTER}"));
+    terminal.shows("Improved 2 memory files.");
+    terminal.leave();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let line = lines.iter().find(|line| line["event"] == "dream" && line["phase"] == "completed").unwrap();
+    let counts = ["rounds", "saved", "saved_team", "removed", "denied_writes"].map(|key| line[key].as_u64());
+    assert_eq!(counts, [2, 1, 0, 1, 1].map(Some), "{line}");
+    assert!(line["usage"]["output"].as_u64() > Some(0) && line["duration_ms"].is_u64(), "{line}");
+}
+
+/// DREAM-1: a run without a terminal dreams where that is asked for and due, after the answer; otherwise never.
+#[test]
+fn a_run_without_a_terminal_dreams_only_where_that_is_asked_for() {
+    let stage = stage_with(&format!("[[rule]]\nwhen = {{ user = \"^hello\" }}\nsay = \"Yes.\"\n{SCRIPT}"));
+    let settings = r#"{"dreamHours": 1, "dreamSessions": 1}"#;
+    let dreamt = || {
+        let requests = stage.simulator.requests();
+        requests.iter().any(|request| request["system"].to_string().contains("look after the memories"))
+    };
+    for _ in 0..3 {
+        let ran = run(stage.cairn().args(["-p", "hello", "--settings", settings]));
+        assert_eq!((ran.stdout.as_str(), dreamt()), ("Yes.\n", false), "{ran:?}");
+    }
+    let ran = run(stage.cairn().args(["-p", "hello", "--dream", "--settings", r#"{"dreamSessions": 99}"#]));
+    assert_eq!((ran.stdout.as_str(), dreamt()), ("Yes.\n", false), "it is not due: {ran:?}");
+    let ran = run(stage.cairn().args(["-p", "hello", "--dream", "--settings", settings]));
+    assert_eq!((ran.stdout.as_str(), ran.code), ("Yes.\n", Some(0)), "{ran:?}");
+    assert!(dreamt() && !memory(&stage).join("channel.md").exists(), "{ran:?}");
+    assert!(dream(&stage, &["log"]).stdout.contains("completed"));
+}
+
 /// DREAM-4, DREAM-5: dreaming, looking at what it changed, taking it back; for people and as JSON.
 #[test]
 fn a_dream_is_run_looked_at_and_taken_back() {

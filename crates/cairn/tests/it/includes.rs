@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::stage::{Stage, run};
-use crate::terminal::{ENTER, Terminal};
+use crate::stage::{Stage, piped, run};
+use crate::terminal::Terminal;
 
 /// A model that looks at a file, and says what else it was shown.
 const LOOKER: &str = r#"
@@ -78,12 +78,13 @@ fn an_include_from_outside_is_asked_about_when_it_comes_into_view() {
         let house = House::new(what);
         let mut terminal = Terminal::start(&house.stage);
         terminal.say("look");
-        let asked = terminal.until("a question", |screen| screen.contains("yes, once")).text();
-        assert!(asked.contains("wants to look at") && asked.contains("one.md"), "{what:?}: {asked}");
+        let asked = terminal.until("a question", |screen| screen.contains("yes, now and later")).text();
+        assert!(asked.contains("wants to include") && asked.contains("one.md"), "{what:?}: {asked}");
         assert!(asked.contains("it would become instructions for the model"), "{what:?}: {asked}");
         house.is_kept();
         terminal.keys("y");
-        terminal.until("the next question", |screen| screen.contains("two.md") && screen.contains("yes, once"));
+        terminal
+            .until("the next question", |screen| screen.contains("two.md") && screen.contains("yes, now and later"));
         house.is_kept();
         terminal.keys("y");
         terminal.rests("I see both.");
@@ -101,7 +102,7 @@ fn a_rule_that_is_a_link_is_asked_about() {
     let house = House::new(What::LinkedRule);
     let mut terminal = Terminal::start(&house.stage);
     terminal.say("look");
-    terminal.until("a question", |screen| screen.contains("rule.md") && screen.contains("yes, once"));
+    terminal.until("a question", |screen| screen.contains("rule.md") && screen.contains("yes, now and later"));
     house.is_kept();
     terminal.keys("y");
     terminal.rests("I see one.");
@@ -114,10 +115,8 @@ fn an_include_that_was_declined_is_not_asked_about_again() {
     let house = House::new(What::Nested);
     let mut terminal = Terminal::start_with(&house.stage, &["--dangerously-skip-permissions"]);
     terminal.say("look");
-    terminal.until("a question", |screen| screen.contains("yes, once"));
+    terminal.until("a question", |screen| screen.contains("yes, now and later"));
     terminal.keys("n");
-    terminal.until("a reason", |screen| screen.contains("no, because"));
-    terminal.keys(ENTER);
     terminal.rests("I see the note alone.");
     assert!(terminal.everything().contains("outside the project, skipped"));
     terminal.leave();
@@ -130,6 +129,39 @@ fn an_include_that_was_declined_is_not_asked_about_again() {
     assert!(listed.contains("one.md (declined)"), "{listed}");
 }
 
+/// TRUST-4: in plain lines an include is asked about as what it is, with the file, and the answer is kept.
+#[test]
+fn plain_lines_ask_about_an_include() {
+    let house = House::new(What::Nested);
+    let printed = piped(&house.stage, &[], "look\ny\ny\n");
+    let file = house.outside.join("one.md");
+    let asked = format!(
+        "sub/CLAUDE.md wants to include a file from outside the project, as instructions for the model:\n  {}\n\
+         Allow it, now and later? The answer is kept. y or n: ",
+        file.display()
+    );
+    assert!(printed.contains(&asked), "{printed}");
+    assert!(printed.contains("I see both.") && !printed.contains("wants to run"), "{printed}");
+}
+
+/// INSTR-4: a session says that an instruction file is long: once, on the screen, and on stderr of a run without one.
+#[test]
+fn a_long_instruction_file_is_told_of_once() {
+    let stage = Stage::new("[[rule]]\nsay = \"Yes.\"");
+    stage.write("CLAUDE.md", &"Use tabs. ".repeat(4_500));
+    let long = "CLAUDE.md: has 44999 characters (over 40000)";
+    let ran = run(stage.cairn().args(["-p", "hello"]));
+    assert_eq!((ran.stdout.as_str(), ran.stderr.matches(long).count()), ("Yes.\n", 1), "{ran:?}");
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 200, 40);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    for words in ["hello", "again"] {
+        terminal.say(words);
+        terminal.rests("Yes.");
+    }
+    let all = terminal.everything();
+    assert_eq!(all.matches(long).count(), 1, "{all}");
+}
+
 /// TRUST-4: a turn that is stopped at the question has no answer: nothing is sent, and it is asked another time.
 #[test]
 fn a_turn_that_is_stopped_is_no_answer() {
@@ -137,9 +169,9 @@ fn a_turn_that_is_stopped_is_no_answer() {
     for _ in 0..2 {
         let mut terminal = Terminal::start(&house.stage);
         terminal.say("look");
-        terminal.until("a question", |screen| screen.contains("yes, once"));
+        terminal.until("a question", |screen| screen.contains("yes, now and later"));
         terminal.keys("\x1b");
-        terminal.until("a prompt", |screen| !screen.contains("yes, once") && screen.has_prompt());
+        terminal.until("a prompt", |screen| !screen.contains("yes, now and later") && screen.has_prompt());
         terminal.leave();
     }
     house.is_kept();

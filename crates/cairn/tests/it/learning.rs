@@ -75,6 +75,44 @@ fn what_was_saved_is_told_and_one_key_takes_it_back() {
     terminal.leave();
 }
 
+/// EXTRACT-7, SEC-2: the event log has in one line what learning used and did: tokens, cache, rounds, time, memories saved, those
+/// of the team among them, and writes that were denied.
+#[test]
+fn what_learning_used_and_did_is_in_the_event_log() {
+    let model = r##"
+        [[rule]]
+        when = { visible = ["Beside the conversation, write down", "The directory is `(?P<dir>[^`]+)`"], missing = "Saved" }
+        call = [
+            { tool = "Write", input = { file_path = "{{ dir }}/deploys.md", content = "---\nname: Deploys\ndescription: When this project is deployed\ntype: project\n---\n\nReleases go out on Mondays.\n" } },
+            { tool = "Write", input = { file_path = "{{ dir }}/team/staging.md", content = "---\nname: Staging\ndescription: Where staging runs\ntype: reference\n---\n\nStaging listens on port nine thousand.\n" } },
+            { tool = "Write", input = { file_path = "{{ project }}/elsewhere.md", content = "x" } },
+        ]
+        [[rule]]
+        when = { visible = "Beside the conversation, write down" }
+        say = "Saved."
+        [[rule]]
+        say = "Understood."
+    "##;
+    let stage = Stage::new(model);
+    let file = stage.config().join("events.jsonl");
+    let settings = serde_json::json!({"extractShare": 0, "eventLog": file}).to_string();
+    let mut terminal = Terminal::start_with(&stage, &["--settings", &settings]);
+    terminal.say("we deploy on Mondays");
+    terminal.rests("saved 2 memories");
+    terminal.leave();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let extracted: Vec<_> = lines.iter().filter(|line| line["event"] == "extracted").collect();
+    assert_eq!(extracted.len(), 1, "{text}");
+    let line = extracted[0];
+    let counts = ["rounds", "saved", "saved_team", "removed", "denied", "denied_writes"].map(|key| line[key].as_u64());
+    assert_eq!(counts, [2, 2, 1, 0, 1, 1].map(Some), "{line}");
+    assert!(line["messages"].as_u64() > Some(0) && line["duration_ms"].is_u64() && line["failed"].is_null(), "{line}");
+    let used = ["output", "cache_read"].map(|key| line["usage"][key].as_u64());
+    assert!(used.iter().all(|tokens| *tokens > Some(0)), "{line}");
+    assert!(!stage.project().join("elsewhere.md").exists());
+}
+
 /// EXTRACT-7: what was saved as a session was left is known when it goes on: one key shows it, and the model is told, so that
 /// "forget that" works. The screen says that it is forgotten, and the line below what all of it has cost.
 #[test]

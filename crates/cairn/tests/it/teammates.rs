@@ -281,48 +281,6 @@ fn a_plan_waits_for_the_leads_word() {
     assert_eq!(std::fs::read_to_string(stage.project().join("out.txt")).unwrap(), "written");
 }
 
-const CHAT: &str = r#"
-    [[rule]]
-    when = { visible = "(?s).*<agent-message from=\"(?P<from>[^\"]+)\">\\n(?P<text>[^\\n]+)\\n" }
-    say = "{{ from }} says {{ text }}."
-    [[rule]]
-    say = "Hello."
-"#;
-
-/// MSG-1, MSG-2: a message wakes an idle session; it is shown with its sender, after the user agreed, who is asked once. The
-/// socket is the user's alone, and goes with the session.
-#[test]
-fn a_message_wakes_an_idle_session_once_the_user_agrees() {
-    use std::os::unix::fs::PermissionsExt;
-    let stage = Stage::new(CHAT);
-    let mut terminal = Terminal::start(&stage);
-    let sockets = stage.config().join("sockets");
-    let socket = sockets.read_dir().unwrap().next().unwrap().unwrap().path();
-    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&sockets), mode(&socket)), (0o700, 0o600));
-    let id = socket.file_stem().unwrap().to_str().unwrap().to_owned();
-    let listed = run(stage.cairn().args(["send", "--list"]));
-    assert_eq!(listed.stdout, format!("{id}  session\n"));
-    let send = |text: &str| run(stage.cairn().args(["send", &id[..18], text]));
-    let sent = send("the tests are red");
-    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
-    terminal.until("a question", |screen| screen.contains("another session") && screen.contains("the tests are red"));
-    terminal.keys("y");
-    terminal.until("an answer", |screen| screen.contains("another session: shell says the tests are red."));
-    terminal.until("a sender", |screen| screen.contains("✉ another session: shell"));
-    assert_eq!(send("now green").code, Some(0));
-    terminal.until("no second question", |screen| screen.contains("shell says now green."));
-    let inbox = run(stage.cairn().args(["inbox", "--json"]));
-    let inbox: Value = serde_json::from_str(&inbox.stdout).unwrap();
-    assert_eq!((inbox[0]["text"].clone(), inbox[0]["read"].clone()), (json!("the tests are red"), json!(true)));
-    terminal.keys("\u{4}");
-    assert_eq!(terminal.ended(), 0);
-    assert!(!socket.exists());
-    let gone = send("anybody?");
-    assert_eq!(gone.code, Some(1));
-    assert!(gone.stderr.contains("at work; nobody can be written to"), "{}", gone.stderr);
-}
-
 /// AGENT-2: the status line and `/tasks` show who is there and who works; the session can be written to also after it was
 /// opened anew with another model.
 #[test]

@@ -60,6 +60,40 @@ fn an_edit_is_shown_as_a_diff() {
     assert_eq!(settings(&stage), Value::Null, "once is once");
 }
 
+/// TOOL-2: an edit over several lines of a file with CRLF is shown as what it changes, and an edit that cannot be made says
+/// so.
+#[test]
+fn an_edit_of_a_file_with_crlf_is_shown_as_a_diff() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { missing = "three" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/list.txt" } }]
+        [[rule]]
+        when = { missing = "Edited" }
+        call = [{ tool = "Edit", input = { file_path = "{{ project }}/list.txt", old_string = "two\nthree", new_string = "2\n3" } }]
+        [[rule]]
+        when = { missing = "was not found" }
+        call = [{ tool = "Edit", input = { file_path = "{{ project }}/list.txt", old_string = "nine", new_string = "9" } }]
+        [[rule]]
+        say = "Finished."
+    "#,
+    );
+    stage.write("list.txt", "one\r\ntwo\r\nthree\r\nfour\r\n");
+    let mut terminal = Terminal::start(&stage);
+    terminal.say("edit it");
+    terminal.shows("yes, once");
+    let all = terminal.everything();
+    for row in ["- two", "- three", "+ 2", "+ 3"] {
+        assert!(all.lines().any(|line| line.ends_with(row)), "{row}: {all}");
+    }
+    terminal.keys("y");
+    terminal.shows("This edit would fail: old_string was not found.");
+    terminal.keys("y");
+    terminal.rests("Finished.");
+    assert_eq!(std::fs::read_to_string(stage.project().join("list.txt")).unwrap(), "one\r\n2\r\n3\r\nfour\r\n");
+}
+
 #[test]
 fn a_new_file_is_shown_whole() {
     let stage = Stage::new(WORKER);

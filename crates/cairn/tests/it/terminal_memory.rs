@@ -27,7 +27,7 @@ fn memories_are_listed_and_one_is_shown_by_choosing_or_by_name() {
     let stage = remembering();
     let mut terminal = Terminal::start(&stage);
     terminal.keys(&format!("/memory{ENTER}"));
-    terminal.shows("Show which memory?");
+    terminal.shows("Which memory or instruction file?");
     let screen = terminal.until("both", |screen| screen.contains("Deploys") && screen.contains("Tabs"));
     for text in ["project, today  all about deploys", "feedback, today  all about tabs"] {
         assert!(screen.contains(text), "{}", screen.text());
@@ -42,9 +42,9 @@ fn memories_are_listed_and_one_is_shown_by_choosing_or_by_name() {
     terminal.keys(&format!("/memory nonsense{ENTER}"));
     terminal.shows("there is no memory called nonsense");
     terminal.keys(&format!("/memory{ENTER}"));
-    terminal.shows("Show which memory?");
+    terminal.shows("Which memory or instruction file?");
     terminal.keys(&format!("{DOWN}{ESC}"));
-    terminal.until("it is closed", |screen| !screen.contains("Show which memory?"));
+    terminal.until("it is closed", |screen| !screen.contains("Which memory or instruction file?"));
     assert_eq!(stage.simulator.requests().len(), 0, "nobody was asked");
 }
 
@@ -76,4 +76,66 @@ fn what_was_recalled_can_be_expanded() {
     assert!(!screen.contains("<memory>"), "{}", screen.text());
     terminal.keys(&format!("/expand{ENTER}"));
     terminal.shows("nothing to expand");
+}
+
+/// A session with an editor that adds a line, and the files that `/memory` offers in it.
+fn editing(stage: &Stage) -> Terminal {
+    let editor = stage.write("edit", "#!/bin/sh\ntest -t 0 || exit 3\necho 'And spell it out.' >> \"$1\"\n");
+    let command = format!("sh {}", editor.display());
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm").env("EDITOR", command), 100, 30);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal
+}
+
+/// Chooses the first file that fits, and edits it.
+fn edit(terminal: &mut Terminal, which: &str) {
+    terminal.keys(&format!("/memory{ENTER}"));
+    terminal.shows("Which memory or instruction file?");
+    terminal.keys(which);
+    terminal.until("one", |screen| screen.rows.iter().filter(|row| row.contains(which)).count() >= 2);
+    terminal.keys(ENTER);
+    terminal.shows("What with it?");
+    terminal.keys(&format!("{DOWN}{ENTER}"));
+    terminal.rests("was changed");
+}
+
+/// PLUGIN-1, INSTR-5: `/memory` opens an instruction file in the user's editor; what was changed is in the next request, once,
+/// and what was sent before stays as it was.
+#[test]
+fn an_instruction_file_is_edited_and_read_again() {
+    let stage = Stage::new(MODEL);
+    stage.write("CLAUDE.md", "Use tabs.\n");
+    let mut terminal = editing(&stage);
+    terminal.say("hello");
+    terminal.rests("Hello.");
+    edit(&mut terminal, "CLAUDE.md");
+    assert_eq!(std::fs::read_to_string(stage.project().join("CLAUDE.md")).unwrap(), "Use tabs.\nAnd spell it out.\n");
+    for words in ["once more", "and again"] {
+        terminal.say(words);
+        terminal.until(words, |screen| screen.contains(words) && !screen.is_working() && screen.has_prompt());
+    }
+    let requests = stage.simulator.requests();
+    let texts: Vec<String> = requests.iter().map(|request| request["messages"].to_string()).collect();
+    assert!(!texts[0].contains("spell it out"), "{}", texts[0]);
+    for text in &texts[1..] {
+        assert_eq!(text.matches("And spell it out.").count(), 1, "{text}");
+        assert!(text.contains("This takes the place of what you were shown"), "{text}");
+    }
+    terminal.leave();
+}
+
+/// PLUGIN-1, RECALL-1: a memory is edited the same way, and is recalled as it is now; a file that is not there yet is made.
+#[test]
+fn a_memory_is_edited_and_instructions_are_made() {
+    let stage = remembering();
+    let mut terminal = editing(&stage);
+    edit(&mut terminal, "Deploys");
+    edit(&mut terminal, "for this project");
+    terminal.say("how many approvals does deploying take?");
+    terminal.rests("1 memory recalled: deploys.md");
+    let sent: Vec<String> = stage.simulator.requests().iter().map(|request| request["messages"].to_string()).collect();
+    let sent = sent.iter().find(|sent| sent.contains("# Instructions")).unwrap();
+    assert!(sent.contains("one from Ada\\nAnd spell it out."), "{sent}");
+    assert!(sent.contains("CLAUDE.md (the project's, checked in):\\n\\nAnd spell it out."), "{sent}");
+    terminal.leave();
 }

@@ -116,6 +116,24 @@ fn what_a_compaction_covers_is_brought_back() {
     assert!(ran.stdout.contains(&format!("{commit} is expanded: the view had")), "{ran:?}");
 }
 
+/// CONF-2: `CLAUDE_CONTEXT_COLLAPSE` overrides the setting, either way.
+#[test]
+fn a_variable_turns_collapse_on_and_off() {
+    for (set, variable, collapses) in [("{}", "1", true), (r#"{"collapse": true}"#, "0", false)] {
+        let stage = stage(22);
+        let mut cairn = stage.cairn();
+        cairn.args(["-p", "Do all the steps.", "--permission-mode", "bypassPermissions"]);
+        let more = serde_json::json!({"microcompact": false, "notes": false});
+        let mut settings: Value = serde_json::from_str(set).unwrap();
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        cairn.args(["--output-format", "stream-json", "--settings", &settings.to_string()]);
+        cairn.env("CLAUDE_CODE_AUTO_COMPACT_WINDOW", WINDOW).env("CLAUDE_CONTEXT_COLLAPSE", variable);
+        let ran = run(&mut cairn);
+        assert_eq!(!told(&ran, "collapse_boundary").is_empty(), collapses, "{ran:?}");
+        assert_eq!(told(&ran, "compact_boundary").is_empty(), collapses, "{ran:?}");
+    }
+}
+
 /// COLLAPSE-4, CONF-2: with the setting on spans are collapsed; the stream tells of it, and a span is brought back.
 #[test]
 fn what_was_collapsed_is_brought_back() {

@@ -4,9 +4,7 @@
 
 use context::Fact;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use tools::Subject;
 use tools::permission::Mode;
 use transcript::Block;
 
@@ -15,7 +13,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::mail::{Arrived, Mail, Origin, sender, shown};
 use crate::mailbox::{LEAD, Message, Word};
-use crate::permission::{Answer, Question};
+use crate::permission::{Answer, Question, SenderQuestion};
 use crate::session::Beside;
 
 /// How messages are taken.
@@ -141,17 +139,7 @@ impl Agent {
         if let Some(consent) = known {
             return Ok(Some(consent.given));
         }
-        let question = Question {
-            id: String::new(),
-            tool: from.clone(),
-            input: json!({"message": shown(message)}),
-            subject: Subject::Whole,
-            directory: self.driver.scope.directory(),
-            why: "it would write to this session, now and later; the answer is kept".to_owned(),
-            agent: None,
-            spared_by: None,
-            always: Vec::new(),
-        };
+        let question = Question::Sender(SenderQuestion { from: from.clone(), message: shown(message), teammate: None });
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(None),

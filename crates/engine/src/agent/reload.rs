@@ -136,7 +136,7 @@ impl Agent {
         parts.hooks = new.hooks.instead_of(&parts.hooks);
         if let (Some(children), Some(registry)) = (&parts.agents, new.agents) {
             children.replace(registry);
-            self.listed = None; // another list is told of, after all that was said
+            self.driver.listed = None; // another list is told of, after all that was said
         }
         if parts.signals != new.signals {
             parts.signals = new.signals.clone();

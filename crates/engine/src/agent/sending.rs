@@ -27,9 +27,6 @@ pub enum Alone {
     Forbidden,
 }
 
-/// How a user names an agent.
-const MENTION: &str = "@agent-";
-
 impl Agent {
     /// The agents it may send out, and those that are out.
     pub fn agents(&self) -> Option<&Arc<Children>> {
@@ -75,28 +72,11 @@ impl Agent {
         self
     }
 
-    /// Sees to it that the agents it may send out are listed in view: a compaction may have taken the list away.
-    pub(super) fn list_agents(&mut self) -> Result<(), Error> {
-        let session = &self.driver.session;
-        let Some(children) = self.driver.parts.agents.as_ref() else { return Ok(()) };
-        children.held_to(&self.driver.parts.policy.rules);
-        if self.listed.as_ref().is_some_and(|line| session.log().view().shows(line)) {
-            return Ok(());
-        }
-        let listing = children.listing();
-        let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
-        self.listed = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
-        if self.listed.is_none() {
-            self.driver.attach(vec![Block::text(listing)], &Beside { agents: Some(hash), ..Beside::default() })?;
-            self.listed = self.session().log().tip().cloned();
-        }
-        Ok(())
-    }
-
     /// Where the user names agents, the model is told that they are wanted.
     pub(super) fn point_at_agents(&mut self, said: &str) -> Result<(), Error> {
-        let Some(children) = self.driver.parts.agents.clone().filter(|_| said.contains(MENTION)) else { return Ok(()) };
-        for agent in children.registry().agents().filter(|agent| mentions(said, &agent.name)) {
+        let Some(children) = self.driver.parts.agents.clone() else { return Ok(()) };
+        let named = memory::recall::agents(said);
+        for agent in children.registry().agents().filter(|agent| named.contains(&agent.name)) {
             let text = format!(
                 "<system-reminder>\nThe user wants the agent {} for this: send it out with the Agent tool, with all it \
                  has to know.\n</system-reminder>",
@@ -197,11 +177,4 @@ impl Agent {
         }
         Ok(self.take_reports()? || cancel.is_cancelled())
     }
-}
-
-/// Whether a text names an agent, whole.
-fn mentions(said: &str, name: &str) -> bool {
-    let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '_'));
-    let mut after = said.match_indices(MENTION).map(|(at, mention)| &said[at + mention.len()..]);
-    after.any(|rest| rest.strip_prefix(name).is_some_and(|rest| !goes_on(rest)))
 }

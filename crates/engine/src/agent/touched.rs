@@ -42,7 +42,7 @@ impl Agent {
             }
             self.load(touched)?;
             self.ask_about_outside(&real, cancel).await?;
-            for note in self.knowledge.as_mut().map(Knowledge::left_out).unwrap_or_default() {
+            for note in self.knowledge.as_mut().map(Knowledge::warnings).unwrap_or_default() {
                 self.driver.tell(Event::Warning(note));
             }
         }

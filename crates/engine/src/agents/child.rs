@@ -380,14 +380,15 @@ struct Named {
 }
 
 impl Approver for Named {
-    fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         let approver = &self.seat.parts.approver;
+        let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.errand.kind, question.why);
         question.agent.get_or_insert_with(|| self.errand.id.clone());
         if approver.who() != Asked::Person || !self.errand.keeps_questions() {
-            return approver.ask(question);
+            return approver.ask(Question::Call(question));
         }
-        let answer = self.errand.keep_question(question);
+        let answer = self.errand.keep_question(*question);
         tell(&self.seat, &self.errand, News::Asks);
         Box::pin(async move {
             let nobody = || Answer::Unanswered { why: "Nobody has answered. Do what you can without it.".to_owned() };

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use transcript::Usage;
 
 use crate::mail::Mail;
-use crate::permission::{Answer, Question};
+use crate::permission::{Answer, CallQuestion};
 
 /// An agent that is out, or was.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ pub struct Progress {
 struct Now {
     progress: Progress,
     /// What it waits to be answered, it and those below it, as it came.
-    questions: VecDeque<(Question, oneshot::Sender<Answer>)>,
+    questions: VecDeque<(CallQuestion, oneshot::Sender<Answer>)>,
     asks: Asks,
     /// Whether it had gone on without its parent when it ended.
     ended_behind: bool,
@@ -211,7 +211,7 @@ impl Errand {
     }
 
     /// The first question it waits with, if it does; whoever takes it answers.
-    pub fn take_question(&self) -> Option<(Question, oneshot::Sender<Answer>)> {
+    pub fn take_question(&self) -> Option<(CallQuestion, oneshot::Sender<Answer>)> {
         let mut now = self.now();
         now.forget_stopped();
         now.questions.pop_front()
@@ -270,7 +270,7 @@ impl Errand {
     }
 
     /// Waits with a question until somebody takes it and answers.
-    pub(super) fn keep_question(&self, question: Question) -> oneshot::Receiver<Answer> {
+    pub(super) fn keep_question(&self, question: CallQuestion) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         self.now().questions.push_back((question, reply));
         answer

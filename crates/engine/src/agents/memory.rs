@@ -12,11 +12,6 @@ use super::definition::{Definition, Memory, Offered};
 use crate::error::Error;
 use crate::settings::{Ground, rules};
 
-/// The largest part of an index that is shown.
-const MOST_INDEX: usize = 25_000;
-/// Its name.
-const INDEX: &str = "MEMORY.md";
-
 /// Where agents keep memories of their own.
 #[derive(Debug, Clone)]
 pub struct MemoryPlaces {
@@ -60,23 +55,13 @@ pub(super) fn add_tools(definition: &mut Definition) {
 impl Place {
     /// What it is told.
     pub(super) fn prompt(&self) -> String {
-        let index = files::read(self.directory.join(INDEX), MOST_INDEX as u64 * 4).ok();
-        let index = index.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default();
-        let index: String = index.chars().take(MOST_INDEX).collect();
-        let index = match index.trim() {
-            "" => "It is empty so far.".to_owned(),
-            text => format!("<memory path=\"{INDEX}\">\n{}\n</memory>", memory::neutral::quoted(text)),
-        };
+        let index = memory::index::shown(&self.directory.join(memory::index::FILE));
         let scope = match self.scope {
             Memory::User => "They hold in all projects: keep to what is true everywhere.",
             Memory::Project => "They belong to this project and are shared with everybody who works on it.",
             Memory::Local => "They belong to this project and to this user, and are not shared.",
         };
-        include_str!("../prompts/agents/memory.md")
-            .trim_end()
-            .replace("{{ directory }}", &self.directory.display().to_string())
-            .replace("{{ scope }}", scope)
-            .replace("{{ index }}", &index)
+        memory::taxonomy::agent_rules(&self.directory, scope, index.as_deref())
     }
 
     /// Its own memories it may read and write without asking.

@@ -1,6 +1,9 @@
 //! What can be seen of a dream while it runs: where it is, what it says and does, what it has touched.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use transcript::Usage;
 
 /// Of so many rounds is kept what was said.
 pub const ROUNDS: usize = 30;
@@ -34,6 +37,25 @@ impl Phase {
     }
 }
 
+/// What a dream used and did, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DreamFigures {
+    /// What its requests used.
+    pub usage: Usage,
+    /// How many memories were made or changed.
+    pub saved: usize,
+    /// How many of them are shared with the team.
+    pub saved_team: usize,
+    /// How many were removed.
+    pub removed: usize,
+    /// How many calls were refused.
+    pub denied: u32,
+    /// How many of them would have written.
+    pub denied_writes: u32,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// A dream as it is now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -51,6 +73,8 @@ pub struct Progress {
     pub waits: Option<String>,
     /// The memories it has changed or removed.
     pub touched: Vec<String>,
+    /// What it has come to, once it is over.
+    pub figures: Option<DreamFigures>,
 }
 
 impl Progress {

@@ -29,7 +29,7 @@ use transcript::{Block, Prologue, Reply, Request, Usage};
 use super::book::{Began, How, Over};
 use super::disk::{Lock, Place};
 use super::lock::{Ended, Taken};
-use super::progress::{Phase, Progress};
+use super::progress::{DreamFigures, Phase, Progress};
 use super::site::Site;
 use super::{brief, rations};
 use crate::agent::readable;
@@ -38,9 +38,10 @@ use crate::home::SessionFile;
 use crate::ledger::{self, Ledger};
 use crate::restricted::{Ground, Limits, Restricted};
 
-/// The most rounds, and the most time.
+/// The most rounds.
 const ROUNDS: u32 = 40;
-const PATIENCE: Duration = Duration::from_secs(20 * 60);
+/// The most time a dream takes.
+pub const PATIENCE: Duration = Duration::from_secs(20 * 60);
 /// The most a reply may be, in tokens: several whole memories.
 const MAX_TOKENS: u64 = 32_000;
 /// How much a dream may write, and how many memories it may make or change.
@@ -204,9 +205,21 @@ impl Dream {
             }
         }
         let tally = restricted.tally();
+        let began = std::mem::replace(&mut over.at, self.site.world.now());
+        let (saved, saved_team) = tally.counted();
+        let figures = DreamFigures {
+            usage: over.usage,
+            saved,
+            saved_team,
+            removed: tally.removed.len(),
+            denied: tally.denied,
+            denied_writes: tally.denied_writes,
+            took: Duration::try_from(over.at.duration_since(began)).unwrap_or_default(),
+        };
         (over.saved, over.removed, over.denied) = (tally.saved, tally.removed, tally.denied);
-        (over.run, over.at) = (restricted.end(), self.site.world.now());
+        over.run = restricted.end();
         watch.tell(|progress| {
+            progress.figures = Some(figures);
             if over.how != How::Killed {
                 progress.said.push_back(over.text.clone());
             }

@@ -90,8 +90,10 @@ struct Aware<'a>(&'a dyn Approver);
 
 impl Approver for Aware<'_> {
     fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
-        question.why =
-            format!("a command made it in the sandbox: {}; if you say no, it is moved away and kept", question.why);
+        if let Question::Call(call) = &mut question {
+            call.why =
+                format!("a command made it in the sandbox: {}; if you say no, it is moved away and kept", call.why);
+        }
         self.0.ask(question)
     }
 }

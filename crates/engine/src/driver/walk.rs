@@ -178,6 +178,8 @@ impl Driver {
                 let files = knowledge.instructions().files.clone();
                 self.loaded(&files, None, cancel).await?;
             }
+        } else if !walked.done.is_empty() {
+            self.list_agents()?; // a span that gave way may have held the list
         }
         Ok(walked)
     }
@@ -285,6 +287,7 @@ impl Driver {
                 }
             }
         }
+        self.list_agents()?;
         let (after, threshold) = (self.session.log().view().tally().count(), self.parts.layers.threshold());
         self.tell(Event::Compacted { made: compaction.made, before: compaction.before, after });
         if after > threshold && !matches!(occasion, Occasion::Asked { .. }) {

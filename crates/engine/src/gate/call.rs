@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::hooks::response::{Before, agent, response};
 use crate::hooks::{Answers, Called, Happening, Moment, Verdict, Voice};
-use crate::permission::{Answer, Leave, Question, Weighed, Who};
+use crate::permission::{Answer, CallQuestion, Leave, Question, Weighed, Who};
 use crate::plan;
 
 /// What becomes of a call.
@@ -124,7 +124,7 @@ impl Driver {
         tool: &Arc<dyn Tool>,
         call: &mut Asked,
         scope: &Scope,
-        question: &Question,
+        question: &CallQuestion,
         cancel: &CancellationToken,
     ) -> Result<Option<Weighed>, Error> {
         if !self.parts.hooks.any(Moment::PermissionRequest) {
@@ -194,7 +194,7 @@ impl Driver {
     }
 
     /// Asks the person or the program, and lets hooks know that somebody is waited for.
-    async fn ask_somebody(&mut self, question: Question, cancel: &CancellationToken) -> Result<Answer, Error> {
+    async fn ask_somebody(&mut self, question: CallQuestion, cancel: &CancellationToken) -> Result<Answer, Error> {
         let approver = self.parts.approver.clone();
         if approver.who() == Who::Person {
             self.notify("Cairn needs your permission", "permission_prompt");
@@ -202,7 +202,7 @@ impl Driver {
         Ok(tokio::select! {
             biased;
             () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
-            answer = approver.ask(question) => answer,
+            answer = approver.ask(Question::Call(Box::new(question))) => answer,
         })
     }
 

@@ -13,8 +13,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tools::permission::Mode;
-use tools::{Scope, Subject};
+use tools::{Scope, Subject, Tool};
 
 use super::asking::{LOOK, NOBODY, PATIENCE};
 use super::words::name_of;
@@ -23,8 +22,10 @@ use crate::agent::Listener;
 use crate::agents::label;
 use crate::event::Event;
 use crate::event::MateNews::{self, Labelled};
-use crate::mailbox::{LEAD, Message, Rest, Word};
-use crate::permission::{Answer, Approver, LiveMode, Question, Who, stricter};
+use crate::mailbox::{Asking, LEAD, LeadAnswer, Message, Rest, Word};
+use crate::permission::{
+    Answer, Approver, CallQuestion, IncludeQuestion, Leave, Policy, Question, SenderQuestion, Weighed, Who,
+};
 use crate::world::World;
 
 /// The lead, as its teammates' programs know it.
@@ -32,12 +33,27 @@ pub(super) struct Side {
     pub(super) team: Team,
     pub(super) world: World,
     pub(super) mail: Mail,
-    pub(super) mode: LiveMode,
     pub(super) questions: Questions,
 }
 
 /// Who is asked for the teammates, and who hears what becomes of them.
 pub(super) type Asked = (Arc<dyn Approver>, Listener);
+
+/// What the lead's own session lets happen unasked.
+#[derive(Debug, Clone)]
+pub(super) struct LeadPolicy {
+    pub(super) policy: Policy,
+    pub(super) scope: Scope,
+}
+
+impl LeadPolicy {
+    /// Whether the lead could make the call unasked, by its own rules and mode, and it means the same there.
+    fn allows(&self, question: &CallQuestion) -> bool {
+        let Some(tool) = known(&question.tool) else { return false };
+        let weigh = || self.policy.weigh(&*tool, &question.input, &self.scope, Leave::None);
+        tool.subject(&question.input, &self.scope) == question.subject && matches!(weigh(), Weighed::Allow(_))
+    }
+}
 
 type Kept = (Question, oneshot::Sender<Answer>);
 
@@ -81,7 +97,12 @@ impl Questions {
 impl Side {
     /// Sees to it that teammates get answers and know the mode, as long as there is a team. `asked` says who is asked, and
     /// `tell` passes on what they do.
-    pub(super) async fn serve(self, asked: impl Fn() -> Option<Asked>, tell: impl Fn(&str, MateNews)) {
+    pub(super) async fn serve(
+        self,
+        asked: impl Fn() -> Option<Asked>,
+        policy: impl Fn() -> Option<LeadPolicy>,
+        tell: impl Fn(&str, MateNews),
+    ) {
         let Ok(own) = self.team.mailbox() else { return };
         // Whoever asked these is gone, with the lead they had.
         let mut left: HashSet<String> =
@@ -108,19 +129,37 @@ impl Side {
                         Word::Progress { label } if self.mail.busy().contains(&message.from) => {
                             label::words(&label).into_iter().for_each(|label| tell(&message.from, Labelled(label)));
                         }
-                        Word::PermissionRequest { request, tool, input, why, suggestions } => {
-                            let question = Question {
-                                id: request,
-                                subject: subject(&tool, &input, &member.cwd),
-                                tool,
-                                input,
-                                directory: member.cwd.clone(),
-                                why: format!("the teammate {} asks: {why}", name_of(&message.from)),
-                                agent: Some(name_of(&message.from)),
-                                spared_by: None,
-                                always: Vec::new(),
+                        Word::PermissionRequest { request, tool, input, why, suggestions, about } => {
+                            let teammate = name_of(&message.from);
+                            let question = match about {
+                                Asking::Call => Question::Call(Box::new(CallQuestion {
+                                    id: request.clone(),
+                                    subject: subject(&tool, &input, &member.cwd),
+                                    tool,
+                                    input,
+                                    directory: member.cwd.clone(),
+                                    why: format!("the teammate {teammate} asks: {why}"),
+                                    agent: Some(teammate),
+                                    spared_by: None,
+                                    always: Vec::new(),
+                                })),
+                                Asking::Sender => {
+                                    let message = input["message"].as_str().unwrap_or_default().to_owned();
+                                    Question::Sender(SenderQuestion { from: tool, message, teammate: Some(teammate) })
+                                }
+                                Asking::Include => {
+                                    let file = input["file_path"].as_str().unwrap_or_default().into();
+                                    Question::Include(IncludeQuestion { place: tool, file, teammate: Some(teammate) })
+                                }
                             };
-                            open.spawn(self.answer(message.from, question, &suggestions, asked()));
+                            // What a hook or a rule of the teammate's wants asked is asked, whatever the lead may do.
+                            let spared = match &question {
+                                Question::Call(call) if is_spared_by_accepting(&suggestions) => {
+                                    policy().is_some_and(|policy| policy.allows(call))
+                                }
+                                _ => false,
+                            };
+                            open.spawn(self.answer(message.from, request, question, spared, asked()));
                         }
                         _ => {}
                     }
@@ -134,15 +173,14 @@ impl Side {
     fn answer(
         &self,
         name: String,
+        request: String,
         question: Question,
-        suggestions: &[Value],
+        spared: bool,
         asked: Option<Asked>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (questions, withdrawn) = (self.questions.clone(), self.questions.opens(&name));
         let (team, world) = (self.team.clone(), self.world.clone());
-        let spared = is_spared(suggestions, self.mode.get());
         async move {
-            let request = question.id.clone();
             let answer = if spared {
                 Answer::Allow
             } else {
@@ -163,13 +201,9 @@ impl Side {
     }
 }
 
-/// Whether the lead's mode lets it happen unasked: edits, where it accepts them.
-fn is_spared(suggestions: &[Value], mode: Mode) -> bool {
-    let spares = |suggestion: &Value| match (suggestion["type"].as_str(), suggestion["mode"].as_str()) {
-        (Some("setMode"), Some("acceptEdits")) => stricter(Mode::AcceptEdits, mode) == Mode::AcceptEdits,
-        _ => false,
-    };
-    suggestions.iter().any(spares)
+/// Whether the teammate would not have asked in the mode that accepts edits. It says so itself, so this allows nothing.
+fn is_spared_by_accepting(suggestions: &[Value]) -> bool {
+    suggestions.iter().any(|suggestion| suggestion["type"] == "setMode" && suggestion["mode"] == "acceptEdits")
 }
 
 async fn ask(
@@ -183,25 +217,33 @@ async fn ask(
     if approver.who() != Who::Person {
         return approver.ask(question).await;
     }
-    let tool = question.tool.clone();
+    let tool = match &question {
+        Question::Call(call) => call.tool.clone(),
+        Question::Sender(_) => "a sender".to_owned(),
+        Question::Include(_) => "an include".to_owned(),
+    };
     let answer = questions.keep(name, question);
     listener(Event::TeammateAsks { name: name_of(name), tool });
     answer.await.unwrap_or_else(|_| nobody())
 }
 
 /// What a teammate is told. Rules and modes of the lead's session stay with it.
-fn said(answer: Answer) -> Result<Option<serde_json::Value>, String> {
+fn said(answer: Answer) -> LeadAnswer {
     match answer {
-        Answer::Allow | Answer::Always(_) => Ok(None),
-        Answer::With { input, .. } => Ok(input),
-        Answer::Deny { why } | Answer::Unanswered { why } => Err(why),
+        Answer::Allow | Answer::Always(_) => LeadAnswer::Allowed(None),
+        Answer::With { input, .. } => LeadAnswer::Allowed(input),
+        Answer::Deny { why } => LeadAnswer::Denied(why),
+        Answer::Unanswered { why } => LeadAnswer::Unanswered(why),
     }
 }
 
 /// What the call is about, by its input alone: what the teammate's program says of it is not taken for it.
 fn subject(tool: &str, input: &serde_json::Value, directory: &Path) -> Subject {
-    let known = tools::standard().into_iter().find(|one| one.name() == tool);
-    known.map_or(Subject::Whole, |known| known.subject(input, &Scope::new(directory, directory)))
+    known(tool).map_or(Subject::Whole, |known| known.subject(input, &Scope::new(directory, directory)))
+}
+
+fn known(tool: &str) -> Option<Arc<dyn Tool>> {
+    tools::standard().into_iter().find(|one| one.name() == tool)
 }
 
 #[cfg(test)]
@@ -212,6 +254,7 @@ mod tests {
     use futures_util::future::{BoxFuture, join, ready};
     use jiff::Timestamp;
     use serde_json::json;
+    use tools::permission::Mode;
 
     use super::*;
     use crate::mail::{AskLead, Invited, Post};
@@ -221,7 +264,7 @@ mod tests {
 
     impl Approver for Denier {
         fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-            Box::pin(ready(Answer::Deny { why: question.tool }))
+            Box::pin(ready(Answer::Deny { why: question.asker().to_owned() }))
         }
 
         fn who(&self) -> Who {
@@ -229,8 +272,13 @@ mod tests {
         }
     }
 
+    /// What comes of asking it about a tool, as the teammate's side takes it in.
+    fn denied(tool: &str) -> LeadAnswer {
+        LeadAnswer::Denied(tool.to_owned())
+    }
+
     fn about(tool: &str) -> Question {
-        Question {
+        Question::Call(Box::new(CallQuestion {
             id: String::new(),
             tool: tool.to_owned(),
             input: json!({}),
@@ -240,30 +288,63 @@ mod tests {
             agent: None,
             spared_by: None,
             always: Vec::new(),
-        }
+        }))
+    }
+
+    /// What the lead's side answers to two questions of its teammate, in a folder.
+    async fn answers(folder: &Path, policy: Option<Policy>, one: Question, other: Question) -> [Answer; 2] {
+        let lead = Team::led_by(folder, "s1").unwrap();
+        lead.begin("s1", folder, Timestamp::UNIX_EPOCH).unwrap();
+        let scout = Invited { name: "scout", kind: "scout", session: "s2" };
+        lead.invite(&scout, folder, Timestamp::UNIX_EPOCH).unwrap();
+        let team = Team::of(folder, lead.name(), "scout").unwrap();
+        let post = Post::new(World::real(), Mail::default(), None);
+        post.join(team.clone());
+        let asking = AskLead::new(post, team);
+        let scope = Scope::new(folder, folder);
+        let policy = || policy.clone().map(|policy| LeadPolicy { policy, scope: scope.clone() });
+        let asked = || Some((Arc::new(Denier) as Arc<dyn Approver>, Arc::new(|_| {}) as Listener));
+        let (mail, questions) = (Mail::default(), Questions::default());
+        let side = Side { team: lead, world: World::real(), mail, questions };
+        let both = join(asking.ask(one), asking.ask(other));
+        let (one, other) = tokio::select! {
+            biased; // what was asked before it begins, somebody asked who is gone
+            () = side.serve(asked, policy, |_, _| {}) => unreachable!("it goes on as long as the team"),
+            answers = tokio::time::timeout(Duration::from_secs(30), both) => answers.expect("both are answered"),
+        };
+        [one, other]
     }
 
     /// MSG-1: a teammate and its agents may ask at the same time, and each hears the answer to its own question.
     #[tokio::test]
     async fn questions_asked_at_once_each_get_their_answer() {
         let folder = tempfile::tempdir().unwrap();
-        let lead = Team::led_by(folder.path(), "s1").unwrap();
-        lead.begin("s1", folder.path(), Timestamp::UNIX_EPOCH).unwrap();
-        let scout = Invited { name: "scout", kind: "scout", session: "s2" };
-        lead.invite(&scout, folder.path(), Timestamp::UNIX_EPOCH).unwrap();
-        let team = Team::of(folder.path(), lead.name(), "scout").unwrap();
-        let post = Post::new(World::real(), Mail::default(), None);
-        post.join(team.clone());
-        let asking = AskLead::new(post, team);
-        let asked = || Some((Arc::new(Denier) as Arc<dyn Approver>, Arc::new(|_| {}) as Listener));
-        let (mail, mode, questions) = (Mail::default(), LiveMode::default(), Questions::default());
-        let side = Side { team: lead, world: World::real(), mail, mode, questions };
-        let both = join(asking.ask(about("Write")), asking.ask(about("Edit")));
-        let (one, other) = tokio::select! {
-            biased; // what was asked before it begins, somebody asked who is gone
-            () = side.serve(asked, |_, _| {}) => unreachable!("it goes on as long as the team"),
-            answers = tokio::time::timeout(Duration::from_secs(30), both) => answers.expect("both are answered"),
+        let [one, other] = answers(folder.path(), None, about("Write"), about("Edit")).await;
+        assert_eq!((said(one), said(other)), (denied("Write"), denied("Edit")));
+    }
+
+    /// AGENT-2: what the lead would do unasked is not asked for its teammate either; that is decided by what the call does, and
+    /// not by what the teammate's letter says of it.
+    #[tokio::test]
+    async fn a_letter_that_calls_it_an_edit_allows_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = std::fs::canonicalize(folder.path()).unwrap();
+        let claimed = |tool: &str, input: Value| match about(tool) {
+            Question::Call(call) => {
+                let spared_by = Some(Mode::AcceptEdits);
+                Question::Call(Box::new(CallQuestion { input, spared_by, ..*call }))
+            }
+            other => other,
         };
-        assert_eq!((said(one), said(other)), (Err("Write".to_owned()), Err("Edit".to_owned())));
+        let write = |path: PathBuf| claimed("Write", json!({"file_path": path, "content": "x"}));
+        let accepting = || Some(Policy { mode: Mode::AcceptEdits.into(), ..Policy::default() });
+        let [inside, outside] = answers(&place, accepting(), write(place.join("a")), write("/etc/passwd".into())).await;
+        assert_eq!((said(inside), said(outside)), (LeadAnswer::Allowed(None), denied("Write")));
+        let command = claimed("Bash", json!({"command": "rm -rf x"}));
+        let [command, unknown] = answers(&place, accepting(), command, claimed("Odd", json!({}))).await;
+        assert_eq!((said(command), said(unknown)), (denied("Bash"), denied("Odd")));
+        let asking = Some(Policy::default());
+        let [one, other] = answers(&place, asking, write(place.join("a")), write(place.join("b"))).await;
+        assert_eq!((said(one), said(other)), (denied("Write"), denied("Write")));
     }
 }

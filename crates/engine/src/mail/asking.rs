@@ -9,10 +9,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde_json::json;
 use tools::permission::Mode;
 
 use super::{Post, Team, lock};
-use crate::mailbox::{LEAD, MailError, Mailbox, Message, Unless, Word};
+use crate::mailbox::{Asking, LEAD, LeadAnswer, MailError, Mailbox, Message, Unless, Word};
 use crate::permission::{Answer, Approver, LiveMode, Question, Who};
 
 /// How often a file is looked at: a stat each.
@@ -34,11 +35,12 @@ pub struct AskLead {
 impl Approver for AskLead {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            let asked = tokio::time::timeout(PATIENCE, self.asked(&question)).await;
             let unanswered = |why: String| Answer::Unanswered { why };
+            let asked = tokio::time::timeout(PATIENCE, self.asked(&question)).await;
             match asked {
-                Ok(Ok(Ok(input))) => Answer::With { input, permissions: Vec::new() },
-                Ok(Ok(Err(why))) => Answer::Deny { why },
+                Ok(Ok(LeadAnswer::Allowed(input))) => Answer::With { input, permissions: Vec::new() },
+                Ok(Ok(LeadAnswer::Denied(why))) => Answer::Deny { why },
+                Ok(Ok(LeadAnswer::Unanswered(why))) => unanswered(why),
                 Ok(Err(error)) => {
                     unanswered(format!("The lead could not be asked ({error}). Do what you can without it."))
                 }
@@ -58,10 +60,15 @@ impl AskLead {
         Self { post, team, turn: tokio::sync::Mutex::default() }
     }
 
-    async fn asked(&self, question: &Question) -> Result<Result<Option<serde_json::Value>, String>, MailError> {
-        let Question { tool, input, why, .. } = question.clone();
-        let (request, suggestions) = (self.post.fresh(), question.suggestions());
-        let word = Word::PermissionRequest { request: request.clone(), tool, input, why, suggestions };
+    async fn asked(&self, question: &Question) -> Result<LeadAnswer, MailError> {
+        let request = self.post.fresh();
+        let (about, input, suggestions) = match question {
+            Question::Call(call) => (Asking::Call, call.input.clone(), call.suggestions()),
+            Question::Sender(sender) => (Asking::Sender, json!({"message": sender.message}), Vec::new()),
+            Question::Include(include) => (Asking::Include, json!({"file_path": include.file}), Vec::new()),
+        };
+        let (tool, why) = (question.asker().to_owned(), question.why().to_owned());
+        let word = Word::PermissionRequest { request: request.clone(), tool, input, why, suggestions, about };
         let own = self.team.mailbox()?;
         let _turn = self.turn.lock().await;
         self.post.say(LEAD, &word, None).await?;
@@ -152,7 +159,7 @@ mod tests {
         let own = Mailbox::create(folder.path(), "scout").unwrap();
         let mut looks = Looks::default();
         assert!(looks.answers(&own).unwrap().is_empty());
-        let word = Word::PermissionResponse { request: "r".to_owned(), answer: Ok(None) };
+        let word = Word::PermissionResponse { request: "r".to_owned(), answer: LeadAnswer::Allowed(None) };
         let text = word.to_text(LEAD, Timestamp::UNIX_EPOCH).unwrap();
         own.send(&Message::new("m".to_owned(), LEAD, text, Timestamp::UNIX_EPOCH)).unwrap();
         let whole = files::read(own.path(), 10_000).unwrap().bytes;

@@ -16,16 +16,16 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::Mode;
-use tools::{JobState, Jobs};
+use tools::{JobState, Jobs, Scope};
 use transcript::price::Prices;
 
-use super::answering::{Asked, Questions, Side};
+use super::answering::{Asked, LeadPolicy, Questions, Side};
 use super::{Invited, Origin, Post, Team, lock, name_of};
 use crate::agent::Listener;
 use crate::agents::Definition;
 use crate::event::{Event, MateNews};
 use crate::mailbox::{LEAD, Mailbox, Message, Word};
-use crate::permission::{Answer, Approver, LiveMode, Question};
+use crate::permission::{Answer, Approver, LiveMode, Policy, Question};
 use crate::plan::board::Board;
 use crate::stats::Teammate;
 use crate::world::World;
@@ -62,6 +62,8 @@ struct Inner {
     lead: Lead,
     /// Who is asked for the teammates, and who hears that one waits.
     asked: Mutex<Option<Asked>>,
+    /// What the lead may do unasked; none where no session leads them.
+    policy: Mutex<Option<LeadPolicy>>,
     /// What they wait with until somebody looks.
     questions: Questions,
     answering: Mutex<Option<AbortOnDropHandle<()>>>,
@@ -151,6 +153,7 @@ impl Teammates {
                 leaves: Arc::default(),
                 lead,
                 asked: Mutex::default(),
+                policy: Mutex::default(),
                 questions: Questions::default(),
                 answering: Mutex::default(),
                 started: Mutex::default(),
@@ -171,6 +174,11 @@ impl Teammates {
     /// Says who is asked what the teammates have to ask.
     pub fn answered_by(&self, approver: Arc<dyn Approver>, listener: Listener) {
         *lock(&self.inner.asked) = Some((approver, listener));
+    }
+
+    /// Says what the lead itself may do unasked, as of now.
+    pub(crate) fn judged_by(&self, policy: Policy, scope: Scope) {
+        *lock(&self.inner.policy) = Some(LeadPolicy { policy, scope });
     }
 
     /// Who waits with a question until somebody looks.
@@ -376,16 +384,17 @@ impl Teammates {
         board.join(team.tasks(), LEAD, &lead.folder)?;
         post.join(team.clone());
         *lock(&self.inner.held) = team.hold().ok(); // another has it who writes to this session as well: nothing is lost
-        let (inner, told) = (Arc::downgrade(&self.inner), Arc::downgrade(&self.inner));
+        let [inner, judging, told] = std::array::from_fn(|_| Arc::downgrade(&self.inner));
         let asked = move || inner.upgrade().and_then(|inner| lock(&inner.asked).clone());
+        let policy = move || judging.upgrade().and_then(|inner| lock(&inner.policy).clone());
         let tell = move |name: &str, news: MateNews| {
             if let Some(inner) = told.upgrade() {
                 inner.tell(name, news);
             }
         };
-        let (mode, questions) = (self.inner.mode.clone(), self.inner.questions.clone());
-        let side = Side { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), mode, questions };
-        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked, tell))));
+        let questions = self.inner.questions.clone();
+        let side = Side { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), questions };
+        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked, policy, tell))));
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What a message is, beside its text.
@@ -58,13 +59,15 @@ pub enum Word {
         why: String,
         /// What could be answered for always, as Claude Code writes it.
         suggestions: Vec<Value>,
+        /// What is asked for.
+        about: Asking,
     },
     /// What the lead's side says to that.
     PermissionResponse {
         /// Which request it answers.
         request: String,
-        /// Whether it may run: with another input, where there is one; or why not.
-        answer: Result<Option<Value>, String>,
+        /// What is answered.
+        answer: LeadAnswer,
     },
     /// The recipient is to stop what it does, and to stay.
     Interrupt,
@@ -93,6 +96,30 @@ pub enum Word {
         /// What is to be done.
         description: String,
     },
+}
+
+/// What the lead's side answers to a teammate.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LeadAnswer {
+    /// It may, with another input where there is one.
+    Allowed(Option<Value>),
+    /// It may not, and why.
+    Denied(String),
+    /// Nobody has answered, and why.
+    Unanswered(String),
+}
+
+/// What a teammate asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Asking {
+    /// A call.
+    #[default]
+    Call,
+    /// To hear somebody who writes to it; the tool is who.
+    Sender,
+    /// To include a file from outside the project; the tool is the file that does.
+    Include,
 }
 
 /// Why somebody has nothing to do.
@@ -158,14 +185,19 @@ impl Word {
                     .and_then(Value::as_array)
                     .cloned()
                     .unwrap_or_default(),
+                about: object
+                    .get("about")
+                    .and_then(|about| serde_json::from_value(about.clone()).ok())
+                    .unwrap_or_default(),
             },
             "permission_response" => {
                 let input = || object.get("response")?.get("updated_input").filter(|input| input.is_object()).cloned();
-                let allowed = object.get("subtype")? == "success";
-                Self::PermissionResponse {
-                    request: request(),
-                    answer: if allowed { Ok(input()) } else { Err(text(&["error"])) },
-                }
+                let answer = match (object.get("subtype")?.as_str(), object.get("unanswered")) {
+                    (Some("success"), _) => LeadAnswer::Allowed(input()),
+                    (_, Some(Value::Bool(true))) => LeadAnswer::Unanswered(text(&["error"])),
+                    _ => LeadAnswer::Denied(text(&["error"])),
+                };
+                Self::PermissionResponse { request: request(), answer }
             }
             "interrupt" => Self::Interrupt,
             "idle_notification" => Self::Idle {
@@ -207,15 +239,25 @@ impl Word {
             Self::PlanResponse { request, approve, feedback } => {
                 json!({"type": "plan_approval_response", "requestId": request, "approved": approve, "feedback": feedback})
             }
-            Self::PermissionRequest { request, tool, input, why, suggestions } => json!({
-                "type": "permission_request", "request_id": request, "agent_id": from, "tool_name": tool,
-                "tool_use_id": request, "description": why, "input": input, "permission_suggestions": suggestions,
-            }),
-            Self::PermissionResponse { request, answer: Ok(input) } => {
+            Self::PermissionRequest { request, tool, input, why, suggestions, about } => {
+                let mut object = json!({
+                    "type": "permission_request", "request_id": request, "agent_id": from, "tool_name": tool,
+                    "tool_use_id": request, "description": why, "input": input, "permission_suggestions": suggestions,
+                });
+                if *about != Asking::Call {
+                    object["about"] = json!(about);
+                }
+                object
+            }
+            Self::PermissionResponse { request, answer: LeadAnswer::Allowed(input) } => {
                 let response = input.as_ref().map_or_else(|| json!({}), |input| json!({"updated_input": input}));
                 json!({"type": "permission_response", "request_id": request, "subtype": "success", "response": response})
             }
-            Self::PermissionResponse { request, answer: Err(why) } => {
+            Self::PermissionResponse { request, answer: LeadAnswer::Unanswered(why) } => json!({
+                "type": "permission_response", "request_id": request, "subtype": "error", "error": why,
+                "unanswered": true,
+            }),
+            Self::PermissionResponse { request, answer: LeadAnswer::Denied(why) } => {
                 json!({"type": "permission_response", "request_id": request, "subtype": "error", "error": why})
             }
             Self::Interrupt => json!({"type": "interrupt"}),
@@ -266,10 +308,23 @@ mod tests {
                 input: json!({"command": "ls"}),
                 why: reason(),
                 suggestions: vec![json!({"type": "setMode"})],
+                about: Asking::Call,
             },
-            Word::PermissionResponse { request: request(), answer: Ok(None) },
-            Word::PermissionResponse { request: request(), answer: Ok(Some(json!({"command": "ls -l"}))) },
-            Word::PermissionResponse { request: request(), answer: Err(reason()) },
+            Word::PermissionRequest {
+                request: request(),
+                tool: "CLAUDE.md".to_owned(),
+                input: json!({"file_path": "/x.md"}),
+                why: reason(),
+                suggestions: Vec::new(),
+                about: Asking::Include,
+            },
+            Word::PermissionResponse { request: request(), answer: LeadAnswer::Allowed(None) },
+            Word::PermissionResponse {
+                request: request(),
+                answer: LeadAnswer::Allowed(Some(json!({"command": "ls -l"}))),
+            },
+            Word::PermissionResponse { request: request(), answer: LeadAnswer::Denied(reason()) },
+            Word::PermissionResponse { request: request(), answer: LeadAnswer::Unanswered(reason()) },
             Word::Interrupt,
             Word::Idle {
                 rest: Rest::Interrupted,
@@ -308,7 +363,7 @@ mod tests {
             "type": "permission_response", "request_id": "r", "subtype": "success", "tool_use_id": "t",
             "response": {"updated_input": {"command": "ls"}, "permission_updates": []},
         });
-        assert!(matches!(of(answer), Word::PermissionResponse { answer: Ok(Some(_)), .. }));
+        assert!(matches!(of(answer), Word::PermissionResponse { answer: LeadAnswer::Allowed(Some(_)), .. }));
         assert_eq!(Word::of(&json!({"type": "mode_set_request", "mode": "bypassPermissions"})), None);
     }
 }

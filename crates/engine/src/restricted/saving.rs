@@ -71,12 +71,12 @@ impl Typed for Edit {
 }
 
 impl Restricted {
-    /// Counts a refusal, whoever refuses.
+    /// What is answered to a write.
     fn answered(&self, save: impl FnOnce() -> Result<String, String>) -> Output {
         match save() {
             Ok(said) => Output::done(&said, said.clone()),
             Err(why) => {
-                self.counts().denied += 1;
+                self.refused(Access::Changes);
                 Output::failed(why)
             }
         }

@@ -92,7 +92,7 @@ pub(super) const STATUS_LINE: Entry = Entry {
             kind: Kind::Text,
             about: "The command, a line of shell. It gets what it may show as JSON on standard input.",
         },
-        Field { name: "padding", kind: Kind::Count, about: "Blanks before it." },
+        Field { name: "padding", kind: Kind::Amount, about: "Blanks before it." },
         Field { name: "refreshInterval", kind: Kind::Count, about: "Run it again after so many seconds." },
     ],
     required: &["type", "command"],

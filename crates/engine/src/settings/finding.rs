@@ -78,8 +78,11 @@ fn inside(json: &Json, file: Option<&Path>, value: &Value, path: &mut Vec<String
         } else if OTHERS.contains(full.as_str()) {
             found(Weight::Note, format!("{full} is Claude Code's; it is left alone"));
         } else {
-            let hint = nearest(&full).map(|name| format!("; is {name} meant?")).unwrap_or_default();
-            found(Weight::Error, format!("{full} is not known{hint}"));
+            // One that is like no other may be newer than this program.
+            match nearest(&full) {
+                Some(name) => found(Weight::Error, format!("{full} is not known; is {name} meant?")),
+                None => found(Weight::Warning, format!("{full} is not known; it is left alone")),
+            }
         }
         path.pop();
     }
@@ -150,7 +153,7 @@ mod tests {
             [
                 "Error --settings:2:2: modle is not known; is model meant?",
                 "Error --settings:4:3: permissions.alow is not known; is permissions.allow meant?",
-                "Error --settings:5:2: xyzzy is not known",
+                "Warning --settings:5:2: xyzzy is not known; it is left alone",
                 "Error --settings:6:2: outputstyle is not known; is outputStyle meant?",
             ]
         );

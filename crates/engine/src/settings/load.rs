@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::elsewhere::stand_in;
 use super::finding::{self, Finding, Weight};
 use super::keys::{self, KEYS, Key, Part};
 use super::source::{Files, Flag, Origin, Source};
@@ -184,6 +185,13 @@ impl Loaded {
 
     fn key(&mut self, key: &'static Key, file: &File) {
         let Some((name, value)) = key.find(file.json.value()) else { return };
+        let stand_in = stand_in(key, value);
+        let used = stand_in.map(|stand_in| Value::from(stand_in.value));
+        if let Some(stand_in) = stand_in {
+            let text = format!("{name}: {value} {}; {:?} is used in its place", stand_in.why, stand_in.value);
+            self.found(Weight::Warning, file, name, &Part::Whole, text);
+        }
+        let value = used.as_ref().unwrap_or(value);
         let Some(parts) = key.kind.parts(value) else {
             return self.wrong(file, name, &Part::Whole, &key.kind.words());
         };
@@ -201,20 +209,18 @@ impl Loaded {
     }
 
     fn wrong(&mut self, file: &File, name: &str, part: &Part, expected: &str) {
-        let (line, column) = file.json.place(&steps(name, part));
         let shown = match part {
             Part::Whole => name.to_owned(),
             Part::Element(_) | Part::Hook(..) => format!("an element of {name}"),
             Part::Entry(entry) => format!("{name}.{entry}"),
         };
-        self.findings.push(Finding {
-            weight: Weight::Error,
-            file: file.path.clone(),
-            line,
-            column,
-            key: Some(name.to_owned()),
-            text: format!("{shown} should be {expected}; it is left out"),
-        });
+        self.found(Weight::Error, file, name, part, format!("{shown} should be {expected}; it is left out"));
+    }
+
+    fn found(&mut self, weight: Weight, file: &File, name: &str, part: &Part, text: String) {
+        let (line, column) = file.json.place(&steps(name, part));
+        let (file, key) = (file.path.clone(), Some(name.to_owned()));
+        self.findings.push(Finding { weight, file, line, column, key, text });
     }
 
     /// What never counts from below the project, trusted or not.

@@ -39,10 +39,15 @@ pub struct StatusLine {
     /// A line of shell.
     pub command: String,
     /// Blanks before it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     pub padding: usize,
     /// Run again after so many seconds.
     pub refresh_interval: Option<u64>,
+}
+
+/// A number without what is behind its point.
+fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    f64::deserialize(from).map(|number| number as usize)
 }
 
 /// How a person is told of being waited for, by Claude Code's names.

@@ -1,11 +1,11 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::permission::{Answer, Approver, LiveMode, Question};
+use engine::permission::{Answer, Approver, CallQuestion, LiveMode, Question};
 use futures_util::future::{BoxFuture, ready};
 use tools::permission::Mode;
 
-use crate::stage::{Stage, say};
+use crate::stage::{Stage, call, say};
 
 const WRITER: &str = r#"
     [[rule]]
@@ -18,11 +18,11 @@ const WRITER: &str = r#"
 "#;
 
 /// Answers what it was told to, and remembers what it was asked.
-struct Answers(Answer, Mutex<Vec<Question>>);
+struct Answers(Answer, Mutex<Vec<CallQuestion>>);
 
 impl Approver for Answers {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        self.1.lock().unwrap().push(question);
+        self.1.lock().unwrap().push(call(question));
         Box::pin(ready(self.0.clone()))
     }
 }
@@ -103,10 +103,11 @@ const RUNNER: &str = r#"
 "#;
 
 /// Says always to whatever is asked.
-struct Always(Mutex<Vec<Question>>);
+struct Always(Mutex<Vec<CallQuestion>>);
 
 impl Approver for Always {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        let question = call(question);
         let rules = question.always.iter().map(|(_, rule)| rule.clone()).collect();
         self.0.lock().unwrap().push(question);
         Box::pin(ready(Answer::Always(rules)))

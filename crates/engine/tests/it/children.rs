@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use engine::Event;
 use engine::agents::{AtEnd, Children, MemoryPlaces, Registry, Sources};
 use engine::event::News;
-use engine::permission::{Answer, Approver, Question};
+use engine::permission::{Answer, Approver, CallQuestion, Question};
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
 
-use crate::stage::{Stage, say};
+use crate::stage::{Stage, call, say};
 
 /// Agents from an object by name, and the built-in ones.
 pub fn agents(more: Value) -> Option<Arc<Children>> {
@@ -105,11 +105,11 @@ fn calls(event: &Event, kind: &str, called: &str) -> bool {
 }
 
 /// Says yes, and remembers what it was asked.
-struct Yes(Mutex<Vec<Question>>);
+struct Yes(Mutex<Vec<CallQuestion>>);
 
 impl Approver for Yes {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        self.0.lock().unwrap().push(question);
+        self.0.lock().unwrap().push(call(question));
         Box::pin(ready(Answer::Allow))
     }
 }
@@ -290,11 +290,19 @@ async fn an_agent_keeps_memories_of_its_own() {
         stage.agents = agents(painter).map(|children| children.with_memory(places));
         let own = place(scope).join("art-painter");
         std::fs::create_dir_all(&own).unwrap();
-        std::fs::write(own.join("MEMORY.md"), "- [Hue](hue.md): an older hue").unwrap();
+        let index = "- [Hue](hue.md): an older hue\n".to_owned() + &"- [More](more.md): a line\n".repeat(250);
+        std::fs::write(own.join("MEMORY.md"), index).unwrap();
         say(&mut stage.agent(None), "go").await;
         let child = stage.simulator.requests().into_iter().find(|request| request.to_string().contains("You paint."));
         let system = child.unwrap()["system"].to_string();
         assert!(system.contains("an older hue") && system.contains(told) && system.contains("art-painter"), "{system}");
+        // AGENT-3, MEM-2, MEM-4: it has the rules and the limits that the project's memory has.
+        for rule in ["**user**", "**feedback**", "**project**", "**reference**", "What is not saved", "Memories drift."]
+        {
+            assert!(system.contains(rule), "{rule}: {system}");
+        }
+        assert_eq!(system.matches("- [More](more.md): a line").count(), 199, "{system}");
+        assert!(system.contains("[MEMORY.md has 251 lines and only the first 200 are loaded"), "{system}");
         assert!(!root.join("elsewhere").exists());
         assert!(own.join("hue.md").exists(), "{scope}");
     }
@@ -395,6 +403,19 @@ async fn whom_the_user_names_the_model_is_told() {
     let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
     assert_eq!(last.matches("The user wants the agent").count(), 1, "{last}");
     assert!(last.contains("The user wants the agent paint-walls for this"), "{last}");
+}
+
+/// RECALL-7, AGENT-2: a name ends where it ends for recall too: a colon is part of it, and a mention inside a word is none.
+#[tokio::test]
+async fn an_agent_of_a_plugin_is_named_whole() {
+    let mut stage = Stage::new("[[rule]]\nsay = \"Well.\"").await;
+    let one = json!({"description": "a", "prompt": "b"});
+    stage.agents = agents(json!({"paint": one, "paint:walls": one, "scout": one}));
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Let @agent-paint:walls do it: not x@agent-scout.").await;
+    let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert_eq!(last.matches("The user wants the agent").count(), 1, "{last}");
+    assert!(last.contains("The user wants the agent paint:walls for this"), "{last}");
 }
 
 /// AGENT-2: `Task` and `Agent` are one name: in rules, and in the matchers of hooks.

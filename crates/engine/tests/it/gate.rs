@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::permission::{Answer, Approver, Question};
+use engine::permission::{Answer, Approver, CallQuestion, Question};
 use futures_util::future::{BoxFuture, ready};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tools::permission::Mode;
 
-use crate::stage::{Stage, say};
+use crate::stage::{Stage, call, say};
 
 /// A model that makes three calls at once and is done; itself, or an agent that it sends out.
 const TOUCHER: &str = r#"
@@ -47,11 +47,11 @@ const TOUCHER: &str = r#"
 
 /// Says no to everything, and remembers what it was asked.
 #[derive(Default)]
-struct No(Mutex<Vec<Question>>);
+struct No(Mutex<Vec<CallQuestion>>);
 
 impl Approver for No {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        self.0.lock().unwrap().push(question);
+        self.0.lock().unwrap().push(call(question));
         Box::pin(ready(Answer::Deny { why: "no".into() }))
     }
 }

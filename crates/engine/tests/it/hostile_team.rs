@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use engine::World;
 use engine::mail::socket::{self, Patience};
 use engine::mail::{AskLead, Invited, Mail, Origin, Post, Team, mode_below};
-use engine::mailbox::{Known, LEAD, MailError, Mailbox, Message, Seal, Unless, Word, names};
-use engine::permission::{Answer, Approver, Question};
+use engine::mailbox::{Known, LEAD, LeadAnswer, MailError, Mailbox, Message, Seal, Unless, Word, names};
+use engine::permission::{Answer, Approver, CallQuestion, Question};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -153,7 +153,7 @@ fn neither_dates_nor_old_ids_count() {
 }
 
 fn question() -> Question {
-    Question {
+    Question::Call(Box::new(CallQuestion {
         id: String::new(),
         tool: "Bash".to_owned(),
         input: json!({"command": "rm -rf x"}),
@@ -163,7 +163,7 @@ fn question() -> Question {
         agent: None,
         spared_by: None,
         always: Vec::new(),
-    }
+    }))
 }
 
 /// MSG-1: an answer to a question counts if the lead gives it, for the question it names. Others' answers, answers to other
@@ -188,7 +188,8 @@ async fn only_the_lead_answers() {
             }
         };
         let theirs = Mailbox::of(&lead.inboxes(), "scout").unwrap();
-        let yes = |request: &str| Word::PermissionResponse { request: request.to_owned(), answer: Ok(None) };
+        let yes =
+            |request: &str| Word::PermissionResponse { request: request.to_owned(), answer: LeadAnswer::Allowed(None) };
         let send = |id: &str, from: &str, text: String| theirs.send(&Message::new(id, from, text, NOW)).unwrap();
         let text = |word: Word| word.to_text(LEAD, NOW).unwrap();
         send("f1", "other", text(yes(&request)));
@@ -196,7 +197,7 @@ async fn only_the_lead_answers() {
         send("f3", "team-lead ", text(yes(&request)));
         send("f4", LEAD, text(yes("another")));
         send("f5", LEAD, format!("Yes: {}", text(yes(&request))));
-        let no = Word::PermissionResponse { request, answer: Err("no".to_owned()) };
+        let no = Word::PermissionResponse { request, answer: LeadAnswer::Denied("no".to_owned()) };
         send("a1", LEAD, text(no));
     };
     let (answer, ()) = tokio::join!(asking.ask(question()), answers);

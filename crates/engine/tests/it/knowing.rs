@@ -306,3 +306,35 @@ async fn what_the_model_writes_into_memory_is_kept_in_order() {
     let refused = sent.split("Not saved").nth(1).unwrap();
     assert!(refused.contains("github-pat") && !refused.split("tool_use").next().unwrap().contains(&token), "{refused}");
 }
+
+/// TEAM-6, SHELF-2: a secret that an edit puts together from two parts is refused, also in a file whose lines end in CRLF.
+#[tokio::test]
+async fn a_secret_put_together_by_an_edit_of_a_crlf_memory_is_refused() {
+    let (first, second) = ("ghp_x7Kp2mQ9vL4nT8", "wR3sY6bH1jD5fG0cZeA9uU");
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("key.md");
+    let before = format!("key {first}@\r\nsecond line\r\n");
+    std::fs::write(&file, &before).unwrap();
+    let script = format!(
+        r#"
+        [[rule]]
+        when = {{ missing = "second line" }}
+        call = [{{ tool = "Read", input = {{ file_path = "{at}" }} }}]
+        [[rule]]
+        when = {{ missing = "Not saved|Edited" }}
+        call = [{{ tool = "Edit", input = {{ file_path = "{at}", old_string = "@\nsecond", new_string = "{second}\nsecond" }} }}]
+        [[rule]]
+        say = "Done."
+        "#,
+        at = file.display()
+    );
+    let stage = Stage::new(&script).await;
+    let agent = stage.agent(None);
+    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let knowledge = engine::knowledge::Knowledge::new(sources, Some(home.path()), None, agent.session());
+    let mut agent = agent.with_knowledge(knowledge);
+    assert_eq!(say(&mut agent, "join them").await.text, "Done.");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(sent.contains("Not saved") && sent.contains("github-pat"), "{sent}");
+}

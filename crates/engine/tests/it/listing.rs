@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::children::agents;
-use crate::stage::{Stage, say};
+use crate::stage::{Stage, say, window};
 
 /// AGENT-2: the agents there are stand in an attachment: neither a definition nor a new one changes the parent's prefix.
 #[tokio::test]
@@ -68,4 +68,25 @@ async fn the_list_of_agents_comes_back_after_a_compaction() {
     say(&mut agent, "and again").await;
     let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
     assert_eq!(last.matches("Agents for the Agent tool").count(), 1, "{last}");
+}
+
+/// AGENT-2, COMPACT-4: where room was made by itself, the agents stand in the first request after it.
+#[tokio::test]
+async fn the_list_of_agents_stands_in_the_first_request_after_an_automatic_compaction() {
+    let mut stage = Stage::new(
+        "[[rule]]\nwhen = { visible = \"about to leave the window\" }\nsay = \"<summary>Greetings.</summary>\"\n\
+         [[rule]]\nsay = \"Yes.\"",
+    )
+    .await;
+    stage.layers.window = window(70_000);
+    stage.agents = agents(json!({}));
+    let mut agent = stage.agent(None);
+    let mut compacted = 0;
+    for n in 0..20 {
+        say(&mut agent, &format!("message {n} {}", "words and more ".repeat(600))).await;
+        let request = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+        assert_eq!(request.matches("Agents for the Agent tool").count(), 1, "at message {n}: {request}");
+        compacted += usize::from(request.contains("Greetings."));
+    }
+    assert!(compacted > 0, "room was made");
 }

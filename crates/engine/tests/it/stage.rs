@@ -9,7 +9,7 @@ use engine::agent::{Parts, Turn};
 use engine::agents::Children;
 use engine::extract::{Learning, Outcome};
 use engine::knowledge::{Knowledge, Selector};
-use engine::permission::{Approver, LiveMode, Nobody};
+use engine::permission::{Approver, CallQuestion, LiveMode, Nobody, Question};
 use engine::session::Fork;
 use engine::settings::{Files, Flag, Ground, Loaded, Settings};
 use engine::{Agent, Event, Home, Session, World};
@@ -265,4 +265,12 @@ pub fn window(size: u64) -> Window {
 
 pub async fn say(agent: &mut Agent, text: &str) -> Turn {
     agent.turn(vec![Block::text(text)], &CancellationToken::new()).await
+}
+
+/// The call that a question is about.
+pub fn call(question: Question) -> CallQuestion {
+    match question {
+        Question::Call(call) => *call,
+        other => panic!("{other:?} is about no call"),
+    }
 }

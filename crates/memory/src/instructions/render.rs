@@ -1,6 +1,8 @@
 //! Instruction files as the model sees them: one reminder, in the first user message. The index of memory stands in it
 //! too, apart from them: it is data, and gives no orders.
 
+use std::path::PathBuf;
+
 use jiff::civil::Date;
 
 use super::{Loaded, Owner};
@@ -49,6 +51,22 @@ pub fn first_message(files: &[Loaded], today: Date) -> String {
 pub fn nested(files: &[Loaded]) -> String {
     let sections: Vec<String> = files.iter().map(section).collect();
     format!("<system-reminder>\n{}</system-reminder>", sections.join("\n"))
+}
+
+/// What takes the place of instruction files that were changed, and of those that say nothing any more.
+pub fn changed(files: &[Loaded], gone: &[PathBuf]) -> String {
+    let mut text = String::from(
+        "<system-reminder>\nThe user has changed instruction files. This takes the place of what you were shown of them.\n",
+    );
+    for file in files {
+        text.push('\n');
+        text.push_str(&section(file));
+    }
+    for path in gone {
+        let path = path.display().to_string();
+        text.push_str(&format!("\n{} says nothing any more.\n", neutral::inside_reminder(&path)));
+    }
+    text + "</system-reminder>"
 }
 
 /// An index, as what somebody wrote down.

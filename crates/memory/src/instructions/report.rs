@@ -125,7 +125,11 @@ impl fmt::Display for Note {
             What::TooDeep => write!(f, "included more than {DEEPEST_INCLUDE} levels deep, skipped")?,
             What::NotText => write!(f, "is no text, skipped")?,
             What::Unreadable(why) => write!(f, "skipped: {why}")?,
-            What::Long(length) => write!(f, "has {length} characters (over {LONG_FILE}); every request carries them")?,
+            What::Long(length) => write!(
+                f,
+                "has {length} characters (over {LONG_FILE}), and every request carries them: shorten it, or move parts into \
+                 rules for some files"
+            )?,
             What::Outside(real) if *real == self.path => write!(f, "lies outside the project, skipped")?,
             What::Outside(real) => write!(f, "leads to {}, outside the project, skipped", real.display())?,
             What::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,

@@ -23,7 +23,8 @@ use crate::closing::Closing;
 use crate::env;
 use crate::exit::Code;
 use crate::out::{self, data, talk, warn};
-use crate::repl::question::{NO, NO_BECAUSE};
+use crate::question_lines;
+use crate::repl::question::NO;
 use crate::setup::Place;
 use crate::span::{bold, dim};
 use crate::told;
@@ -149,23 +150,14 @@ impl Approver for AtTerminal {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let _turn = self.0.lock().await;
-            talk!([question.why.as_str()]);
-            talk!([bold(&question.tool), " wants to run, in ", question.directory.display().to_string(), ":"]);
-            // Each on rows of its own, indented: no name or value can look like the question below.
-            for (key, value) in question.input.as_object().into_iter().flatten() {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let mut lines = text.split('\n');
-                talk!(["  ", key.as_str(), ": ", lines.next().unwrap_or_default()]);
-                lines.for_each(|line| talk!(["    ", line]));
-            }
-            talk!("Allow it once? y or n, or say why not:");
+            talk!([question.why()]);
+            question_lines::rows(&question).iter().for_each(|row| talk!([row.as_str()]));
+            talk!([question_lines::prompt(&question, "").trim_end()]);
             // A thread that nobody has to wait for in the end.
             let (sender, line) = tokio::sync::oneshot::channel();
             std::thread::spawn(move || sender.send(std::io::stdin().lines().next().and_then(Result::ok)));
-            match line.await.ok().flatten().as_deref().map(str::trim) {
-                Some("y" | "yes") => Answer::Allow,
-                Some("" | "n" | "no") => Answer::Deny { why: NO.to_owned() },
-                Some(why) => Answer::Deny { why: format!("{NO_BECAUSE}{why}") },
+            match line.await.ok().flatten() {
+                Some(line) => question_lines::answer(&line),
                 None => Answer::Unanswered { why: NO.to_owned() },
             }
         })

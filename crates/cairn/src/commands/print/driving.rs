@@ -126,15 +126,26 @@ impl Drop for Withdrawn<'_> {
 /// A question, as Claude Code asks it.
 fn request(question: &Question) -> Value {
     let mut request = json!({
-        "subtype": "can_use_tool", "tool_name": question.tool, "input": question.input,
-        "permission_suggestions": question.suggestions(), "decision_reason": question.why,
-        "tool_use_id": question.id,
+        "subtype": "can_use_tool", "tool_name": question.asker(), "decision_reason": question.why(),
+        "permission_suggestions": [], "tool_use_id": "",
     });
-    if let Subject::Path { named, .. } = &question.subject {
-        request["blocked_path"] = json!(named);
-    }
-    if let Some(agent) = &question.agent {
-        request["agent_id"] = json!(agent);
+    match question {
+        Question::Call(call) => {
+            (request["input"], request["tool_use_id"]) = (call.input.clone(), json!(call.id));
+            request["permission_suggestions"] = json!(call.suggestions());
+            if let Subject::Path { named, .. } = &call.subject {
+                request["blocked_path"] = json!(named);
+            }
+            if let Some(agent) = &call.agent {
+                request["agent_id"] = json!(agent);
+            }
+        }
+        // There is no request of its own for these; no tool has such a name.
+        Question::Sender(sender) => request["input"] = json!({"message": sender.message}),
+        Question::Include(include) => {
+            request["input"] = json!({"file_path": include.file});
+            request["blocked_path"] = json!(include.file);
+        }
     }
     request
 }

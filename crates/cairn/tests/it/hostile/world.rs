@@ -16,7 +16,7 @@ use simulator::{Call, Options, Rule, Script, Simulator, When};
 use tempfile::TempDir;
 
 use super::repository::{Git, Repository};
-use crate::terminal::{DOWN, ENTER, Terminal, ctrl};
+use crate::terminal::{DOWN, ENTER, Screen, Terminal, ctrl};
 
 /// How long a session may take that should wait for nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -400,13 +400,18 @@ fn interactive(command: &Command, prompt: &str, trust: Trust, back: Back) -> (Ve
     terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.say(prompt);
     loop {
+        let asks = |screen: &Screen| screen.contains("yes, once") || screen.contains("yes, now and later");
         let screen = terminal.until("an end or a question", |screen| {
-            screen.contains("yes, once") || screen.contains("Done.") && screen.has_prompt() && !screen.is_working()
+            asks(screen) || screen.contains("Done.") && screen.has_prompt() && !screen.is_working()
         });
-        if !screen.contains("yes, once") {
+        if !asks(&screen) {
             break;
         }
         terminal.keys("n");
+        if screen.contains("yes, now and later") {
+            terminal.until("the answer taken", |screen| !screen.contains("yes, now and later"));
+            continue;
+        }
         terminal.shows("no, because");
         terminal.keys(ENTER);
         terminal.until("the answer taken", |screen| !screen.contains("no, because"));

@@ -1,0 +1,63 @@
+//! A permission question in plain lines, and what a line says in answer to it.
+//!
+//! Each value stands on rows of its own, indented: no name or value can look like the words that ask for the answer.
+
+use engine::permission::{Answer, CallQuestion, IncludeQuestion, Question, SenderQuestion};
+
+use crate::repl::question::{NO, NO_BECAUSE};
+
+/// The rows that say what is asked.
+pub(crate) fn rows(question: &Question) -> Vec<String> {
+    match question {
+        Question::Call(call) => call_rows(call),
+        Question::Sender(SenderQuestion { from, message, teammate }) => {
+            let head = format!("{from} wants to write to {}:", session(teammate.as_deref()));
+            std::iter::once(head).chain(message.split('\n').map(|line| format!("  {line}"))).collect()
+        }
+        Question::Include(IncludeQuestion { place, file, teammate }) => vec![
+            format!(
+                "{place} wants to include a file from outside the project, as instructions for {}:",
+                teammate.as_ref().map_or_else(|| "the model".to_owned(), |name| format!("the teammate {name}"))
+            ),
+            format!("  {}", file.display()),
+        ],
+    }
+}
+
+/// The session that somebody writes to.
+pub(crate) fn session(teammate: Option<&str>) -> String {
+    teammate.map_or_else(|| "this session".to_owned(), |name| format!("the teammate {name}"))
+}
+
+fn call_rows(call: &CallQuestion) -> Vec<String> {
+    let mut rows = vec![format!("{} wants to run, in {}:", call.tool, call.directory.display())];
+    if call.agent.is_some() {
+        rows.push(format!("  {}", call.why));
+    }
+    for (key, value) in call.input.as_object().into_iter().flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut lines = text.split('\n');
+        rows.push(format!("  {key}: {}", lines.next().unwrap_or_default()));
+        rows.extend(lines.map(|line| format!("    {line}")));
+    }
+    rows
+}
+
+/// The words that ask for the answer; `more` names other answers there are.
+pub(crate) fn prompt(question: &Question, more: &str) -> String {
+    match question {
+        Question::Call(_) => format!("Allow it once{more}? y or n, or say why not: "),
+        Question::Sender(_) | Question::Include(_) => {
+            "Allow it, now and later? The answer is kept. y or n: ".to_owned()
+        }
+    }
+}
+
+/// What a line answers.
+pub(crate) fn answer(line: &str) -> Answer {
+    match line.trim() {
+        "y" | "yes" => Answer::Allow,
+        "" | "n" | "no" => Answer::Deny { why: NO.to_owned() },
+        why => Answer::Deny { why: format!("{NO_BECAUSE}{why}") },
+    }
+}
