@@ -58,7 +58,7 @@ fn with_programs(confinement: &Confinement) -> Confinement {
         by_base && !wide
     };
     let folders: BTreeSet<PathBuf> = std::env::split_paths(&path).filter(|folder| hidden(folder)).collect();
-    let beside: BTreeSet<PathBuf> = folders.iter().flat_map(|folder| beside(folder)).collect();
+    let beside = beside(folders.iter());
     confinement.readable.extend(beside.into_iter().filter(|folder| hidden(folder) && !folders.contains(folder)));
     confinement.readable.extend(folders);
     confinement

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::pinned::resolved;
+use super::pinned::{lies_in, resolved};
 use crate::sandbox::{Base, Confinement, Network};
 
 /// Where sockets of the system lie.
@@ -72,7 +72,7 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
                 }
             }
             // Of what is not shown, nothing has to be hidden.
-            let shown = |path: &&PathBuf| SYSTEM.split_whitespace().any(|folder| path.starts_with(folder));
+            let shown = |path: &&PathBuf| SYSTEM.split_whitespace().any(|folder| lies_in(path, Path::new(folder)));
             confinement.private().filter(shown).for_each(|path| put(path, Layer::Hidden));
         }
     }
@@ -119,7 +119,7 @@ fn shown_by_itself(confinement: &Confinement) -> Vec<&PathBuf> {
 fn needed(layers: Vec<(PathBuf, Layer)>) -> Vec<(PathBuf, Layer)> {
     let mut needed: Vec<(PathBuf, Layer)> = Vec::new();
     for (path, layer) in layers {
-        let around = needed.iter().rev().find(|(around, _)| path.starts_with(around)).map(|(_, layer)| layer);
+        let around = needed.iter().rev().find(|(around, _)| lies_in(&path, around)).map(|(_, layer)| layer);
         let again = matches!(layer, Layer::Hidden | Layer::ReadOnly) && around == Some(&layer);
         if !again {
             needed.push((path, layer));

@@ -46,7 +46,6 @@ const PRIO_USER: u64 = 2;
 const IOPRIO_WHO_USER: u64 = 3;
 
 /// The bit that marks calls of the x32 flavour, which have numbers of their own. No program of today uses it.
-#[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
 /// Restricts what is read and written by path, and who is signalled. In a view of its own this is the second lock: it also
@@ -156,11 +155,6 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
 pub(super) fn filter(confinement: &Confinement, signals: Signals) -> io::Result<()> {
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("a filter of calls: {error}"));
     nix::sys::prctl::set_no_new_privs()?;
-    // What it is to do stands in memory, where the filter does not look. Who is told that there is no such call uses the
-    // older one.
-    let newer = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
-    let newer = made(newer, libc::ENOSYS).map_err(|error| failed(&error))?;
-    seccompiler::apply_filter(&newer).map_err(|error| failed(&error))?;
     let program = program(confinement, signals).map_err(|error| failed(&error))?;
     seccompiler::apply_filter(&program).map_err(|error| failed(&error))
 }
@@ -208,24 +202,32 @@ fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, se
     calls.extend(modes.map(|(call, argument)| (call, as_another(argument))));
     let rules = calls.into_iter().map(|(call, conditions)| Ok((call, conditions?)));
     let rules = made(rules.collect::<Result<_, seccompiler::BackendError>>()?, libc::EPERM)?;
-    Ok(no_other_flavour().into_iter().chain(rules).collect())
+    Ok(before_all().into_iter().chain(rules).collect())
 }
 
-/// Instructions before all others, which refuse calls of a flavour that rules do not name.
-fn no_other_flavour() -> Vec<sock_filter> {
-    #[cfg(not(target_arch = "x86_64"))]
-    return Vec::new();
-    #[cfg(target_arch = "x86_64")]
-    {
-        // As the kernel numbers them: load a word, jump if greater or equal, return.
-        let [load, jump_from, answer] = [0x20, 0x35, 0x06];
-        vec![
-            // The number of the call is the first word of what a filter is shown.
-            sock_filter { code: load, jt: 0, jf: 0, k: 0 },
-            sock_filter { code: jump_from, jt: 0, jf: 1, k: X32 },
-            sock_filter { code: answer, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned() },
-        ]
+/// Instructions before all others: calls of a flavour that rules do not name are refused, and one that cannot be judged is
+/// answered as if it did not exist.
+fn before_all() -> Vec<sock_filter> {
+    // As the kernel numbers them: load a word, jump if it is the same, return.
+    let [load, same, answer] = [0x20, 0x15, 0x06];
+    let answers = |error: libc::c_int| {
+        let k = libc::SECCOMP_RET_ERRNO | error.cast_unsigned();
+        sock_filter { code: answer, jt: 0, jf: 0, k }
+    };
+    let number = |call: i64| u32::try_from(call).unwrap_or(u32::MAX);
+    let mut instructions = vec![
+        // The number of the call is the first word of what a filter is shown.
+        sock_filter { code: load, jt: 0, jf: 0, k: 0 },
+        // What it is to do stands in memory, where a filter does not look. Who is told that there is no such call uses the
+        // older one.
+        sock_filter { code: same, jt: 0, jf: 1, k: number(libc::SYS_openat2) },
+        answers(libc::ENOSYS),
+    ];
+    if cfg!(target_arch = "x86_64") {
+        let as_large = 0x35;
+        instructions.extend([sock_filter { code: as_large, jt: 0, jf: 1, k: X32 }, answers(libc::EPERM)]);
     }
+    instructions
 }
 
 /// Calls that act on other processes, where these are seen: on the guard, who is confined as the command is; and on all

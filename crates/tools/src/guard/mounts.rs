@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::MsFlags;
 
 use super::namespaces::failed;
+use super::pinned::lies_in;
 
 /// The longest list of mounts that is read.
 const LIST: u64 = 16 * 1024 * 1024;
@@ -27,17 +28,9 @@ impl Mounts {
         Ok(Self(list.bytes.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect()))
     }
 
-    /// The limits of the file system on which a path lies.
-    pub(super) fn limits(&self, path: &Path) -> MsFlags {
-        // Of several at one place, the last is on top.
-        let above = self.0.iter().enumerate().filter(|(_, mount)| path.starts_with(&mount.at));
-        let deepest = above.max_by_key(|(index, mount)| (mount.at.components().count(), *index));
-        deepest.map_or(MsFlags::empty(), |(_, mount)| mount.flags)
-    }
-
     /// What is mounted below a path, and the limits there.
     pub(super) fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, MsFlags)> {
-        let below = self.0.iter().filter(move |mount| mount.at != path && mount.at.starts_with(path));
+        let below = self.0.iter().filter(move |mount| mount.at != path && lies_in(&mount.at, path));
         below.map(|mount| (&*mount.at, mount.flags))
     }
 }
@@ -90,8 +83,6 @@ mod tests {
         assert_eq!(mount.at, Path::new(r"/mnt/a b\"));
         assert_eq!(mount.flags, MsFlags::MS_NOSUID);
         let mounts = Mounts(vec![Mount { at: "/".into(), flags: MsFlags::empty() }, mount]);
-        assert_eq!(mounts.limits(Path::new("/mnt/a")), MsFlags::empty());
-        assert_eq!(mounts.limits(Path::new(r"/mnt/a b\/c")), MsFlags::MS_NOSUID);
         assert_eq!(mounts.below(Path::new("/")).count(), 1);
     }
 }

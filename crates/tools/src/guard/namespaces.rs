@@ -34,7 +34,10 @@ pub(super) fn enter(confinement: &Confinement) -> io::Result<()> {
     if confinement.network == Network::Loopback {
         raise_loopback().map_err(|error| failed("no loopback", error))?;
     }
-    keep_capabilities().map_err(|error| io::Error::other(format!("no capabilities: {error}")))
+    match confinement.base {
+        Base::Everything => keep_capabilities().map_err(|error| io::Error::other(format!("no capabilities: {error}"))),
+        Base::System => Ok(()), // who enters them sets them up
+    }
 }
 
 /// Makes what can be done in the namespaces outlast the start of another program, which has to set them up.

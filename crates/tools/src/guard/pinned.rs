@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use nix::mount::MsFlags;
@@ -41,6 +42,14 @@ pub(super) fn resolved(path: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> {
         left.extend(parts(&target));
     }
     Some(real)
+}
+
+/// Whether a path is a folder or lies in it. Neither has a link or a dot on it, so their text tells: this is asked some
+/// thousand times for a command.
+pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
+    let (path, folder) = (path.as_os_str().as_bytes(), folder.as_os_str().as_bytes());
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || folder.ends_with(b"/"))
 }
 
 /// The parts of a path, the last one first.

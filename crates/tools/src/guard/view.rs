@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode};
 use super::layers::{Layer, layers};
 use super::mounts::Mounts;
 use super::namespaces::{failed, write};
-use super::pinned::Pinned;
+use super::pinned::{Pinned, lies_in};
 use crate::sandbox::{Base, Confinement};
 
 /// Where the view may be put together: any directory that holds nothing of what is put into it.
@@ -50,16 +50,16 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
     let stage = stage(&layers)?;
     let nothing_there = Nothing::at(&stage).map_err(|error| failed("a place for what is hidden", error))?;
     let view = match confinement.base {
-        Base::Everything => View::of_everything(&stage, nothing_there)?,
+        Base::Everything => View::of_everything(&stage, &layers, nothing_there)?,
         Base::System => {
             forbid_namespaces("/proc")?;
-            View::of_nothing(&stage, nothing_there)?
+            View::of_nothing(&stage, &layers, nothing_there)?
         }
     };
     if confinement.base == Base::System {
         view.show_devices(&DEVICES).map_err(|error| failed("/dev", error))?;
         // What is shown of it has its limits from the beginning. Where this cannot be had, each part gets them by itself.
-        let limits = view.outside.limits(Path::new("/")) | READ_ONLY;
+        let limits = Pinned::at(Path::new("/"))?.limits()? | READ_ONLY;
         let _ = mount(nothing, "/", nothing, MsFlags::MS_REMOUNT | MsFlags::MS_BIND | limits, nothing);
     }
     for (index, (path, layer)) in layers.iter().enumerate() {
@@ -84,8 +84,9 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
 /// A directory that none of what is put into the view lies in.
 fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
     let free = |stage: &&&str| {
-        let holds =
-            |(place, layer): &(PathBuf, Layer)| layer.source(place).is_some_and(|source| source.starts_with(stage));
+        let holds = |(place, layer): &(PathBuf, Layer)| {
+            layer.source(place).is_some_and(|source| lies_in(source, Path::new(stage)))
+        };
         Path::new(stage).canonicalize().is_ok_and(|real| real == Path::new(stage)) && !layers.iter().any(holds)
     };
     STAGES.iter().find(free).map(PathBuf::from).ok_or_else(|| io::Error::other("no place to put the view together"))
@@ -94,9 +95,18 @@ fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
 struct View {
     at: PathBuf,
     root: Pinned,
-    /// What is mounted outside of the view.
-    outside: Mounts,
+    /// The limits outside of what can be written to.
+    writable: Vec<(PathBuf, MsFlags)>,
     nothing: Nothing,
+}
+
+/// The limits that these layers have outside which can be written to.
+fn limits_of_writable(layers: &[(PathBuf, Layer)]) -> io::Result<Vec<(PathBuf, MsFlags)>> {
+    let sources = layers.iter().filter_map(|(_, layer)| match layer {
+        Layer::Writable(source) => Some(source),
+        _ => None,
+    });
+    sources.map(|source| Ok((source.clone(), Pinned::at(source)?.limits()?))).collect()
 }
 
 /// What stands in place of what is hidden: nothing in it can be read, and nothing of it can be changed.
@@ -120,19 +130,19 @@ impl Nothing {
 
 impl View {
     /// All that there is, read-only.
-    fn of_everything(stage: &Path, nothing: Nothing) -> io::Result<Self> {
-        let outside = Mounts::read()?;
+    fn of_everything(stage: &Path, layers: &[(PathBuf, Layer)], nothing: Nothing) -> io::Result<Self> {
+        let writable = limits_of_writable(layers)?;
         bind(Path::new("/"), stage)?;
-        let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside, nothing };
+        let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, writable, nothing };
         view.limit_all(Path::new("/"), READ_ONLY)?;
         Ok(view)
     }
 
     /// An empty directory.
-    fn of_nothing(stage: &Path, nothing: Nothing) -> io::Result<Self> {
-        let outside = Mounts::read()?;
+    fn of_nothing(stage: &Path, layers: &[(PathBuf, Layer)], nothing: Nothing) -> io::Result<Self> {
+        let writable = limits_of_writable(layers)?;
         memory(stage, "mode=0755,size=1m", MsFlags::empty())?;
-        Ok(Self { at: stage.to_owned(), root: Pinned::at(stage)?, outside, nothing })
+        Ok(Self { at: stage.to_owned(), root: Pinned::at(stage)?, writable, nothing })
     }
 
     /// Hides what is at a path.
@@ -142,7 +152,7 @@ impl View {
             return bind(&self.nothing.file.path(), &self.root.file(place)?.path());
         }
         let directory = self.root.directory(place)?;
-        if later.iter().any(|(below, _)| below.starts_with(path)) {
+        if later.iter().any(|(below, _)| lies_in(below, path)) {
             return memory(&directory.path(), "mode=0755", MsFlags::MS_NOEXEC);
         }
         bind(&self.nothing.directory.path(), &directory.path())
@@ -169,19 +179,26 @@ impl View {
         let pinned = Pinned::at(source)?;
         let place = below_root(path);
         let place = if pinned.is_directory()? { self.root.directory(place)? } else { self.root.file(place)? };
-        bind(&pinned.path(), &place.path())?;
-        let has_them = limits == READ_ONLY && pinned.limits()?.contains(READ_ONLY);
-        if !has_them {
-            self.limit(path, self.outside.limits(source) | limits)?;
+        let known = self.writable.iter().find(|(writable, _)| writable == source);
+        let has = known.map_or_else(|| pinned.limits(), |(_, has)| Ok(*has))?;
+        match bind_alone(&pinned.path(), &place.path()) {
+            Ok(()) if limits == READ_ONLY && has.contains(READ_ONLY) => Ok(()),
+            Ok(()) => self.limit(path, has | limits),
+            // Something is mounted below it, and the kernel shows nobody what that covers.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                bind(&pinned.path(), &place.path())?;
+                self.limit(path, has | limits)?;
+                self.limit_all(path, limits)
+            }
+            Err(error) => Err(error),
         }
-        if self.outside.below(source).next().is_some() { self.limit_all(path, limits) } else { Ok(()) }
     }
 
     /// Makes what was covered read-only, once everything is in it that is to be seen there.
     fn close(&self, layers: &[(PathBuf, Layer)]) -> io::Result<()> {
         for (index, (path, layer)) in layers.iter().enumerate() {
             let later = &layers[index + 1..];
-            let has_below = later.iter().any(|(below, _)| below.starts_with(path));
+            let has_below = later.iter().any(|(below, _)| lies_in(below, path));
             let shown = |(later, layer): &(PathBuf, Layer)| later == path && *layer != Layer::Hidden;
             if *layer == Layer::Hidden && path.is_dir() && has_below && !later.iter().any(shown) {
                 self.limit(path, READ_ONLY | MsFlags::MS_NOEXEC)?;
@@ -275,6 +292,12 @@ fn bind(source: &Path, place: &Path) -> io::Result<()> {
     let nothing: Option<&str> = None;
     // With all that is mounted below: parts cannot be had, or they would show what they cover.
     mount(Some(source), place, nothing, MsFlags::MS_BIND | MsFlags::MS_REC, nothing).map_err(io::Error::from)
+}
+
+/// Without what is mounted below.
+fn bind_alone(source: &Path, place: &Path) -> io::Result<()> {
+    let nothing: Option<&str> = None;
+    mount(Some(source), place, nothing, MsFlags::MS_BIND, nothing).map_err(io::Error::from)
 }
 
 /// Memory as a directory.

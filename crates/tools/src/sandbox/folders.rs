@@ -1,5 +1,6 @@
 //! Folders with tools in a home directory: what compilers, interpreters and package managers need, and no credentials.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -37,21 +38,36 @@ pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     folders_in(home, |_| true)
 }
 
-/// Those of them that are asked for, by their names.
-fn folders_in(home: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let configured = CONFIGURED.iter().copied().filter(|name| wanted(Path::new(name))).map(|name| home.join(name));
-    let folders = FOLDERS.split_whitespace().filter(|name| wanted(Path::new(name))).map(|name| home.join(name));
+/// Those of them that are asked for, by the first parts of their names.
+fn folders_in(home: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let is_wanted = |name: &&str| name.split('/').next().is_some_and(&wanted);
+    let configured = CONFIGURED.iter().copied().filter(is_wanted).map(|name| home.join(name));
+    let folders = FOLDERS.split_whitespace().filter(is_wanted).map(|name| home.join(name));
     folders.chain(configured.filter(|path| !may_hold_a_key(path))).filter(|path| path.exists()).collect()
 }
 
-/// What the programs of a folder need besides it: a stand-in (`~/.pyenv/shims/python3`, `~/.cargo/bin/cargo`) finds the real
-/// one elsewhere.
-pub(crate) fn beside(folder: &Path) -> Vec<PathBuf> {
-    let is_root = |name: &str| FOLDERS.split_whitespace().any(|known| known.split('/').next() == Some(name));
-    let root = folder.ancestors().find(|above| above.file_name().and_then(|name| name.to_str()).is_some_and(is_root));
-    let Some((root, home)) = root.and_then(|root| Some((root.file_name()?, root.parent()?))) else { return Vec::new() };
-    let others = if root == ".cargo" { OsStr::new(".rustup") } else { root };
-    folders_in(home, |name| name.starts_with(root) || name.starts_with(others))
+/// What the programs of folders need besides them: a stand-in (`~/.pyenv/shims/python3`, `~/.cargo/bin/cargo`) finds the
+/// real one elsewhere.
+pub(crate) fn beside<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<PathBuf> {
+    let place = |folder: &'a PathBuf| {
+        let root = folder.ancestors().find(|above| above.file_name().is_some_and(is_root))?;
+        Some((root.parent()?, root.file_name()?.to_str()?))
+    };
+    let places: BTreeSet<(&Path, &str)> = folders.filter_map(place).collect();
+    let beside = |(home, root): (&Path, &str)| {
+        let others = if root == ".cargo" { ".rustup" } else { root };
+        folders_in(home, |name| name == root || name == others)
+    };
+    places.into_iter().flat_map(beside).collect()
+}
+
+/// Whether one of the names begins with this part. Asked for every command, so it looks at the list as one text.
+fn is_root(name: &OsStr) -> bool {
+    let Some(name) = name.to_str().filter(|name| !name.is_empty()) else { return false };
+    FOLDERS.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&FOLDERS[..at], &FOLDERS[at + name.len()..]);
+        (before.is_empty() || before.ends_with(' ')) && (after.is_empty() || after.starts_with([' ', '/']))
+    })
 }
 
 fn may_hold_a_key(path: &Path) -> bool {
