@@ -133,11 +133,12 @@ impl Driver {
                     return Ok(Replied::Failed(provider::Error::Cut { host, cause }));
                 }
                 Some(provider::Event::Done(reply)) => {
+                    // It was billed, whether or not it can be written.
+                    self.parts.ledger.record(self.kind(), &reply.model, &reply.usage);
                     self.write_reply(&reply)?;
                     if reply.stop != StopReason::ModelContextWindowExceeded {
                         self.turn_begins(); // a further refusal may be answered by making room again
                     }
-                    self.parts.ledger.record(self.kind(), &reply.model, &reply.usage);
                     self.account(request, &reply)?;
                     self.tell(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));
