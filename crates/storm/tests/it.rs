@@ -6,5 +6,6 @@
 mod it {
     mod chance;
     mod disk;
+    mod session;
     mod team;
 }

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use files::faults::{Effect, FaultyDisk};
+use tokio::sync::Notify;
 
 use crate::it::chance::Chance;
 
@@ -22,10 +24,15 @@ pub(crate) struct StormDisk {
     /// Effects until the process is killed, where it is to be.
     kill: Option<usize>,
     is_dead: bool,
+    died: Arc<Notify>,
     /// Effects until the disk is full.
     fill: Option<usize>,
     pub(crate) is_full: bool,
+    /// Whether anything was ever refused to a process that was alive.
+    pub(crate) has_failed: bool,
     pub(crate) is_calm: bool,
+    /// Whether some syncs say that they failed.
+    pub(crate) fails_to_sync: bool,
     pub(crate) unlisted: BTreeSet<PathBuf>,
     /// What each path had before the changes that are not synced; nothing where there was no file.
     unsynced: BTreeMap<PathBuf, Vec<Option<Vec<u8>>>>,
@@ -44,9 +51,12 @@ impl StormDisk {
             observer,
             kill: None,
             is_dead: false,
+            died: Arc::default(),
             fill: None,
             is_full: false,
+            has_failed: false,
             is_calm: false,
+            fails_to_sync: false,
             unlisted: BTreeSet::new(),
             unsynced: BTreeMap::new(),
             synced: BTreeMap::new(),
@@ -68,6 +78,13 @@ impl StormDisk {
     /// The process is killed now: whatever it still tries fails.
     pub(crate) fn kill(&mut self) {
         (self.kill, self.is_dead) = (None, true);
+        self.died.notify_one();
+    }
+
+    /// Rings when the process of this moment is killed.
+    pub(crate) fn died(&mut self) -> Arc<Notify> {
+        self.died = Arc::default();
+        self.died.clone()
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -128,7 +145,7 @@ impl StormDisk {
                 full()
             }
             Effect::List if self.unlisted.contains(path) => Err(io::ErrorKind::PermissionDenied.into()),
-            Effect::SyncFile | Effect::SyncDirectory if self.chance.one_in(FAILED_SYNCS) => {
+            Effect::SyncFile | Effect::SyncDirectory if self.fails_to_sync && self.chance.one_in(FAILED_SYNCS) => {
                 self.remember(effect, path);
                 Err(io::Error::other("the disk does not answer"))
             }
@@ -183,7 +200,9 @@ impl FaultyDisk for StormDisk {
                 None
             })
         });
-        self.refused(effect, path)?;
+        let refused = self.refused(effect, path);
+        self.has_failed |= refused.is_err();
+        refused?;
         if let Some(written) = (self.observer)(effect, path) {
             self.forget(&written);
         }

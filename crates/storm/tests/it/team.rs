@@ -128,6 +128,7 @@ impl World {
             let began: Arc<AtomicUsize> = Arc::default();
             let observer = observer(number, &home.join("team"), &laws, &began, chance.fork());
             let disk = Arc::new(Mutex::new(StormDisk::new(chance.fork(), observer)));
+            disk.lock().unwrap().fails_to_sync = true;
             let wire = StormWire { member: number, network: network.clone(), laws: laws.clone(), disk: disk.clone() };
             let _mounted = mount(&home, disk.clone());
             Member { home, disk, began, wire, old_state: None, _mounted }
@@ -181,7 +182,10 @@ impl World {
                     }
                 }
             }
-            15 | 16 if self.mishap == Mishap::StateLost => self.lose_state(number),
+            15 | 16 if self.mishap == Mishap::StateLost => {
+                self.laws.lock().unwrap().is_forgetful = true;
+                self.lose_state(number);
+            }
             17 | 18 => self.deliver_late(),
             _ if !self.runs.is_empty() => {
                 // Steps come in spurts, so that some runs get to their end.
@@ -447,5 +451,5 @@ fn live(seed: u64) -> Vec<String> {
 /// replaces something newer, nothing is deleted that nobody deleted, and in the end all have the same.
 #[test]
 fn a_team_in_a_storm_keeps_the_laws() {
-    run_seeds(seeds(100, 10_000), live);
+    run_seeds(seeds(100, 5_000), live);
 }

@@ -18,6 +18,8 @@ pub(crate) struct Accepted {
 #[derive(Debug, Default)]
 pub(crate) struct TeamLaws {
     pub(crate) is_calm: bool,
+    /// Whether somebody has an old copy of what was agreed on.
+    pub(crate) is_forgetful: bool,
     pub(crate) broken: Vec<String>,
     pub(crate) story: Vec<String>,
     pub(crate) accepted: Accepted,
@@ -120,7 +122,10 @@ impl TeamLaws {
                     self.note(format!("member {member} writes {text:?} over {now:?}, which is newer"));
                 }
             }
-            None if known => self.note(format!("member {member} brings {text:?} back, which was deleted")),
+            // Who has an old copy of what was agreed on cannot tell a file that was deleted for all from a new one.
+            None if known && !self.is_forgetful => {
+                self.note(format!("member {member} brings {text:?} back, which was deleted"));
+            }
             _ => {}
         }
         self.writes += 1;
