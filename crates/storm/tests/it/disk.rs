@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use files::faults::{Effect, FaultyDisk};
 use tokio::sync::Notify;
@@ -18,6 +19,15 @@ const FAILED_SYNCS: usize = 250;
 /// Looks on: called before each effect that is let through. Gives the file that a person writes at this moment, if any.
 pub(crate) type Observer = Box<dyn FnMut(Effect<'_>, &Path) -> Option<PathBuf> + Send>;
 
+/// On which threads effects are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// On the one where the process began.
+    There,
+    /// On those where it waits for the disk.
+    Elsewhere,
+}
+
 pub(crate) struct StormDisk {
     chance: Chance,
     observer: Observer,
@@ -25,6 +35,7 @@ pub(crate) struct StormDisk {
     kill: Option<usize>,
     is_dead: bool,
     died: Arc<Notify>,
+    counted: Option<(ThreadId, Counted)>,
     /// Effects until the disk is full.
     fill: Option<usize>,
     pub(crate) is_full: bool,
@@ -52,6 +63,7 @@ impl StormDisk {
             kill: None,
             is_dead: false,
             died: Arc::default(),
+            counted: None,
             fill: None,
             is_full: false,
             has_failed: false,
@@ -81,9 +93,11 @@ impl StormDisk {
         self.died.notify_one();
     }
 
-    /// Rings when the process of this moment is killed.
-    pub(crate) fn died(&mut self) -> Arc<Notify> {
+    /// Rings when the process is killed that begins on this thread. Threads of it race: so that a seed is the same each time,
+    /// effects until the kill are counted on this one alone, or on the others alone.
+    pub(crate) fn died(&mut self, counted: Counted) -> Arc<Notify> {
         self.died = Arc::default();
+        self.counted = Some((thread::current().id(), counted));
         self.died.clone()
     }
 
@@ -187,19 +201,19 @@ impl StormDisk {
 
 impl FaultyDisk for StormDisk {
     fn before(&mut self, effect: Effect<'_>, path: &Path) -> io::Result<()> {
-        if self.kill == Some(0) {
+        let is_counted =
+            self.counted.is_none_or(|(thread, on)| (thread::current().id() == thread) == (on == Counted::There));
+        if is_counted && self.kill == Some(0) {
             self.kill();
         }
         if self.is_dead {
             return Err(io::Error::other("the process is gone"));
         }
-        self.kill = self.kill.map(|effects| effects - 1);
-        self.fill = self.fill.and_then(|effects| {
-            effects.checked_sub(1).or_else(|| {
-                self.is_full = true;
-                None
-            })
-        });
+        if is_counted {
+            self.kill = self.kill.map(|effects| effects - 1);
+            self.is_full |= self.fill == Some(0);
+            self.fill = self.fill.and_then(|effects| effects.checked_sub(1));
+        }
         let refused = self.refused(effect, path);
         self.has_failed |= refused.is_err();
         refused?;

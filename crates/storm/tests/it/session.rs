@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::agent::Parts;
+use engine::agent::{End, Parts};
 use engine::agents::{AtEnd, Children, Registry, Sources};
 use engine::extract::Learning;
 use engine::hooks::{Back, CallsBack, Leaving, asked_for};
 use engine::knowledge::Knowledge;
 use engine::ledger::{Budget, Spender};
 use engine::mail::{Mail, Post, SendMessage};
+use engine::run::Ending;
 use engine::session::Fork;
 use engine::{Agent, Home, Ledger, Session, World};
 use files::faults::{Mounted, mount};
@@ -31,7 +32,7 @@ use transcript::price::Prices;
 use transcript::{Block, Id};
 
 use crate::it::chance::{Chance, run_seeds, seeds};
-use crate::it::disk::StormDisk;
+use crate::it::disk::{Counted, StormDisk};
 use model::StormModel;
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
@@ -119,7 +120,7 @@ impl SessionWorld {
     }
 
     /// The agent of this process: of the session, if there is one already.
-    async fn open(&mut self) -> Result<Agent, engine::Error> {
+    async fn open(&self, chance: &mut Chance) -> Result<Agent, engine::Error> {
         let (home, project, world) = (self.home(), self.project(), self.world());
         let session = match home.find(&project, SESSION) {
             Ok(found) => match Session::resume(&home, &project, SESSION, Fork::No, world.clone()) {
@@ -146,10 +147,10 @@ impl SessionWorld {
         let budget = Budget { usd: 1_000.0, ..Budget::default() };
         let config = self.place.path().join("config");
         parts.ledger = Arc::new(Ledger::at(&config, spender, Prices::default(), budget, world));
-        if self.chance.one_in(2) {
+        if chance.one_in(2) {
             let asked = json!({"Stop": [{"hookCallbackIds": ["slow"]}]});
             let hooks = asked_for(asked.as_object().unwrap()).0;
-            parts.hooks = parts.hooks.driven(hooks, Arc::new(SlowStop(Mutex::new(self.chance.fork()))));
+            parts.hooks = parts.hooks.driven(hooks, Arc::new(SlowStop(Mutex::new(chance.fork()))));
         }
         let agent = Agent::new(session, parts)?.with_mail(post.mail().clone());
         let sources = memory::instructions::Sources {
@@ -172,7 +173,10 @@ impl SessionWorld {
             .max_blocking_threads(1)
             .build()
             .unwrap();
-        let died = self.disk.lock().unwrap().died();
+        // What a process draws after it was killed changes nothing for the next.
+        let mut chance = self.chance.fork();
+        let counted = if chance.one_in(4) { Counted::Elsewhere } else { Counted::There };
+        let died = self.disk.lock().unwrap().died(counted);
         let moment = Duration::from_millis(self.chance.below(12_000) as u64);
         let kill = self.chance.below(4);
         self.tell(&format!("life {}, kill {kill}", self.life));
@@ -193,7 +197,7 @@ impl SessionWorld {
                     disk.lock().unwrap().kill();
                     Death::Killed
                 }
-                () = self.work() => Death::InOrder,
+                () = self.work(&mut chance) => Death::InOrder,
             }
         });
         drop(runtime);
@@ -217,15 +221,15 @@ impl SessionWorld {
     }
 
     /// What the user does in one process.
-    async fn work(&mut self) {
-        let mut agent = match self.open().await {
+    async fn work(&mut self, chance: &mut Chance) {
+        let mut agent = match self.open(chance).await {
             Ok(agent) => agent,
             Err(error) => return self.tell(&format!("it cannot be opened: {error}")),
         };
-        for _ in 0..=self.chance.below(3) {
+        for _ in 0..=chance.below(3) {
             let said = format!("say-{}. We deploy on Mondays, keep that in mind.", self.model.minutes().number());
             let cancel = CancellationToken::new();
-            let stops = self.chance.one_in(4).then(|| Duration::from_millis(self.chance.below(3_000) as u64));
+            let stops = chance.one_in(4).then(|| Duration::from_millis(chance.below(3_000) as u64));
             let turn = agent.turn(vec![Block::text(said)], &cancel);
             let stop = async {
                 match stops {
@@ -240,11 +244,15 @@ impl SessionWorld {
                 () = stop => continue,
             };
             self.tell(&format!("a turn ends: {:?}", turn.end));
+            let is_unheard = agent.agents().is_some_and(|children| children.in_background() > 0 || children.has_news());
+            if self.at_end == AtEnd::WaitsForThem && is_unheard && matches!(turn.end, End::Ended(Ending::Answered)) {
+                self.model.minutes().broken.push("a turn ended before all agents were heard".to_owned());
+            }
         }
-        tokio::time::sleep(Duration::from_millis(self.chance.below(3_000) as u64)).await;
+        tokio::time::sleep(Duration::from_millis(chance.below(3_000) as u64)).await;
         self.tell("it hears");
         self.hear(&mut agent, 1).await;
-        if self.chance.one_in(2) {
+        if chance.one_in(2) {
             self.tell("it learns");
             let _ = agent.finish_learning(&CancellationToken::new()).await;
         }
@@ -276,8 +284,9 @@ impl SessionWorld {
             .max_blocking_threads(1)
             .build()
             .unwrap();
+        let mut chance = self.chance.fork();
         runtime.block_on(async {
-            let mut agent = match self.open().await {
+            let mut agent = match self.open(&mut chance).await {
                 Ok(agent) => agent,
                 Err(error) => return self.model.minutes().broken.push(format!("it cannot be opened: {error}")),
             };

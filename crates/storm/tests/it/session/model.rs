@@ -124,12 +124,14 @@ enum Sent {
 
 async fn step((model, request, mut waiting): Streaming) -> Option<(Event, Streaming)> {
     if let Some(request) = &request {
+        if model.minutes().is_dead() {
+            std::future::pending::<()>().await;
+        }
         waiting = model.minutes().answer(request);
     }
     let (after, event, sent) = waiting.pop_front()?;
     tokio::time::sleep(after).await;
-    let is_dead = model.minutes().disk.lock().unwrap().is_dead();
-    if is_dead {
+    if model.minutes().is_dead() {
         std::future::pending::<()>().await;
     }
     if let Some(sent) = sent {
@@ -154,6 +156,10 @@ impl Minutes {
     pub(crate) fn number(&mut self) -> usize {
         self.next += 1;
         self.next
+    }
+
+    fn is_dead(&self) -> bool {
+        self.disk.lock().unwrap().is_dead()
     }
 
     /// The process has gone. What nobody went on from after its end was read may not have been written down.
