@@ -25,10 +25,10 @@
 //! | the server's history is asked about unknown texts | 1, 5 | a last copy lost; an old text over a newer one |
 //! | a folder that cannot be listed is named | 1, 8 | deletions that nobody made |
 //! | what was merged is compared with the server's sum | 7, 10 | runs that never come to an end after a restore |
-//! | a headless turn waits for what is unheard | 6, 18 | a turn that ends before all agents were heard |
-//! | agents that were lost are told of | 2, 3 | agents whose end is never told |
-//! | replies that break off are paid for | 6, 14 | a ledger that has less than was billed |
-//! | mail between agents is on the disk before it is acknowledged | 12, 20 | messages that were sent and never arrive |
+//! | a headless turn waits for what is unheard | 10, 17 | a turn that ends before all agents were heard |
+//! | agents that were lost are told of | 1, 12 | agents whose end is never told |
+//! | replies that break off are paid for | 18, 23 | a ledger that has less than was billed |
+//! | mail between agents is on the disk before it is acknowledged | 3, 6 | messages that were sent and never arrive |
 //!
 //! # What it does not do
 //!
