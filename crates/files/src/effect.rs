@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 /// One thing that happens to the disk.
+#[cfg_attr(not(any(test, feature = "faults")), allow(unreachable_pub, dead_code, reason = "nobody is told"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect<'b> {
     /// Bytes are written to a file that nobody can see yet.
