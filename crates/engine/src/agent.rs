@@ -388,7 +388,7 @@ impl Agent {
             self.driver.parts.hooks.end().await;
         }
         if let Some(extraction) = &mut self.extraction {
-            extraction.stop();
+            extraction.stop().await;
         }
         let _ = self.take_in_learnt(); // there is nobody left to tell
         let now = CancellationToken::new();

@@ -42,6 +42,8 @@ pub use work::Outcome;
 pub const SHARE: f64 = 0.15;
 /// At the end of a session, so long is waited for what is being learnt.
 pub const CLOSING: Duration = Duration::from_secs(60);
+/// A run that is stopped has so long to write down what it used.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A run that saves something has two rounds: one that writes, and one that ends.
 const USUAL_ROUNDS: f64 = 2.0;
 /// What it is expected to write, in tokens.
@@ -193,10 +195,12 @@ impl Extraction {
         *self.shared.busy.borrow()
     }
 
-    /// Stops what is under way.
-    pub(crate) fn stop(&mut self) {
+    /// Stops what is under way, and waits until it has written down what it used.
+    pub(crate) async fn stop(&mut self) {
         self.cancel.cancel();
-        self.task = None;
+        if let Some(task) = self.task.take() {
+            let _ = tokio::time::timeout(LAST_WORDS, task).await; // one that hangs is aborted
+        }
         self.shared.busy.send_replace(false);
     }
 

@@ -16,6 +16,7 @@ use std::path::{Component, Path};
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, accessat, mkdirat, openat, statat, unlinkat};
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::put::{self, Mode};
 use crate::stamp::{Snapshot, Stamp};
@@ -81,7 +82,9 @@ pub fn create_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> 
 /// Removes a file. A link in its place is removed itself.
 pub fn remove(path: impl AsRef<Path>) -> Result<(), Error> {
     let place = Place::of(path.as_ref(), Missing::Refused)?;
-    unlinkat(&place.dir, place.name, AtFlags::empty()).map_err(|error| Error::of(place.path, error.into()))
+    effect::before(Effect::Remove, || path.as_ref().to_owned())
+        .and_then(|()| Ok(unlinkat(&place.dir, place.name, AtFlags::empty())?))
+        .map_err(|error| Error::of(place.path, error))
 }
 
 /// A name in an opened directory.
@@ -180,13 +183,16 @@ fn step(from: &impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
 
 /// Makes a directory, to last. That someone else just made it is fine.
 fn make(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    effect::before(Effect::MakeDirectory, || effect::place_of(parent).join(name))?;
     match mkdirat(parent, name, rustix::fs::Mode::from_raw_mode(ORDINARY_DIRECTORY)) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
     let readable = openat(parent, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, rustix::fs::Mode::empty());
     // A directory that may be entered and not listed cannot be flushed; what was made in it is there all the same.
-    readable.map_or(Ok(()), |directory| Ok(rustix::fs::fsync(directory)?))
+    readable.map_or(Ok(()), |directory| {
+        effect::sync(Effect::SyncDirectory, || effect::place_of(parent), || Ok(rustix::fs::fsync(&directory)?))
+    })
 }
 
 /// How a directory on the way is opened: where the system knows it, without the right to list it.

@@ -16,8 +16,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "this crate is the way to the disk that the bans point to")]
 
+mod effect;
 mod error;
 pub mod exact;
+#[cfg(any(test, feature = "faults"))]
+pub mod faults;
 mod lines;
 mod lock;
 mod lockfile;

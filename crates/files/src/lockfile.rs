@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use cap_std::fs::{MetadataExt as _, OpenOptions, OpenOptionsExt};
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::put::{self, Mode};
 use crate::root::Root;
@@ -100,11 +101,11 @@ impl LockFile {
     pub fn write(&self, text: &str) -> Result<(), Error> {
         let mut file = &self.file;
         // Written, then cut: a reader in between never finds it empty and takes it for free.
-        let written = file
-            .seek(SeekFrom::Start(0))
+        let written = effect::before(Effect::Write, || self.path.clone())
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
             .and_then(|_| file.write_all(text.as_bytes()))
             .and_then(|()| file.set_len(text.len() as u64))
-            .and_then(|()| file.sync_all());
+            .and_then(|()| effect::sync(Effect::SyncFile, || self.path.clone(), || file.sync_all()));
         written.map_err(|error| self.failed(error))
     }
 

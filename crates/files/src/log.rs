@@ -19,6 +19,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::root::Root;
 
@@ -85,6 +86,7 @@ impl Log {
             // Refuses what is not a regular file.
             crate::named::open(&path)?;
         }
+        effect::before(Effect::Append(b""), || path.clone()).map_err(failed)?;
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).mode(PRIVATE_FILE).open(&path).map_err(failed)?;
         let writer = path.with_file_name(beside(&path));
@@ -95,7 +97,8 @@ impl Log {
         }
         // Says who holds it; a log that cannot say so is still a log.
         let _ = Root::open(parent).and_then(|root| root.replace(beside(&path), holder.as_bytes(), PRIVATE_FILE));
-        File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        let flush = || File::open(parent).and_then(|directory| directory.sync_all());
+        effect::sync(Effect::SyncDirectory, || parent.to_owned(), flush).map_err(failed)?;
         let end = end_of(&file).map_err(failed)?;
         Ok(Self { file, path, writer, end, sync: File::sync_data })
     }
@@ -124,9 +127,9 @@ impl Log {
         // Until it is known to be whole, it may be torn. This holds after a failed flush too: the system may have
         // dropped pages it could not write.
         self.end = End::Torn;
-        self.file
-            .write_all(&bytes)
-            .and_then(|()| (self.sync)(&self.file))
+        effect::before(Effect::Append(&bytes), || self.path.clone())
+            .and_then(|()| self.file.write_all(&bytes))
+            .and_then(|()| effect::sync(Effect::SyncFile, || self.path.clone(), || (self.sync)(&self.file)))
             .map_err(|error| Error::of(&self.path, error))?;
         self.end = End::Clean;
         Ok(())
@@ -136,7 +139,9 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         // Before the lock goes, so that it cannot be the next writer's.
-        let _ = std::fs::remove_file(&self.writer);
+        if effect::before(Effect::Remove, || self.writer.clone()).is_ok() {
+            let _ = std::fs::remove_file(&self.writer);
+        }
     }
 }
 

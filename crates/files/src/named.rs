@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::exact;
 use crate::put;
@@ -124,13 +125,15 @@ fn private_place(path: &Path) -> Result<(Root, PathBuf), Error> {
 /// Removes a file. A symbolic link is removed itself.
 pub fn remove(path: impl AsRef<Path>) -> Result<(), Error> {
     let path = path.as_ref();
-    std::fs::remove_file(path).map_err(|error| Error::of(path, error))
+    effect::before(Effect::Remove, || path.to_owned())
+        .and_then(|()| std::fs::remove_file(path))
+        .map_err(|error| Error::of(path, error))
 }
 
 /// Removes a directory and all below it, without following a link out of it. That it is not there is fine.
 pub fn remove_tree(path: impl AsRef<Path>) -> Result<(), Error> {
     let path = path.as_ref();
-    match std::fs::remove_dir_all(path) {
+    match effect::before(Effect::Remove, || path.to_owned()).and_then(|()| std::fs::remove_dir_all(path)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(|error| Error::of(path, error)),
     }
@@ -207,6 +210,10 @@ fn regular(path: &Path, metadata: &std::fs::Metadata) -> Result<(), Error> {
 
 fn make_directories(path: &Path, mode: u32) -> Result<(), Error> {
     let failed = |error| Error::of(path, error);
+    if path.is_dir() {
+        return Ok(());
+    }
+    effect::before(Effect::MakeDirectory, || path.to_owned()).map_err(failed)?;
     match DirBuilder::new().mode(mode).create(path) {
         Ok(()) => {}
         Err(_) if path.is_dir() => return Ok(()),
@@ -222,7 +229,8 @@ fn make_directories(path: &Path, mode: u32) -> Result<(), Error> {
     }
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => {
-            File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)
+            let flush = || File::open(parent).and_then(|directory| directory.sync_all());
+            effect::sync(Effect::SyncDirectory, || parent.to_owned(), flush).map_err(failed)
         }
         _ => Ok(()),
     }

@@ -5,12 +5,14 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
-use cap_tempfile::TempFile;
+use rustix::fs::AtFlags;
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::stamp::{Snapshot, Stamp};
 
@@ -33,6 +35,10 @@ pub(crate) enum Mode {
         gid: u32,
     },
 }
+
+/// What the process gives to new files, less its mask.
+#[cfg(target_os = "linux")]
+const ORDINARY_FILE: u32 = 0o666;
 
 /// Makes the names of files that are about to be linked into place differ within this process.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -64,16 +70,16 @@ pub(crate) fn create_new(dir: &Dir, name: &OsStr, bytes: &[u8], mode: Mode) -> i
     if dir.symlink_metadata(name).is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let held = format!(".{}-{}.new", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
-    written(dir, bytes, mode)?.replace(&held)?;
+    let mut draft = written(dir, bytes, mode)?;
+    let held = draft.named()?;
+    effect::before(Effect::Link, || effect::place_of(dir).join(name))?;
     // A link refuses to take a name that is in use: this is what makes it safe against a second creator. Where the file
     // system has no links, a rename can be told to refuse.
-    let placed = match dir.hard_link(&held, dir, name) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => rename_new(dir, &held, name),
-        linked => linked,
-    };
-    let _ = dir.remove_file(&held);
-    placed?;
+    match dir.hard_link(held, dir, name) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => rename_new(dir, held, name)?,
+        linked => linked?,
+    }
+    drop(draft);
     sync(dir)
 }
 
@@ -81,8 +87,10 @@ fn rename_new(dir: &Dir, from: &str, to: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::renameat_with(dir, from, dir, to, rustix::fs::RenameFlags::NOREPLACE)?)
 }
 
-fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<TempFile<'d>> {
-    let mut temporary = TempFile::new(dir)?;
+fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<Draft<'d>> {
+    let place = || effect::place_of(dir);
+    effect::before(Effect::Write, place)?;
+    let mut temporary = Draft::new(dir)?;
     match mode {
         Mode::Exact(bits) => temporary.as_file().set_permissions(Permissions::from_mode(bits))?,
         Mode::Inherited => {}
@@ -95,9 +103,88 @@ fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<TempFile<'d
             temporary.as_file().set_permissions(Permissions::from_mode(bits))?;
         }
     }
-    temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
+    temporary.file.write_all(bytes)?;
+    effect::sync(Effect::SyncFile, place, || temporary.file.sync_all())?;
     Ok(temporary)
+}
+
+/// A file that has no name yet, or only one that begins with a dot: a process that is killed leaves nothing behind that
+/// anybody takes for a file of the user's.
+struct Draft<'d> {
+    dir: &'d Dir,
+    file: File,
+    name: Option<String>,
+}
+
+impl<'d> Draft<'d> {
+    fn new(dir: &'d Dir) -> io::Result<Self> {
+        match nameless(dir) {
+            Ok(file) => Ok(Self { dir, file, name: None }),
+            // Not every system has files without a name.
+            Err(_) => {
+                let name = hidden_name();
+                let mut options = OpenOptions::new();
+                let file = dir.open_with(&name, options.read(true).write(true).create_new(true))?;
+                Ok(Self { dir, file, name: Some(name) })
+            }
+        }
+    }
+
+    fn as_file(&self) -> &File {
+        &self.file
+    }
+
+    /// Its hidden name, by which it can be linked or renamed.
+    fn named(&mut self) -> io::Result<&str> {
+        let name = match self.name.take() {
+            Some(name) => name,
+            None => {
+                let (name, itself) = (hidden_name(), format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+                rustix::fs::linkat(rustix::fs::CWD, itself, self.dir, &name, AtFlags::SYMLINK_FOLLOW)?;
+                name
+            }
+        };
+        Ok(self.name.insert(name))
+    }
+
+    fn replace(mut self, name: &OsStr) -> io::Result<()> {
+        let dir = self.dir;
+        let hidden = self.named()?;
+        effect::before(Effect::Name, || effect::place_of(dir).join(name))?;
+        dir.rename(hidden, dir, name)?;
+        self.name = None;
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = self.name.take()
+            && effect::before(Effect::Remove, || effect::place_of(self.dir).join(&name)).is_ok()
+        {
+            let _ = self.dir.remove_file(name);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn nameless(dir: &Dir) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    let mode = rustix::fs::Mode::from_raw_mode(ORDINARY_FILE);
+    let file = rustix::fs::openat(dir, ".", OFlags::CLOEXEC | OFlags::TMPFILE | OFlags::RDWR, mode)?;
+    Ok(File::from_std(std::fs::File::from(file)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &Dir) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A name that no file has: processes in containers may share a number, so the clock of the system is in it too.
+fn hidden_name() -> String {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    format!(".{}-{}-{}-{serial}.new", std::process::id(), now.tv_sec, now.tv_nsec)
 }
 
 /// Gives the file to its former owner where we are allowed to; where we are not, it is ours from now on.
@@ -113,7 +200,7 @@ fn keep_owner(file: &File, uid: u32, gid: u32) -> io::Result<()> {
 
 /// Flushes a directory, so that the names in it survive a power cut.
 pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
-    dir.open(".")?.sync_all()
+    effect::sync(Effect::SyncDirectory, || effect::place_of(dir), || dir.open(".")?.sync_all())
 }
 
 /// Options that open a file for reading without ever waiting for a writer at the other end of a pipe.
@@ -158,6 +245,38 @@ pub(crate) fn bounded(file: impl Read, expected: u64, limit: u64) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A process that is killed while it writes.
+    struct Killed;
+
+    impl crate::faults::FaultyDisk for Killed {
+        fn before(&mut self, effect: Effect<'_>, _: &Path) -> io::Result<()> {
+            match effect {
+                Effect::Name | Effect::Link | Effect::Remove => Err(io::ErrorKind::Interrupted.into()),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    /// TEAM-5: whoever is killed while a file is put in place leaves nothing that looks like a file of the user's.
+    #[test]
+    fn a_file_that_never_got_its_name_is_hidden() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        let dir = Dir::open_ambient_dir(&place, cap_std::ambient_authority()).unwrap();
+        let names = || -> Vec<String> {
+            dir.entries().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        let mounted = crate::faults::mount(&place, std::sync::Arc::new(std::sync::Mutex::new(Killed)));
+        replace(&dir, OsStr::new("one"), b"1", Mode::Inherited).unwrap_err();
+        create_new(&dir, OsStr::new("two"), b"2", Mode::Inherited).unwrap_err();
+        assert_eq!(names().len(), 2, "{:?}", names());
+        assert!(names().iter().all(|name| name.starts_with('.')), "{:?}", names());
+        drop(mounted);
+        replace(&dir, OsStr::new("one"), b"1", Mode::Inherited).unwrap();
+        create_new(&dir, OsStr::new("two"), b"2", Mode::Inherited).unwrap();
+        assert_eq!(names().iter().filter(|name| !name.starts_with('.')).count(), 2);
+    }
 
     #[test]
     fn a_rename_to_a_new_name_refuses_one_that_is_in_use() {

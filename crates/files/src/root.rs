@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, FileType};
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::put::{self, Mode};
 use crate::stamp::{Snapshot, Stamp};
@@ -220,7 +221,9 @@ impl Root {
         let (from, to) = (from.as_ref(), to.as_ref());
         let (target, name) = self.place(to)?;
         // A link refuses a name that is in use. A crash before the removal leaves two names for one file.
-        self.dir.hard_link(from, &target, name).map_err(|error| match error.kind() {
+        let linked = effect::before(Effect::Link, || effect::place_of(&target).join(name))
+            .and_then(|()| self.dir.hard_link(from, &target, name));
+        linked.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::of(&self.path.join(to), error),
             _ => Error::of(&self.path.join(from), error),
         })?;
@@ -228,10 +231,22 @@ impl Root {
         self.remove(from)
     }
 
-    /// Removes a file.
+    /// Removes a file, to last.
     pub fn remove(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();
-        self.dir.remove_file(relative).map_err(|error| Error::of(&self.path.join(relative), error))
+        let failed = |error| Error::of(&self.path.join(relative), error);
+        self.before_removal(relative).and_then(|()| self.dir.remove_file(relative)).map_err(failed)?;
+        self.flush(relative.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Brings the names in a directory below to the disk, if it is there: a process that was killed may have left that undone.
+    pub fn flush(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        let here = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        match self.dir.open_dir(here).and_then(|directory| put::sync(&directory)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::of(&self.path.join(relative), error)),
+            _ => Ok(()),
+        }
     }
 
     /// Removes a file, a link, or a directory with all below it.
@@ -239,9 +254,14 @@ impl Root {
         let relative = relative.as_ref();
         let is_directory = self.dir.symlink_metadata(relative).map(|metadata| metadata.is_dir());
         let removed = is_directory.and_then(|is_directory| {
+            self.before_removal(relative)?;
             if is_directory { self.dir.remove_dir_all(relative) } else { self.dir.remove_file(relative) }
         });
         removed.map_err(|error| Error::of(&self.path.join(relative), error))
+    }
+
+    fn before_removal(&self, relative: &Path) -> io::Result<()> {
+        effect::before(Effect::Remove, || effect::place_of(&self.dir).join(relative))
     }
 
     /// Whether a part of a path below it is a link, followed or not.
@@ -254,6 +274,7 @@ impl Root {
     pub fn list(&self) -> Result<Vec<Entry>, Error> {
         let failed = |error| Error::of(&self.path, error);
         let mut entries = Vec::new();
+        effect::before(Effect::List, || effect::place_of(&self.dir)).map_err(failed)?;
         for entry in self.dir.entries().map_err(failed)? {
             let entry = entry.map_err(failed)?;
             // Removed between the listing and the look: not there.
@@ -288,6 +309,7 @@ impl Root {
         if relative.as_os_str().is_empty() {
             return self.dir.try_clone().map_err(failed);
         }
+        effect::before(Effect::MakeDirectory, || effect::place_of(&self.dir).join(relative)).map_err(failed)?;
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(PRIVATE_DIRECTORY);
         self.dir.create_dir_with(relative, &builder).map_err(failed)?;

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 
 /// The mode of such a file, and of nobody else's business.
@@ -31,7 +32,7 @@ pub fn add_line(path: impl AsRef<Path>, line: &[u8]) -> Result<(), Error> {
     }
     bytes.extend_from_slice(line);
     bytes.push(b'\n');
-    file.write_all(&bytes).map_err(failed)
+    effect::before(Effect::Append(&bytes), || path.clone()).and_then(|()| file.write_all(&bytes)).map_err(failed)
 }
 
 /// Whether it ends inside a line.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
 
+use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::root::{EntryKind, Root};
 
@@ -72,6 +73,7 @@ fn below(
     enter: &mut impl FnMut(&Path) -> bool,
     walk: &mut Walk,
 ) -> std::io::Result<()> {
+    effect::before(Effect::List, || effect::place_of(dir))?;
     for entry in dir.entries()? {
         if walk.found.len() >= most {
             break;

@@ -1,11 +1,13 @@
 //! The client's side of the protocol: one request at a time, bounded in time and size, tried again where that can help.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use reqwest::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Method, Request, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::key::Key;
@@ -34,10 +36,24 @@ const MOST_ENTRIES: usize = 5_000;
 /// So many texts are asked about at once.
 const QUESTIONS: usize = 1_000;
 
+/// What brings a request to the server, and its answer back: the network, or what a test has in its place.
+pub trait Wire: Send + Sync {
+    /// Sends a request. An error says why no answer came.
+    fn exchange(&self, request: Request) -> BoxFuture<'static, Result<Response, String>>;
+}
+
+impl Wire for reqwest::Client {
+    fn exchange(&self, request: Request) -> BoxFuture<'static, Result<Response, String>> {
+        let answer = self.execute(request);
+        Box::pin(async { answer.await.map_err(without_address) })
+    }
+}
+
 /// A server, and the repository that is kept there.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
+    wire: Arc<dyn Wire>,
     server: Url,
     token: String,
     repository: Repository,
@@ -123,7 +139,14 @@ impl Client {
             .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")));
         let builder = if is_here { builder.no_proxy() } else { builder };
         let http = builder.build().map_err(|error| bad(&format!("no HTTP client can be made: {error}")))?;
-        Ok(Self { http, server: address, token: token.trim().to_owned(), repository })
+        let (wire, token) = (Arc::new(http.clone()), token.trim().to_owned());
+        Ok(Self { http, wire, server: address, token, repository })
+    }
+
+    /// The same client over another wire.
+    pub fn over(mut self, wire: Arc<dyn Wire>) -> Self {
+        self.wire = wire;
+        self
     }
 
     /// The repository.
@@ -226,10 +249,11 @@ impl Client {
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, Trouble> {
         let mut wait = WAIT;
         for retry in 0.. {
-            let failed = match request().send().await {
+            let request = request().build().map_err(|error| self.later(without_address(error)))?;
+            let failed = match self.wire.exchange(request).await {
                 Ok(response) if !is_passing(response.status()) => return self.judged(response).await,
                 Ok(response) => format!("it answered {}", response.status()),
-                Err(error) => without_address(error),
+                Err(why) => why,
             };
             if retry == RETRIES {
                 return Err(self.later(failed));

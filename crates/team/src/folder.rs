@@ -91,6 +91,13 @@ impl Folder {
         Ok(mark)
     }
 
+    /// Brings the names of these files to the disk.
+    pub(crate) fn flush<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> Result<(), Error> {
+        let folders: BTreeSet<&str> =
+            keys.map(|key| key.as_str().rsplit_once('/').map_or("", |(folder, _)| folder)).collect();
+        folders.into_iter().try_for_each(|folder| Ok(self.root.flush(folder)?))
+    }
+
     /// Looks through it, and reads every file.
     pub fn look(&self) -> Result<Listing, Error> {
         self.look_since(None)

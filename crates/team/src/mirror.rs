@@ -12,7 +12,7 @@ use crate::folder::{Folder, Listing};
 use crate::key::Key;
 use crate::report::{Stopped, SyncReport};
 use crate::run::{self, Disk};
-use crate::state::SyncState;
+use crate::state::{SyncState, Underway};
 use crate::sync::{self, Deletions, PastTexts, Plan};
 
 /// Who brings the folder in step: a file beside it that only one run at a time has locked. Its text is the process.
@@ -159,6 +159,10 @@ impl Disk for MirrorDisk {
 
     async fn look(&mut self) -> Result<Listing, Error> {
         self.list()
+    }
+
+    async fn flush(&mut self, underway: &Underway) -> Result<(), Error> {
+        self.folder.flush(underway.keys())
     }
 
     async fn text(&mut self, key: &Key, checksum: &str) -> Option<String> {

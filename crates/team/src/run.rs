@@ -21,7 +21,7 @@ use crate::folder::Listing;
 use crate::key::Key;
 use crate::protocol::{ENTRY_BYTES, HistoryAnswer, OverwrittenText, Snapshot, Write, Written};
 use crate::report::{Change, Stopped, SyncReport};
-use crate::state::{Checksums, SyncState};
+use crate::state::{Checksums, SyncState, Underway};
 use crate::sync::{self, Deletions, PastTexts, Plan};
 
 /// Somebody was first: so often it is read and decided again.
@@ -44,6 +44,8 @@ pub trait Disk: Send {
     fn make_mark(&mut self) -> impl Future<Output = Result<String, Error>> + Send;
     /// Looks through the folder.
     fn look(&mut self) -> impl Future<Output = Result<Listing, Error>> + Send;
+    /// Brings the names of files to the disk that a run before this one may have left undone.
+    fn flush(&mut self, underway: &Underway) -> impl Future<Output = Result<(), Error>> + Send;
     /// The text of a file, if it is the one of this checksum.
     fn text(&mut self, key: &Key, checksum: &str) -> impl Future<Output = Option<String>> + Send;
     /// Writes a text, if the file still is what was expected, by checksum. Says whether it did.
@@ -147,6 +149,8 @@ struct Run<'r, D, S> {
 impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     async fn begin(disk: &'r mut D, server: &'r S, deletions: Deletions) -> Result<Self, Stopped> {
         let state = disk.remembered().await?;
+        // What a run that was cut off has put into the folder is there only once it cannot vanish any more.
+        disk.flush(&state.underway).await?;
         Ok(Self {
             disk,
             server,

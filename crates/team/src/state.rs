@@ -2,7 +2,8 @@
 //!
 //! It is kept by repository and folder, not by the server's address: a server that moved is the same team. What is about to
 //! be put into the folder is written down before the first file changes ([`SyncState::underway`]), so that after a run was
-//! cut off at any point nothing that was only taken counts as an edit.
+//! cut off at any point nothing that was only taken counts as an edit; and what is about to be sent, so that the server's
+//! history is asked whether it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,6 +24,9 @@ const PAST: usize = 8;
 /// Checksums by key.
 pub type Checksums = BTreeMap<Key, String>;
 
+/// What is being put into a folder: a text by its checksum, or nothing where a file is being removed.
+pub type Underway = BTreeMap<Key, Option<String>>;
+
 /// What is remembered between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -35,8 +39,10 @@ pub struct SyncState {
     pub entries: Checksums,
     /// The texts that each entry had here before that one, the newest last.
     pub past: BTreeMap<Key, Vec<String>>,
-    /// What is being put into the folder: a text by its checksum, or nothing where a file is being removed.
-    pub underway: BTreeMap<Key, Option<String>>,
+    /// What is being put into the folder.
+    pub underway: Underway,
+    /// What is being sent: a run that is cut off before it hears the answer does not know whether it was.
+    pub sending: Checksums,
     /// Missing here, and too many to be deleted for all without a question: nobody has answered it yet.
     pub held: BTreeSet<Key>,
     /// What the server had when it was last read.
@@ -103,6 +109,7 @@ impl SyncState {
 
     /// The file here is this text of the server now, or there is none on either side.
     pub(crate) fn agree(&mut self, key: &Key, text: Option<&String>) {
+        self.sending.remove(key);
         let before = match text {
             Some(text) => self.entries.insert(key.clone(), text.clone()),
             None => self.entries.remove(key),
@@ -133,6 +140,7 @@ impl SyncState {
                 self.agree(key, Some(text));
             }
         }
+        self.sending.retain(|key, text| here.hides(key) || here.files.get(key) == Some(text));
         let gone = |key: &&Key| !here.files.contains_key(*key) && !self.server.contains_key(*key) && !here.hides(key);
         let gone: Vec<Key> = self.entries.keys().filter(gone).cloned().collect();
         gone.iter().for_each(|key| self.agree(key, None));

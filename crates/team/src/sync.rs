@@ -106,12 +106,17 @@ impl PastTexts {
 /// The texts here that the history has to be asked about before anything is decided.
 pub fn questions(state: &SyncState, here: &Listing, past: &PastTexts) -> Checksums {
     let open = |key: &Key, text: &String| {
-        let (was, other) = (state.entries.get(key), state.server.get(key));
+        let other = state.server.get(key);
         let is_alike = other == Some(text);
-        let only_here = was != Some(text) && was == other && (state.met || was.is_some());
-        !is_alike && !only_here && !here.hides(key) && past.of(key, text).is_none()
+        !is_alike && !is_only_here(state, key, text) && !here.hides(key) && past.of(key, text).is_none()
     };
     here.files.iter().filter(|(key, text)| open(key, text)).map(|(key, text)| (key.clone(), text.clone())).collect()
+}
+
+/// Whether a text was surely changed here alone. One that a run began to send, and did not hear of, may have been there.
+fn is_only_here(state: &SyncState, key: &Key, text: &String) -> bool {
+    let (was, other) = (state.entries.get(key), state.server.get(key));
+    was != Some(text) && was == other && (state.met || was.is_some()) && state.sending.get(key) != Some(text)
 }
 
 /// What becomes of one entry.
@@ -175,7 +180,7 @@ fn fate(state: &SyncState, key: &Key, is: Option<&String>, past: &PastTexts) -> 
         };
     };
     let is_edited = was != Some(text);
-    if is_edited && was == other && (state.met || was.is_some()) {
+    if is_only_here(state, key, text) {
         return (Fate::Send, false);
     }
     let gives_way = if other.is_some() { Fate::Take } else { Fate::Remove };
@@ -184,7 +189,7 @@ fn fate(state: &SyncState, key: &Key, is: Option<&String>, past: &PastTexts) -> 
     match past.of(key, text).unwrap_or(Past::Untold) {
         Past::KnownSince if other.is_none() => (Fate::Alike, false), // the next run reads again
         Past::Known | Past::KnownSince => (gives_way, false),
-        _ if is_edited => (Fate::Send, !vanished),
+        _ if is_edited => (Fate::Send, !vanished && was != other),
         Past::Trimmed | Past::Untold if vanished => (Fate::Send, false),
         Past::Trimmed | Past::Untold => (gives_way, false),
         // The server had this text, and lost it. What it has now is older, or somebody wrote it since.

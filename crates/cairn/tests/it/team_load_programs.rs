@@ -1,9 +1,10 @@
 //! Forty members at work as programs of their own, while programs and the server are killed, connections are cut and stall,
-//! two programs work in one folder, and folders cannot be listed.
+//! two programs work in one folder, folders cannot be listed, and the server moves and is restored from a backup.
 //!
-//! Every text is typed once and no file is ever deleted. So whatever stands twice in an entry's history was an old text that
-//! came back over a newer one, and whatever was deleted there was deleted by nobody. In `./test` it lasts some twenty
-//! seconds, in `./test full` three minutes.
+//! A program is killed as soon as it has changed a file: then it has taken some of what others wrote, and not all. Every text
+//! is typed once and no file is ever deleted. So whatever stands twice in an entry's history was an old text that came back
+//! over a newer one, and whatever was deleted there was deleted by nobody. Each member has files that nobody else writes:
+//! what was typed last is what they say in the end. In `./test` it lasts some seconds, in `./test full` three minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use team::store::Store;
+use team::store::{Store, Version};
 
 use crate::stage::{bare, run};
 use crate::team::{Checkout, Server};
@@ -22,8 +23,12 @@ use crate::team::{Checkout, Server};
 const MEMBERS: usize = 40;
 /// Texts that everybody changes, some of them in a folder that cannot be listed now and then.
 const CONTENDED: [&str; 5] = ["all-0.md", "all-1.md", "all-2.md", "shared/all-3.md", "shared/all-4.md"];
-const SHORT: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_secs(6);
 const LONG: Duration = Duration::from_secs(180);
+/// How often it is looked whether a program has changed a file.
+const LOOK: Duration = Duration::from_millis(1);
+/// Files that a member alone writes.
+const OWN: usize = 4;
 
 /// Numbers that look like chance.
 struct Chance(u64);
@@ -37,8 +42,8 @@ impl Chance {
     }
 }
 
-/// Stands between members and the server, and cuts some connections or lets them stall.
-fn proxy(server: SocketAddr, is_calm: Arc<AtomicBool>, cut: Arc<AtomicUsize>) -> SocketAddr {
+/// Stands between members and the server, wherever that is now, and cuts some connections or lets them stall.
+fn proxy(server: Arc<Mutex<SocketAddr>>, is_calm: Arc<AtomicBool>, cut: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -52,6 +57,7 @@ fn proxy(server: SocketAddr, is_calm: Arc<AtomicBool>, cut: Arc<AtomicUsize>) ->
                 _ => (u64::MAX, u64::MAX, false),
             };
             cut.fetch_add(usize::from(drawn < 17), Ordering::SeqCst);
+            let server = *server.lock().unwrap();
             std::thread::spawn(move || exchange(client, server, up, down, stall));
         }
     });
@@ -89,10 +95,27 @@ struct Tally {
     well: AtomicUsize,
     failed: AtomicUsize,
     killed: AtomicUsize,
+    /// Of those, the ones that had changed a file already.
+    cut_short: AtomicUsize,
     twins: AtomicUsize,
-    /// Texts that were told to have been sent, by entry.
-    acknowledged: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    /// Members that do nothing any more.
+    over: AtomicUsize,
+    /// Counts how often an older backup took the place of the server.
+    epoch: AtomicUsize,
+    /// Texts that were told to have been sent, by entry, by a server that is still there.
+    acknowledged: Mutex<Texts>,
+    /// What each member typed last into the files that nobody else writes.
+    own: Mutex<BTreeMap<String, String>>,
 }
+
+impl Tally {
+    fn runs(&self) -> usize {
+        self.well.load(Ordering::Relaxed) + self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// Texts by the entry they were written to.
+type Texts = BTreeMap<String, BTreeSet<String>>;
 
 struct Member {
     number: usize,
@@ -116,10 +139,29 @@ impl Member {
         !is_link
     }
 
+    /// A glance at the files that everybody changes.
+    fn glances(&self) -> Vec<Option<files::Glance>> {
+        CONTENDED.iter().map(|name| files::glance(self.folder.join(name))).collect()
+    }
+
+    /// Kills a program as soon as it has changed a file. Says whether it had.
+    fn cut_short(&self, child: &mut Child) -> bool {
+        let before = self.glances();
+        while child.try_wait().unwrap().is_none() {
+            if self.glances() != before {
+                let _ = child.kill();
+                return true;
+            }
+            std::thread::sleep(LOOK);
+        }
+        false
+    }
+
     fn works(&self, tally: &Tally, until: Instant) {
         let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (self.number as u64 + 1).wrapping_mul(0x2545_f491_4f6c_dd1d));
         for round in 0.. {
             if Instant::now() > until {
+                tally.over.fetch_add(1, Ordering::Relaxed);
                 return;
             }
             let mut typed = BTreeMap::new();
@@ -128,17 +170,20 @@ impl Member {
                     typed.insert(name, text);
                 }
             };
-            writes(format!("m{}/{}.md", self.number, round % 4), format!("{} types {round}\n", self.number));
+            let (own, text) =
+                (format!("m{}/{}.md", self.number, round % OWN), format!("{} types {round}\n", self.number));
+            tally.own.lock().unwrap().insert(own.clone(), text.clone());
+            writes(own, text);
             let contended = CONTENDED[chance.below(CONTENDED.len() as u64) as usize];
             if chance.below(2) == 0 {
                 writes(contended.to_owned(), format!("{} types {round} here\n", self.number));
             }
             let hidden = chance.below(12) == 0 && self.hide();
+            let epoch = tally.epoch.load(Ordering::SeqCst);
             let mut child = self.push();
             let twin = (chance.below(100) < 8).then(|| self.push());
-            if chance.below(100) < 15 {
-                std::thread::sleep(Duration::from_millis(chance.below(900)));
-                let _ = child.kill();
+            if chance.below(100) < 40 && self.cut_short(&mut child) {
+                tally.cut_short.fetch_add(1, Ordering::Relaxed);
                 tally.killed.fetch_add(1, Ordering::Relaxed);
             }
             let output = child.wait_with_output().unwrap();
@@ -154,6 +199,9 @@ impl Member {
             if output.status.code() == Some(0) {
                 let told = String::from_utf8_lossy(&output.stdout).into_owned();
                 let mut acknowledged = tally.acknowledged.lock().unwrap();
+                if tally.epoch.load(Ordering::SeqCst) != epoch {
+                    continue; // it was told so by a server that is gone
+                }
                 for name in told.lines().filter_map(|line| line.strip_prefix("sent     ")) {
                     if let Some(text) = typed.remove(name) {
                         acknowledged.entry(name.to_owned()).or_default().insert(text);
@@ -185,11 +233,95 @@ impl Member {
     }
 }
 
+/// An address that nobody listens at.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
 fn serve(home: &Path, address: &str) -> std::process::Command {
     let mut command = bare(home, &home.join(".claude"));
     command.args(["team", "serve", "--listen", address, "--requests", "1000000", "--versions", "1000000"]);
     command.args(["--max-entries", "1000000"]).stderr(Stdio::null());
     command
+}
+
+/// The server, where it is now.
+struct House<'r> {
+    root: &'r Path,
+    home: PathBuf,
+    address: Arc<Mutex<SocketAddr>>,
+    server: Option<Server>,
+    moves: usize,
+}
+
+impl House<'_> {
+    fn command(&self, home: &Path, args: &[&str]) {
+        let done = run(bare(home, &home.join(".claude")).args(["team"]).args(args));
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+
+    /// SIGKILL.
+    fn kill(&mut self) {
+        drop(self.server.take());
+    }
+
+    /// Another server in place of the one that was killed.
+    fn start(&mut self) {
+        let address = self.address.lock().unwrap().to_string();
+        self.server = Some(Server::again(&mut serve(&self.home, &address)));
+    }
+
+    fn back_up(&self) -> PathBuf {
+        let file = self.root.join(format!("backup-{}", self.moves));
+        self.command(&self.home, &["backup", &file.display().to_string()]);
+        file
+    }
+
+    /// Another server on another database at another address, with what a backup has.
+    fn restore(&mut self, backup: &Path) {
+        self.moves += 1;
+        self.home = self.root.join(format!("server-{}", self.moves));
+        std::fs::create_dir_all(&self.home).unwrap();
+        self.command(&self.home, &["restore-backup", &backup.display().to_string()]);
+        *self.address.lock().unwrap() = free_address();
+        self.start();
+    }
+
+    /// Something happens to the server.
+    fn suffers(&mut self, what: usize, tally: &Tally) {
+        match what {
+            // It moves: nothing of it is lost.
+            1 => {
+                self.kill();
+                let backup = self.back_up();
+                self.restore(&backup);
+            }
+            // A backup takes its place that is older than what was acknowledged last.
+            2 => {
+                let before = tally.acknowledged.lock().unwrap().clone();
+                let backup = self.back_up();
+                wait_for_runs(tally, MEMBERS / 2);
+                self.kill();
+                let mut acknowledged = tally.acknowledged.lock().unwrap();
+                tally.epoch.fetch_add(1, Ordering::SeqCst);
+                *acknowledged = before;
+                drop(acknowledged);
+                self.restore(&backup);
+            }
+            _ => {
+                self.kill();
+                self.start();
+            }
+        }
+    }
+}
+
+/// Waits until so many more runs have ended, or there are none any more.
+fn wait_for_runs(tally: &Tally, more: usize) {
+    let enough = tally.runs() + more;
+    while tally.runs() < enough && tally.over.load(Ordering::Relaxed) < MEMBERS {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// TEAM-3, TEAM-5, TEAM-9: nothing acknowledged is lost, no old text comes back over a newer one, nothing is deleted, and in
@@ -199,10 +331,10 @@ fn forty_members_lose_nothing_whatever_is_killed() {
     let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let home = root.path().join("server");
     std::fs::create_dir_all(&home).unwrap();
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let first = Server::of(&mut serve(&home, &address.to_string()));
+    let address = Arc::new(Mutex::new(free_address()));
+    let first = Server::of(&mut serve(&home, &address.lock().unwrap().to_string()));
     let invitation = first.invitation.clone();
-    let mut server = Some(first);
+    let mut house = House { root: root.path(), home, address: address.clone(), server: Some(first), moves: 0 };
     let (is_calm, cut) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let way = format!("http://{}", proxy(address, is_calm.clone(), cut.clone()));
     let mut members = Vec::new();
@@ -227,36 +359,54 @@ fn forty_members_lose_nothing_whatever_is_killed() {
     std::thread::scope(|scope| {
         let tally = &tally;
         let works: Vec<_> = members.iter().map(|member| scope.spawn(move || member.works(tally, until))).collect();
-        let mut chance = Chance(0xfeed_beef);
         while Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(4_000 + chance.below(3_000)));
-            // SIGKILL, and another in its place.
-            drop(server.take());
-            server = Some(Server::again(&mut serve(&home, &address.to_string())));
+            wait_for_runs(tally, MEMBERS / 2);
             kills += 1;
+            house.suffers(kills % 3, tally);
         }
         works.into_iter().for_each(|work| work.join().unwrap());
     });
     is_calm.store(true, Ordering::SeqCst);
-    for member in members.iter().chain(&members) {
+    // A few rounds: what a restored server lost is sent again, or put back into its history and then taken.
+    for member in members.iter().chain(&members).chain(&members) {
         let pushed =
             run(bare(&member.checkout.home.join("project"), &member.checkout.home.join(".claude"))
                 .args(["team", "push"]));
         assert_eq!(pushed.code, Some(0), "{pushed:?}");
     }
-    drop(server);
-    judge(&home, &members, &tally);
+    house.kill();
+    judge(&house.home, &members, &tally);
     let count = |what: &AtomicUsize| what.load(Ordering::Relaxed);
     eprintln!(
-        "{MEMBERS} members, {lasts:?}: {} runs ended well, {} otherwise, {} killed, {} with another in the folder; server \
-         killed {kills} times, {} connections cut or stalled",
+        "{MEMBERS} members, {lasts:?}: {} runs ended well, {} otherwise, {} killed after they had changed a file, {} with \
+         another in the folder; server killed {kills} times, moved or restored {} times, {} connections cut or stalled",
         count(&tally.well),
         count(&tally.failed),
-        count(&tally.killed),
+        count(&tally.cut_short),
         count(&tally.twins),
+        house.moves,
         count(&cut)
     );
-    assert!(count(&tally.killed) > 0 && count(&tally.twins) > 0 && kills > 0);
+    assert!(count(&tally.cut_short) > 0 && count(&tally.twins) > 0 && kills > 0);
+}
+
+/// The texts of an entry, the oldest first, without those that were put back into the history: each is followed by what was
+/// there above it, once more.
+fn written(mut history: Vec<Version>) -> Vec<String> {
+    history.reverse();
+    let mut texts: Vec<(u64, String)> = Vec::new();
+    for Version { version, text, .. } in history {
+        let Some(text) = text else { continue };
+        if let [.., (_, above), (put_back, _)] = texts.as_slice()
+            && *above == text
+            && *put_back + 1 == version
+        {
+            texts.pop();
+            continue;
+        }
+        texts.push((version, text));
+    }
+    texts.into_iter().map(|(_, text)| text).collect()
 }
 
 fn judge(home: &Path, members: &[Member], tally: &Tally) {
@@ -274,12 +424,17 @@ fn judge(home: &Path, members: &[Member], tally: &Tally) {
         assert!(hashes.deleted.is_empty(), "nobody deleted {:?}", hashes.deleted);
         let (mut came_back, mut lost) = (Vec::new(), Vec::new());
         let mut acknowledged = tally.acknowledged.lock().unwrap().clone();
+        for (name, text) in tally.own.lock().unwrap().iter() {
+            let now = there.get(name).map(String::as_str);
+            assert_eq!(now, Some(team::checksum::of(text).as_str()), "{name} is not what was typed last");
+        }
         for key in hashes.entry_checksums.keys() {
-            let texts: Vec<String> =
-                store.history(&repository, key).await.unwrap().into_iter().filter_map(|one| one.text).collect();
-            let all: BTreeSet<&String> = texts.iter().collect();
-            if all.len() < texts.len() {
-                came_back.push(format!("{key}: {} of {}", texts.len() - all.len(), texts.len()));
+            let history = store.history(&repository, key).await.unwrap();
+            let all: BTreeSet<String> = history.iter().filter_map(|one| one.text.clone()).collect();
+            let texts = written(history);
+            let once: BTreeSet<&String> = texts.iter().collect();
+            if once.len() < texts.len() {
+                came_back.push(format!("{key}: {} of {}", texts.len() - once.len(), texts.len()));
             }
             let sent = acknowledged.remove(key.as_str()).unwrap_or_default();
             lost.extend(sent.into_iter().filter(|text| !all.contains(text)));

@@ -154,10 +154,12 @@ impl Agent {
     /// Tells of agents that were at work when the session last ended.
     pub(super) fn tell_of_lost(&mut self) -> Result<(), Error> {
         for lost in lost(&self.driver.session) {
-            let blocks = vec![Block::text(lost.notification())];
-            self.driver.session.append(Body::User { blocks, source: Source::Injected })?;
+            if !lost.is_told {
+                let blocks = vec![Block::text(lost.notification())];
+                self.driver.session.append(Body::User { blocks, source: Source::Injected })?;
+                self.driver.tell(Event::Warning(lost.warning()));
+            }
             self.heard_of(&lost.past.id, lost.bytes)?;
-            self.driver.tell(Event::Warning(lost.warning()));
             for (agent, model, usage) in lost.used {
                 self.driver.record(Fact::Side { agent, model, usage })?;
             }

@@ -138,6 +138,7 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
         },
         _ => None,
     };
+    let begun_for = waiting(&errand);
     let ended = match run(&seat, &children, order, &errand).await {
         Ok(ended) => ended,
         Err(_) if stop.is_cancelled() => ended_early(How::Stopped, &seat),
@@ -147,11 +148,21 @@ pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order,
     children.ended(&errand, Ended { bytes: length(&errand.file), ..ended });
     tell(&seat, &errand, News::Ended);
     if errand.mail.is_queued() && !stop.is_cancelled() {
-        // Written to at the very end: what it reported stands, and it goes on for this.
-        if let Err(why) = children.again(&seat, &errand) {
+        // Written to at the very end: what it reported stands, and it goes on for this. One that could not hear what it was
+        // begun for would not hear it the next time either.
+        let went_on = match waiting(&errand).iter().all(|id| begun_for.contains(id)) {
+            true => Err("its transcript could not be continued".to_owned()),
+            false => children.again(&seat, &errand).map(drop),
+        };
+        if let Err(why) = went_on {
             children.give_back(&seat, &errand, &why);
         }
     }
+}
+
+/// The messages that wait for it, by id.
+fn waiting(errand: &Errand) -> Vec<String> {
+    errand.mail.waiting().unwrap_or_default().into_iter().map(|arrived| arrived.message.id).collect()
 }
 
 fn ended_early(how: How, seat: &Seat) -> Ended {

@@ -316,6 +316,11 @@ impl Children {
         }
     }
 
+    /// One that was taken in cannot begin: nobody waits for it.
+    pub(super) fn give_up(&self, errand: &Errand) {
+        self.state().out.retain(|(one, _)| one.id != errand.id);
+    }
+
     /// One has ended: whoever waits for it hears of it at once, and the conversation of any other at its next round.
     pub(super) fn ended(&self, errand: &Arc<Errand>, ended: Ended) {
         let mut state = self.state();

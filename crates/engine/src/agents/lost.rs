@@ -31,6 +31,8 @@ pub(crate) struct LostAgent {
     pub(crate) bytes: u64,
     /// What it used that is not written down: for what, of which model, and how much.
     pub(crate) used: Vec<(String, String, Usage)>,
+    /// Whether the log says how it ended all the same: then only what it used is not written down.
+    pub(crate) is_told: bool,
 }
 
 impl LostAgent {
@@ -70,9 +72,13 @@ pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
     let lost = own.filter_map(|past| {
         let (bytes, known) = (length(&past.file), heard.iter().filter(|heard| heard.id == past.id));
         let from = known.map(|heard| heard.bytes).max();
-        let is_lost = from.map_or_else(|| !is_told_of(session.log().lines(), past), |heard| bytes > heard);
+        // One that went on may have been told of again before the program ended, and only not been noted.
+        let lines = session.log().lines();
+        let noted = lines.iter().rposition(|line| heard_in(line).is_some_and(|heard| heard.id == past.id));
+        let is_told = is_told_of(&lines[noted.map_or(0, |at| at + 1)..], past);
+        let is_lost = from.map_or(!is_told, |heard| bytes > heard);
         let used = is_lost.then(|| used(&all, past, from.unwrap_or_default()))??;
-        Some(LostAgent { past: past.clone(), bytes, used })
+        Some(LostAgent { past: past.clone(), bytes, used, is_told })
     });
     lost.collect()
 }

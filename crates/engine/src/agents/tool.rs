@@ -197,7 +197,10 @@ pub(super) fn start(
     children.take_in(&errand)?;
     if order.begins == Begins::Anew {
         // Before anybody is told that it works: whoever goes on with the session finds it.
-        child::write_meta(seat, &order.who, &errand, None).map_err(|error| error.to_string())?;
+        if let Err(error) = child::write_meta(seat, &order.who, &errand, None) {
+            children.give_up(&errand);
+            return Err(error.to_string());
+        }
     }
     let work = child::work(seat.clone(), children.clone(), order, errand.clone());
     children.works(&errand, AbortOnDropHandle::new(tokio::spawn(work)));

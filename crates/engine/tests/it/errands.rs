@@ -454,3 +454,28 @@ async fn an_agent_in_the_background_gets_a_label_where_something_has_changed() {
     lengths.dedup();
     assert_eq!(lengths.len(), all, "nothing is asked where nothing has changed");
 }
+
+/// AGENT-2: an agent that cannot be written down is not sent out, and nobody waits for it.
+#[tokio::test]
+async fn nobody_waits_for_an_agent_that_could_not_be_written_down() {
+    let mut stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { tool = "Agent" }
+        say = "It did not work."
+        [[rule]]
+        when = { user = "^go" }
+        call = [{ tool = "Agent", input = { description = "look", prompt = "Look.", subagent_type = "worker", run_in_background = true } }]
+    "#,
+    )
+    .await;
+    stage.agents = agents(worker());
+    let mut agent = stage.agent(None);
+    let own = agent.session().path().with_extension("");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("subagents"), "no folder").unwrap();
+    let turn = tokio::time::timeout(Duration::from_secs(20), say(&mut agent, "go")).await.expect("it ends");
+    assert_eq!(turn.text, "It did not work.");
+    assert_eq!(agent.agents().unwrap().in_background(), 0);
+    tokio::time::timeout(Duration::from_secs(20), agent.close()).await.expect("it can be left");
+}

@@ -113,6 +113,13 @@ impl Stage {
         self.knowing_agent(resume, false).await.with_learning(learning)
     }
 
+    /// The same, with parts that are changed first.
+    pub async fn learning_agent_with(&self, change: impl FnOnce(&mut Parts)) -> Agent {
+        std::fs::create_dir_all(self.memories()).unwrap();
+        let learning = Learning { share: None, ..Learning::new(self.home()) };
+        self.knowing(self.agent_with(None, change), false).await.with_learning(learning)
+    }
+
     /// One in another session, whose names begin at a number.
     pub async fn another_learning_agent(&self, names: i64) -> Agent {
         let agent = self.knowing(self.another_agent(names), false).await;

@@ -284,3 +284,22 @@ async fn agents_of_one_process_write_to_one_another() {
     assert!(mine.len() == 1 && mine[0].1.contains(r#"from=\"one\""#), "{mine:?}");
     agent.close().await;
 }
+
+/// MSG-1, AGENT-2: an agent whose transcript cannot be continued is begun once for what was written to it; whoever wrote hears
+/// that it was not heard, and the turn ends.
+#[tokio::test]
+async fn an_agent_that_cannot_go_on_is_not_begun_again_and_again() {
+    let mut stage = Stage::new(AFTERWARDS).await;
+    stage.agents = painters();
+    let (mut agent, _) = writer(&stage, None);
+    say(&mut agent, "go").await;
+    let file = agent.agents().unwrap().list()[0].file.clone();
+    std::fs::write(&file, "{\"torn").unwrap();
+    let turn = say(&mut agent, "write to painter").await;
+    let is_begun = |event: &&Event| matches!(event, Event::Agent { news: News::Started, .. });
+    let begun = stage.events.lock().unwrap().iter().filter(is_begun).count();
+    assert_eq!(begun, 2, "sent out, and once more: {:?}", turn.end);
+    let log = std::fs::read_to_string(agent.session().path()).unwrap();
+    assert_eq!(log.matches("did not hear what you wrote").count(), 1, "{log}");
+    agent.close().await;
+}

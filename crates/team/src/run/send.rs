@@ -65,6 +65,9 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
             }
             write.bases = self.bases(&write);
             write.seen = self.seen(&write);
+            let sums = write.entries.iter().map(|(key, text)| (key.clone(), checksum::of(text)));
+            self.state.sending.extend(sums);
+            self.save().await?;
             match self.server.write(&write, &self.tag).await {
                 Ok(written) => self.wrote(&write, written).await?,
                 Err(Trouble::Refused { refused, message, .. }) => {

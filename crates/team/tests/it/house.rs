@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use team::Repository;
-use team::client::Client;
+use team::client::{Client, Wire};
 use team::mirror::Mirror;
 use team::report::{Stopped, SyncReport};
 use team::serve::{HEAD, Options, Running, listen, service};
@@ -182,6 +182,12 @@ impl Desk {
     /// The same desk, that reaches the server by another address.
     pub(crate) fn through(&self, address: &str) -> Self {
         let client = Client::new(address, &self.token, repository()).unwrap();
+        Self { path: self.path.clone(), token: self.token.clone(), client, deletions: self.deletions }
+    }
+
+    /// The same desk, on another network.
+    pub(crate) fn over(&self, wire: Arc<dyn Wire>) -> Self {
+        let client = self.client.clone().over(wire);
         Self { path: self.path.clone(), token: self.token.clone(), client, deletions: self.deletions }
     }
 

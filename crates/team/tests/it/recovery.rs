@@ -1,9 +1,13 @@
 //! What a folder and a server make of each other after one of them was cut off, moved, restored or lost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use team::client::Wire;
 use team::report::Stopped;
 use team::sync::Deletions;
+use tokio::sync::Notify;
 
 use super::house::{Desk, House, repository};
 
@@ -60,6 +64,53 @@ async fn an_old_text_gives_way_without_a_common_state() {
     assert_eq!(bob.read("a.md").unwrap(), "two", "an old text is replaced");
     assert_eq!(bob.read("c.md"), None, "what was deleted does not come back");
     assert_eq!((done.sent.len(), done.conflicts.len()), (2, 1), "what he typed is sent, and told: {done:?}");
+    ada.pull().await.unwrap();
+    assert_eq!(ada.all(), bob.all());
+    house.close().await;
+}
+
+/// A network on which the answer to a write never comes.
+struct Deaf {
+    http: reqwest::Client,
+    arrived: Arc<Notify>,
+}
+
+impl Wire for Deaf {
+    fn exchange(&self, request: reqwest::Request) -> BoxFuture<'static, Result<reqwest::Response, String>> {
+        let (is_write, arrived) = (request.method() == reqwest::Method::PUT, self.arrived.clone());
+        let answer = self.http.exchange(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            if is_write {
+                arrived.notify_one();
+                std::future::pending::<()>().await;
+            }
+            Ok(answer)
+        })
+    }
+}
+
+/// TEAM-5, TEAM-9: a text that was sent by a run which was killed before it heard so, and that others deleted since, is not
+/// brought back; a new text under that name is sent.
+#[tokio::test]
+async fn what_was_sent_unnoticed_and_deleted_stays_deleted() {
+    let (house, ada, bob) = alike(&["a.md"]).await;
+    bob.write("new.md", "one");
+    bob.write("other.md", "one");
+    let arrived = Arc::new(Notify::new());
+    let deaf = bob.over(Arc::new(Deaf { http: reqwest::Client::new(), arrived: arrived.clone() }));
+    tokio::select! {
+        outcome = deaf.push() => panic!("it ended: {outcome:?}"),
+        () = arrived.notified() => {} // and here it is killed
+    }
+    ada.pull().await.unwrap();
+    ada.remove("new.md");
+    ada.remove("other.md");
+    ada.push().await.unwrap();
+    bob.write("other.md", "typed by Bob");
+    let done = bob.push().await.unwrap();
+    assert_eq!(bob.read("new.md"), None, "{done:?}");
+    assert!(done.sent.len() == 1 && done.conflicts.is_empty(), "{done:?}");
     ada.pull().await.unwrap();
     assert_eq!(ada.all(), bob.all());
     house.close().await;

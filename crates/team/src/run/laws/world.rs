@@ -16,7 +16,7 @@ use crate::folder::Listing;
 use crate::key::Key;
 use crate::protocol::{Content, HistoryAnswer, Snapshot, Write, Written};
 use crate::report::Stopped;
-use crate::state::{Checksums, SyncState};
+use crate::state::{Checksums, SyncState, Underway};
 
 /// So often a run looks whether another has let go.
 const PATIENCE: usize = 40;
@@ -391,6 +391,11 @@ impl Disk for Hands {
             listing.left.extend(folder.unlisted.iter().map(|name| (name.clone(), why())));
         }
         Ok(listing)
+    }
+
+    async fn flush(&mut self, _: &Underway) -> Result<(), Error> {
+        drop(self.step().await);
+        Ok(()) // this world's power is never cut
     }
 
     async fn text(&mut self, key: &Key, sum: &str) -> Option<String> {

@@ -1,0 +1,54 @@
+//! Everything this crate does to the disk, announced before it happens.
+//!
+//! In the program an announcement is nothing. With the feature `faults`, which only tests switch on, a disk that was
+//! mounted for the path is asked first and can refuse: see [`crate::faults`].
+
+#[cfg(any(test, feature = "faults"))]
+pub(crate) use crate::faults::{before, sync};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// One thing that happens to the disk.
+#[cfg_attr(not(any(test, feature = "faults")), allow(unreachable_pub, dead_code, reason = "nobody is told"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect<'b> {
+    /// Bytes are written to a file that nobody can see yet.
+    Write,
+    /// A file gets its name; what had it before is gone.
+    Name,
+    /// A file gets a name, unless something has it already.
+    Link,
+    /// These bytes are added to the end of a file.
+    Append(&'b [u8]),
+    /// A file, or a directory with all below it, is removed.
+    Remove,
+    /// A directory is made.
+    MakeDirectory,
+    /// A directory is listed.
+    List,
+    /// What was written to a file is brought to the disk.
+    SyncFile,
+    /// The names in a directory are brought to the disk.
+    SyncDirectory,
+}
+
+/// Says what is about to happen to a path.
+#[cfg(not(any(test, feature = "faults")))]
+pub(crate) fn before(_: Effect<'_>, _: impl FnOnce() -> PathBuf) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Brings something to the disk.
+#[cfg(not(any(test, feature = "faults")))]
+pub(crate) fn sync(
+    _: Effect<'_>,
+    _: impl FnOnce() -> PathBuf,
+    real: impl FnOnce() -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    real()
+}
+
+/// Where an opened file or directory is.
+pub(crate) fn place_of(opened: &impl AsRawFd) -> PathBuf {
+    std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).unwrap_or_default()
+}

@@ -1,0 +1,65 @@
+//! A disk that fails, for tests: it is asked before everything that happens to a path below the directory it was mounted
+//! for, from any thread, and can refuse.
+//!
+//! A disk that is asked to sync is the one that knows what was synced: nothing is flushed to the real disk then, which
+//! makes a run of thousands of writes a matter of milliseconds.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use crate::effect::Effect;
+
+/// A disk that decides what happens.
+pub trait FaultyDisk: Send {
+    /// Called before an effect on a path. An error stops the effect and is what its caller gets.
+    fn before(&mut self, effect: Effect<'_>, path: &Path) -> io::Result<()>;
+}
+
+type Mounts = Vec<(PathBuf, Arc<Mutex<dyn FaultyDisk>>)>;
+
+static MOUNTS: Mutex<Mounts> = Mutex::new(Vec::new());
+
+/// A mounted disk. It is asked until this is dropped.
+#[derive(Debug)]
+pub struct Mounted(PathBuf);
+
+/// Mounts a disk for everything below a directory, which must be named as it is: without links.
+pub fn mount(below: &Path, disk: Arc<Mutex<dyn FaultyDisk>>) -> Mounted {
+    mounts().push((below.to_owned(), disk));
+    Mounted(below.to_owned())
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        mounts().retain(|(below, _)| *below != self.0);
+    }
+}
+
+fn mounts() -> MutexGuard<'static, Mounts> {
+    MOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn asked(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Result<()>> {
+    let mounts = mounts();
+    if mounts.is_empty() {
+        return None;
+    }
+    let path = path();
+    let (_, disk) = mounts.iter().find(|(below, _)| path.starts_with(below))?;
+    let disk = disk.clone();
+    drop(mounts);
+    Some(disk.lock().unwrap_or_else(PoisonError::into_inner).before(effect, &path))
+}
+
+pub(crate) fn before(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
+    asked(effect, path).unwrap_or(Ok(()))
+}
+
+pub(crate) fn sync(
+    effect: Effect<'_>,
+    path: impl FnOnce() -> PathBuf,
+    real: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    asked(effect, path).unwrap_or_else(real)
+}
