@@ -29,7 +29,8 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
 }
 
 async fn compare(place: &Path) -> Result<Vec<Row>> {
-    let folder = tempfile::tempdir()?;
+    // Where people have their projects: not in /tmp, which a confined command has of its own.
+    let folder = tempfile::tempdir_in(std::path::absolute(place)?)?;
     let project = repository(folder.path())?;
     let guard = std::path::absolute(place.join("release/cairn"))?;
     let scope = Scope::new(&project, folder.path().join("session")).with_guard(guard);
