@@ -169,11 +169,10 @@ fn cost(stage: &Stage) -> f64 {
     stats["sessions"][0]["costUsd"].as_f64().unwrap()
 }
 
-/// What all requests cost, as they were written down when each was made.
+/// What all requests cost, by the ledger.
 fn billed(stage: &Stage) -> f64 {
-    let ledger = std::fs::read_dir(stage.config().join("cairn/ledger")).unwrap().next().unwrap().unwrap().path();
-    let lines = std::fs::read_to_string(ledger).unwrap();
-    lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["usd"].as_f64().unwrap()).sum()
+    let stats: Value = serde_json::from_str(&run(stage.cairn().args(["stats", "--json"])).stdout).unwrap();
+    stats["today"]["usd"].as_f64().unwrap()
 }
 
 /// Goes on with a session and gives what the user was told, and what the model was sent.
