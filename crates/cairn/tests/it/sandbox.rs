@@ -176,3 +176,39 @@ fn a_repository_is_never_taken_for_made() {
         assert_eq!(std::fs::read_to_string(stage.project().join(folder).join("config")).unwrap(), "mine\n");
     }
 }
+
+/// SEC-3: a variable that looks like a credential is given to commands that the user allows, unless a setting says no, and
+/// to none that runs unasked.
+#[test]
+fn credentials_are_for_commands_that_were_allowed() {
+    let Some(stage) = stage("{}") else { return };
+    let says = |command: &str, allowed: &[&str]| {
+        let message = format!("run: {command}");
+        let mut cairn = stage.cairn();
+        run(cairn.env("SHOP_TOKEN", "secret").env("SHOP", "open").args(["-p", &message]).args(allowed)).stdout
+    };
+    let (show, allowed) = ("echo [$SHOP_TOKEN] [$SHOP] > file; cat file", ["--allowedTools", "Bash"]);
+    assert_eq!(says(show, &allowed), "[secret] [open]\n");
+    assert_eq!(says("printenv SHOP_TOKEN | wc -c", &[]), "0\n", "unasked it has none");
+    std::fs::write(stage.config().join("settings.json"), r#"{"commandCredentials": false}"#).unwrap();
+    assert_eq!(says(show, &allowed), "[] [open]\n");
+}
+
+/// SEC-3, TOOL-2: in a linked worktree git finds its repository from behind the wall, and what a rule denies is hidden there.
+#[test]
+fn a_linked_worktree_is_looked_at_unasked_without_what_is_denied() {
+    let Some(stage) = stage(r#"{"permissions": {"deny": ["Read(./secret.txt)"]}}"#) else { return };
+    stage.write("secret.txt", "a key\n");
+    stage.write("names.txt", "secret.txt\nnames.txt\n");
+    for arguments in
+        [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"], &["worktree", "add", "-q", "../linked"]]
+    {
+        crate::agents::git(&stage.project(), arguments);
+    }
+    let linked = stage.project().parent().unwrap().join("linked");
+    let says = |command: &str| run(stage.cairn().current_dir(&linked).args(["-p", &format!("run: {command}")])).stdout;
+    let status = says("git status");
+    assert!(status.contains("On branch linked") && !status.contains("not a git repository"), "{status}");
+    let shown = says("xargs cat < names.txt");
+    assert!(shown.contains("names.txt\n") && !shown.contains("a key"), "{shown}");
+}
