@@ -189,7 +189,7 @@ fn credentials_are_for_commands_that_were_allowed() {
     };
     let (show, allowed) = ("echo [$SHOP_TOKEN] [$SHOP] > file; cat file", ["--allowedTools", "Bash"]);
     assert_eq!(says(show, &allowed), "[secret] [open]\n");
-    assert_eq!(says("echo [$SHOP_TOKEN] [$SHOP]", &[]), "[] []\n", "unasked it has neither");
+    assert_eq!(says("awk 'BEGIN { print length(ENVIRON[\"SHOP_TOKEN\"]) }'", &[]), "0\n", "unasked it has none");
     std::fs::write(stage.config().join("settings.json"), r#"{"commandCredentials": false}"#).unwrap();
     assert_eq!(says(show, &allowed), "[] [open]\n");
 }
