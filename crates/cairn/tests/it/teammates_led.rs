@@ -371,3 +371,42 @@ fn a_teammate_is_refused_a_worktree() {
         assert_eq!(stage.session_files().len(), 1, "nobody was started");
     }
 }
+
+/// A lead that waits for bert, who hands his work over to anna, who takes her time.
+const HANDED: &str = r#"
+    [[rule]]
+    when = { system = "You are bert", visible = "anna is idle|Sent to anna" }
+    say = "Anna does it."
+    [[rule]]
+    when = { system = "You are bert" }
+    call = [{ tool = "SendMessage", input = { to = "anna", message = "Count the stones.", summary = "count" } }]
+    [[fault]]
+    when = { system = "You are anna", visible = "Count the stones" }
+    delay_ms = 1500
+    [[rule]]
+    when = { system = "You are anna", visible = "Count the stones", missing = "Sent to team-lead" }
+    call = [{ tool = "SendMessage", input = { to = "team-lead", message = "Seven stones.", summary = "seven" } }]
+    [[rule]]
+    when = { system = "You are anna" }
+    say = "I am there."
+    [[rule]]
+    when = { visible = "Seven stones" }
+    say = "There are seven."
+    [[rule]]
+    when = { missing = "anna works in a process" }
+    call = [{ tool = "Agent", input = { description = "wait", prompt = "Wait.", name = "anna", team_name = "us" } }]
+    [[rule]]
+    when = { visible = "I am there", missing = "bert works in a process" }
+    call = [{ tool = "Agent", input = { description = "go", prompt = "Go.", name = "bert", team_name = "us" } }]
+    [[rule]]
+    say = "I wait."
+"#;
+
+/// AGENT-5: a lead without a terminal waits for a teammate that works for another one, too.
+#[test]
+fn a_lead_waits_for_those_who_work_for_its_teammates() {
+    let stage = Stage::new(HANDED);
+    let ran = run(&mut lead(&stage, &["-p", "count"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "There are seven.\n"), "{}", ran.stderr);
+    assert!(processes(&stage).is_empty());
+}
