@@ -52,6 +52,8 @@ mod hostile_team;
 mod knowing;
 #[path = "it/learning.rs"]
 mod learning;
+#[path = "it/learning_paid.rs"]
+mod learning_paid;
 #[path = "it/ledger.rs"]
 mod ledger;
 #[path = "it/listing.rs"]

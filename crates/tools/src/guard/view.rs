@@ -48,12 +48,11 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
         .map_err(|error| failed("mounts of its own", error))?;
     let layers = layers(confinement, guarded);
     let stage = stage(&layers)?;
-    let nothing_there = Nothing::at(&stage).map_err(|error| failed("a place for what is hidden", error))?;
     let view = match confinement.base {
-        Base::Everything => View::of_everything(&stage, &layers, nothing_there)?,
+        Base::Everything => View::of_everything(&stage, &layers)?,
         Base::System => {
             forbid_namespaces("/proc")?;
-            View::of_nothing(&stage, &layers, nothing_there)?
+            View::of_nothing(&stage, &layers)?
         }
     };
     if confinement.base == Base::System {
@@ -116,10 +115,10 @@ struct Nothing {
 }
 
 impl Nothing {
-    /// Made at a place that the view is put over.
-    fn at(stage: &Path) -> io::Result<Self> {
-        memory(stage, "mode=0755,size=64k", MsFlags::MS_NOEXEC)?;
-        let (at, nothing) = (Pinned::at(stage)?, None::<&str>);
+    /// Made at a place that something else is put over.
+    fn at(place: &Path) -> io::Result<Self> {
+        memory(place, "mode=0755,size=64k", MsFlags::MS_NOEXEC)?;
+        let (at, nothing) = (Pinned::at(place)?, None::<&str>);
         let (directory, file) = (at.directory(Path::new("directory"))?, at.file(Path::new("file"))?);
         rustix::fs::chmodat(&at, "file", Mode::empty(), AtFlags::empty())?;
         let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | READ_ONLY | MsFlags::MS_NOEXEC;
@@ -130,17 +129,19 @@ impl Nothing {
 
 impl View {
     /// All that there is, read-only.
-    fn of_everything(stage: &Path, layers: &[(PathBuf, Layer)], nothing: Nothing) -> io::Result<Self> {
+    fn of_everything(stage: &Path, layers: &[(PathBuf, Layer)]) -> io::Result<Self> {
         let writable = limits_of_writable(layers)?;
         bind(Path::new("/"), stage)?;
+        let nothing = Nothing::at(&stage.join("dev"))?; // which the view gets another of
         let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, writable, nothing };
         view.limit_all(Path::new("/"), READ_ONLY)?;
         Ok(view)
     }
 
     /// An empty directory.
-    fn of_nothing(stage: &Path, layers: &[(PathBuf, Layer)], nothing: Nothing) -> io::Result<Self> {
+    fn of_nothing(stage: &Path, layers: &[(PathBuf, Layer)]) -> io::Result<Self> {
         let writable = limits_of_writable(layers)?;
+        let nothing = Nothing::at(stage)?;
         memory(stage, "mode=0755,size=1m", MsFlags::empty())?;
         Ok(Self { at: stage.to_owned(), root: Pinned::at(stage)?, writable, nothing })
     }

@@ -49,11 +49,11 @@ async fn a_static_binary_does_not_get_out() {
 /// SANDBOX-1: the same for whoever is not root, where this is root.
 #[test]
 fn an_ordinary_user_is_held_as_well() {
-    as_ordinary_user(&["it::sandbox::", "it::sandbox_keeps::", "it::attacks::"]);
+    as_ordinary_user(&["it::sandbox::", "it::sandbox_keeps::", "it::attacks::"], &[]);
 }
 
-/// Runs tests as somebody who is not root, where this is root.
-pub(crate) fn as_ordinary_user(tests: &[&str]) {
+/// Runs tests as somebody who is not root, where this is root, with these variables.
+pub(crate) fn as_ordinary_user(tests: &[&str], variables: &[(&str, &str)]) {
     if !rustix::process::geteuid().is_root() || program("setpriv").is_none() {
         eprintln!("skipped: this is no root, or setpriv is missing");
         return;
@@ -69,6 +69,7 @@ pub(crate) fn as_ordinary_user(tests: &[&str]) {
         .env("TMPDIR", directory.path())
         .env("SANDBOX_OUT", directory.path())
         .env("HOME", directory.path())
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::attacks::as_ordinary_user;
 use super::looked::{Stage, tells_a_secret};
 use super::sandbox::program;
 
@@ -230,24 +231,6 @@ async fn calls_of_the_kernel_do_no_more_than_look() {
 /// SEC-3: the same for whoever is not root, where this is root, with keys in the environment of Cairn itself.
 #[test]
 fn an_ordinary_user_is_held_to_looking_as_well() {
-    if !rustix::process::geteuid().is_root() || program("setpriv").is_none() {
-        eprintln!("skipped: this is no root, or setpriv is missing");
-        return;
-    }
-    const NOBODY: u32 = 65_534;
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    let output = std::process::Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["it::looking", "--nocapture", "--test-threads=2"])
-        .env("TMPDIR", directory.path())
-        .env("HOME", directory.path())
-        .env("ANTHROPIC_API_KEY", "sEcReT-of-the-model")
-        .env("OF_MINE", "sEcReT-of-mine")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("test result: ok"), "{said}");
+    let keys = [("ANTHROPIC_API_KEY", "sEcReT-of-the-model"), ("OF_MINE", "sEcReT-of-mine")];
+    as_ordinary_user(&["it::looking"], &keys);
 }

@@ -409,3 +409,16 @@ async fn without_a_sandbox_nothing_is_taken_for_confined() {
     assert_eq!(Standing::find_out(None).await.confined(), How::No);
     assert_eq!(Standing::find_out(Some(Path::new("/bin/false"))).await.confined(), How::No);
 }
+
+/// SANDBOX-1: folders of the system show in a sandbox what they hold, also where the view is put together.
+#[tokio::test]
+async fn folders_of_the_system_show_what_they_hold() {
+    let Some(confined) = Confined::new().await else { return };
+    for folder in ["/mnt", "/media", "/srv", "/opt"] {
+        let listing = std::process::Command::new("ls").args(["-A", folder]).output().unwrap();
+        let held = String::from_utf8(listing.stdout).unwrap();
+        let shown = confined.done(&format!("echo held; ls -A {folder}")).await;
+        assert!(shown.starts_with(format!("held\n{held}").trim_end()), "{folder}: {shown}");
+        assert_eq!(shown.matches('\n').count(), held.matches('\n').count(), "{folder}: {shown}");
+    }
+}

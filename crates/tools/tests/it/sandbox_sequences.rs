@@ -69,7 +69,7 @@ async fn nothing_that_was_there_is_lost_in_the_fourth_part() {
 /// SANDBOX-2: and the same for whoever is not root.
 #[test]
 fn nothing_of_an_ordinary_user_is_lost() {
-    as_ordinary_user(&["it::sandbox_sequences::nothing_that_was_there_is_lost_in_the_first_part"]);
+    as_ordinary_user(&["it::sandbox_sequences::nothing_that_was_there_is_lost_in_the_first_part"], &[]);
 }
 
 async fn nothing_is_lost(part: u64) {
