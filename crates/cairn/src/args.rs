@@ -101,6 +101,10 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true, requires = "agent_name")]
     pub(crate) agent_type: Option<String>,
 
+    /// Whether it works in a git worktree of its own.
+    #[arg(long, hide = true, requires = "agent_name")]
+    pub(crate) in_worktree: bool,
+
     /// Who else hears of what happens.
     #[arg(skip)]
     pub(crate) telemetry: Telemetry,

@@ -34,6 +34,7 @@ mod telemetry;
 mod telemetry;
 mod told;
 mod whose;
+mod workplace;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::agent::{Reload, Reloaded, Said};
-use engine::knowledge::Recollection;
+use engine::knowledge::{Copied, Recollection};
 use engine::ledger::Ledger;
 use engine::settings::{Settings, Watch, keys};
 use engine::trust::{self, Claim};
@@ -51,6 +51,8 @@ pub(crate) struct Follower {
     let_in: Vec<Claim>,
     ledger: Arc<Ledger>,
     last: Mutex<Last>,
+    /// The copy of the project that the session works in, if it does.
+    copy: Option<Copied>,
 }
 
 /// What the settings said when they were last read.
@@ -75,7 +77,12 @@ impl Follower {
         let (mode, model) = (setup::mode_of(&judged.settings), model_said(&judged.settings));
         let last = Mutex::new(Last { told, mode, chosen, model });
         let (args, place, let_in) = (args.clone(), place.clone(), judged.let_in.clone());
-        Self { args, place, known_model, let_in, ledger, last }
+        Self { args, place, known_model, let_in, ledger, last, copy: None }
+    }
+
+    /// For a session that works in a copy of the project: the project's rules hold there.
+    pub(crate) fn in_copy(self, copy: Option<Copied>) -> Self {
+        Self { copy, ..self }
     }
 
     fn last(&self) -> MutexGuard<'_, Last> {
@@ -96,6 +103,9 @@ impl Follower {
         let mut plan = (!args.is_bare()).then(|| Plan::new(place, settings));
         if let Some(plan) = &mut plan {
             rules.allow.extend(setup::rules(&plan.prepare(), place)?);
+        }
+        if let Some(copy) = &self.copy {
+            rules.hold_in_copy(&copy.at, &copy.of);
         }
         let (learning, why) = setup::learning(args, place, settings, plan.as_ref());
         told.extend(why);

@@ -31,6 +31,7 @@ use crate::mailing::Mailing;
 use crate::model::{self, Chosen};
 use crate::opening::{open_session, resumed_model};
 use crate::reload::{self, Follower};
+use crate::workplace::Workplace;
 use crate::{agents, asking, dreaming, env, manner, surroundings};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
@@ -191,6 +192,8 @@ pub(crate) struct Ready {
     pub(crate) bypass: Bypass,
     /// How it reaches others, and they it.
     pub(crate) mailing: Mailing,
+    /// The worktree it works in, where it has one of its own.
+    pub(crate) worktree: Option<Workplace>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -218,7 +221,7 @@ pub(crate) async fn agent(
     let max_tokens = max_tokens(settings)?;
     let shape = Shape::of(&chosen, args, max_tokens)?;
     warnings.extend(chosen.note.clone());
-    let (session, skipped) = open_session(args, place)?;
+    let (mut session, skipped) = open_session(args, place)?;
     warnings.extend(
         skipped
             .iter()
@@ -312,8 +315,13 @@ pub(crate) async fn agent(
         let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
         remembers = engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
     }
+    let worktree = Workplace::enter(args, place, &mut session, &parts.environment).await?;
+    let copy = worktree.as_ref().map(|worktree| worktree.worktree.copied());
+    if let Some(worktree) = &worktree {
+        worktree.worktree.furnish(&mut parts);
+    }
     let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
-    parts.reload = Some(reload::reload(watch, follower));
+    parts.reload = Some(reload::reload(watch, follower.in_copy(copy.clone())));
     let (learning, why) = self::learning(args, place, settings, plan.as_ref());
     warnings.extend(why);
     let mut agent = Agent::new(session, parts)?.starting(start(args)).with_mail(mailing.post.mail().clone());
@@ -330,6 +338,9 @@ pub(crate) async fn agent(
     if let Some(plan) = plan {
         let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());
         warnings.append(&mut knowledge.warnings());
+        if let Some(copy) = copy {
+            knowledge = knowledge.in_copy(copy);
+        }
         agent = agent.with_knowledge(knowledge);
     }
     if let Some(learning) = learning {
@@ -344,7 +355,16 @@ pub(crate) async fn agent(
         // Nobody types meanwhile: without this the first message would find memory still unread.
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
-    Ok(Ready { agent, dreaming, bypass: settings.bypass, prices: judged.settings.prices, warnings, window, mailing })
+    Ok(Ready {
+        agent,
+        dreaming,
+        bypass: settings.bypass,
+        prices: judged.settings.prices,
+        warnings,
+        window,
+        mailing,
+        worktree,
+    })
 }
 
 /// How a session learns, if it does; and why not, where something is wrong.

@@ -92,6 +92,8 @@ mod team_docs;
 mod team_load;
 #[path = "it/team_load_programs.rs"]
 mod team_load_programs;
+#[path = "it/team_load_trouble.rs"]
+mod team_load_trouble;
 #[path = "it/team_recovery.rs"]
 mod team_recovery;
 #[path = "it/team_session.rs"]
@@ -104,6 +106,8 @@ mod teammates;
 mod teammates_led;
 #[path = "it/teammates_seen.rs"]
 mod teammates_seen;
+#[path = "it/teammates_worktrees.rs"]
+mod teammates_worktrees;
 #[path = "it/terminal.rs"]
 mod terminal;
 #[path = "it/terminal_asking.rs"]

@@ -47,7 +47,7 @@ pub use resume::Told;
 pub use role::take_role;
 pub(crate) use tasks::knowing;
 pub use tool::{AgentInput, SendOut};
-pub use worktree::left_behind;
+pub use worktree::{Left, Sender, Worktree, left_behind};
 
 /// The type of an agent that goes on from where the conversation stands.
 pub const FORK: &str = "fork";

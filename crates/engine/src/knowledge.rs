@@ -83,11 +83,11 @@ pub(crate) struct Inherited {
 
 /// A folder that is a copy of another, such as a worktree.
 #[derive(Debug, Clone)]
-pub(crate) struct Copied {
+pub struct Copied {
     /// Where it is.
-    pub(crate) at: PathBuf,
+    pub at: PathBuf,
     /// Of what.
-    pub(crate) of: PathBuf,
+    pub of: PathBuf,
 }
 
 impl Copied {
@@ -273,6 +273,12 @@ impl Knowledge {
     /// stay where they are.
     pub(crate) fn inherited(from: Inherited, copy: Option<Copied>, session: &Session) -> Self {
         Self { told: from.told, copy, ..Self::new(from.sources, None, None, session) }
+    }
+
+    /// Of a session that works in a copy of the folder that the instructions are from.
+    #[must_use]
+    pub fn in_copy(self, copy: Copied) -> Self {
+        Self { copy: Some(copy), ..self }
     }
 
     /// What a file or a folder that was touched brings with it.

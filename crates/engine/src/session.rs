@@ -269,6 +269,18 @@ impl Session {
         &self.id
     }
 
+    /// From now on its work is done elsewhere; its file stays where it is.
+    pub(crate) fn work_in(&mut self, directory: &Path) {
+        directory.clone_into(&mut self.directory);
+        self.context.cwd = directory.to_string_lossy().into_owned();
+        self.context.branch = git_branch(directory);
+    }
+
+    /// Whether it was there before.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.loaded > 0
+    }
+
     /// Where its work is done.
     pub fn directory(&self) -> &Path {
         &self.directory

@@ -22,6 +22,7 @@ pub use always::{always, runs_others};
 pub use guard::{GUARDED, guarded, is_guarded_name};
 pub use mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, decide};
 pub(crate) use repository::repository;
+pub(crate) use repository::repository_elsewhere;
 pub use repository::runs_programs as git_runs_programs;
 pub use rule::{BadRule, Places, Rule};
 
@@ -56,6 +57,17 @@ pub enum Verdict {
 }
 
 impl Rules {
+    /// From now on they also hold in the copy of a folder, such as a worktree, for what they say of the folder.
+    pub fn hold_in_copy(&mut self, at: &Path, of: &Path) {
+        let real = files::real(at).ok().filter(|real| real != at);
+        let places: Vec<&Path> = [at].into_iter().chain(real.as_deref()).collect();
+        for rules in [&mut self.allow, &mut self.ask, &mut self.deny] {
+            let copies = places.iter().flat_map(|at| rules.iter().filter_map(|rule| rule.in_copy(at, of)));
+            let copies: Vec<Rule> = copies.collect();
+            rules.extend(copies);
+        }
+    }
+
     /// What the rules say of a call of `tool` about `subject`: deny before ask before allow.
     pub fn decide(&self, tool: &str, subject: &Subject) -> Verdict {
         match subject {

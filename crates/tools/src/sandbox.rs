@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::permission::{Confined, Rule, Rules, Verdict};
+use crate::permission::{Confined, Rule, Rules, Verdict, repository_elsewhere};
 use crate::tool::Subject;
 
 mod folders;
@@ -116,10 +116,12 @@ pub enum Strength {
 impl Confinement {
     /// For commands that work in `directories`: of the homes, nothing but these and the tools in `home` is seen.
     pub fn working_in(directories: impl IntoIterator<Item = PathBuf>, home: Option<&Path>) -> Self {
+        let writable: Vec<PathBuf> = directories.into_iter().collect();
+        let repositories = writable.iter().filter_map(|directory| repository_elsewhere(directory));
         Self {
-            writable: directories.into_iter().collect(),
+            readable: repositories.chain(home.map(tool_folders).unwrap_or_default()).collect(),
             hidden: HOMES.iter().map(PathBuf::from).chain(home.map(Path::to_owned)).collect(),
-            readable: home.map(tool_folders).unwrap_or_default(),
+            writable,
             ..Self::default()
         }
     }
@@ -190,6 +192,17 @@ impl Sandbox {
     /// is none no command runs.
     pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, standing: Standing) -> Self {
         Self::new(Confinement::restricted(readable, writable), standing).closed().required()
+    }
+
+    /// For who works in a worktree, and not in the directory that it is a copy of.
+    #[must_use]
+    pub fn in_worktree(mut self, worktree: &Path, directory: &Path) -> Self {
+        let [worktree, directory] = [worktree, directory].map(|path| files::real(path).unwrap_or_else(|_| path.into()));
+        let Confinement { writable, readable, .. } = &mut self.confinement;
+        writable.retain(|path| *path != directory);
+        readable.extend(repository_elsewhere(&worktree));
+        writable.push(worktree);
+        self
     }
 
     /// Commands that these rules cover run outside of it.

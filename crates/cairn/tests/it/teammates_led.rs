@@ -350,28 +350,6 @@ fn a_forged_yes_is_no_yes() {
     terminal.leave();
 }
 
-/// AGENT-2: a teammate works where its lead does. A call that wants it in a worktree is refused with a reason, and nobody is
-/// started: also where its type says so.
-#[test]
-fn a_teammate_is_refused_a_worktree() {
-    let painter = "---\nname: painter\ndescription: Paints walls.\nisolation: worktree\n---\nYou paint.";
-    for wanted in [r#"isolation = "worktree""#, r#"subagent_type = "painter""#] {
-        let script = r#"
-            [[rule]]
-            when = { tool = "Agent", result = "(?s)(?P<what>.+)" }
-            say = "It said: {{ what }}"
-            [[rule]]
-            call = [{ tool = "Agent", input = { description = "look", prompt = "Look.", name = "scout", team_name = "us", WANTED } }]
-        "#;
-        let stage = Stage::new(&script.replace("WANTED", wanted));
-        std::fs::create_dir_all(stage.config().join("agents")).unwrap();
-        std::fs::write(stage.config().join("agents/painter.md"), painter).unwrap();
-        let ran = run(&mut lead(&stage, &["-p", "go"]));
-        assert!(ran.stdout.contains("The teammate was not started: a teammate works where you do"), "{ran:?}");
-        assert_eq!(stage.session_files().len(), 1, "nobody was started");
-    }
-}
-
 /// A lead that waits for bert, who hands his work over to anna, who takes her time.
 const HANDED: &str = r#"
     [[rule]]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tools::sandbox::Sandbox;
 use tools::{Scope, Typed};
 use transcript::line::Body;
 use transcript::{Block, Log, Usage};
@@ -22,7 +23,7 @@ use super::label::{Labels, Latest};
 use super::lost::length;
 use super::outfit::{budget, forked, typed};
 use super::report;
-use super::worktree::{Left, Place, Worktree};
+use super::worktree::{FRESH, Left, Place, Worktree};
 use crate::agent::{Agent, End, Parts, Turn};
 use crate::error::Error;
 use crate::event::{Event, News};
@@ -33,10 +34,6 @@ use crate::run::Ending;
 use crate::savings;
 use crate::session::Session;
 use crate::world::World;
-
-/// What an agent is told that goes on in another worktree than it had.
-const FRESH: &str = "<system-reminder>\nYour worktree was gone. You have a fresh one in its place, as the project's newest \
-                     commit is; look again before you rely on what you saw there.\n</system-reminder>";
 
 /// Agents of this program that change nothing of the project: they go without its instructions, which are mostly about how to
 /// change it. Whoever sent them knows these, and judges what they found.
@@ -173,8 +170,8 @@ fn ended_early(how: How, seat: &Seat) -> Ended {
 async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
     let made = match (order.isolation, order.begins) {
         (Isolation::None, _) => Ok(None),
-        (Isolation::Worktree, Begins::Anew) => Worktree::make(seat, &errand.id, &errand.file).await.map(Some),
-        (Isolation::Worktree, Begins::Again) => Worktree::again(seat, &errand.id, &errand.file).await.map(Some),
+        (Isolation::Worktree, Begins::Anew) => Worktree::make(seat.into(), &errand.id, &errand.file).await.map(Some),
+        (Isolation::Worktree, Begins::Again) => Worktree::again(seat.into(), &errand.id, &errand.file).await.map(Some),
     };
     let worktree = match made {
         Ok(worktree) => worktree,
@@ -200,7 +197,7 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
         Err(error) => Err(error),
     };
     let left = match worktree {
-        Some(worktree) => worktree.finish(seat).await,
+        Some(worktree) => worktree.finish(seat.into()).await,
         None => Left::Nothing,
     };
     let (turn, model, beside) = turn?;
@@ -301,8 +298,8 @@ fn agent(
     if let Who::Typed(_) = &order.who {
         parts.budget = parts.limits.budget; // a fork is told what its parent was
     }
-    if worktree.is_some() {
-        parts.surroundings.changes = None; // those of where its parent works
+    if let Some(worktree) = worktree {
+        worktree.furnish(&mut parts);
     }
     parts.listener = listener(seat, errand, &order.who);
     parts.reload = None;
@@ -325,7 +322,12 @@ fn agent(
     if worktree.is_some_and(|worktree| worktree.begins == Place::Fresh) && order.begins == Begins::Again {
         agent.session_mut().append(Body::Attachment { blocks: vec![Block::text(FRESH)] })?;
     }
-    agent.scope().set_sandbox(seat.scope.sandbox());
+    agent.scope().set_sandbox(match (seat.scope.sandbox(), worktree) {
+        (Some(sandbox), Some(worktree)) => {
+            Some(Arc::new(Sandbox::clone(&sandbox).in_worktree(&worktree.path, &seat.directory)))
+        }
+        (sandbox, _) => sandbox,
+    });
     let memory = match &order.who {
         Who::Typed(definition) => super::memory::place(definition, children),
         Who::Fork => None,

@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tools::permission::Rules;
+use tools::permission::{Rules, git_runs_programs};
 
 use super::child::Seat;
-use super::definition::Definition;
+use super::definition::{Definition, Isolation};
 use super::errand::{Ended, Errand, Phase};
 use super::registry::Registry;
+use super::worktree::Worktree;
 use crate::knowledge::Inherited;
 use crate::mail::Origin;
 use crate::mailbox::{MailError, Message};
@@ -187,6 +188,21 @@ impl Children {
 
     pub(super) fn seat(&self) -> Option<Arc<Seat>> {
         self.state().seat.clone()
+    }
+
+    /// Whether an agent gets a worktree, and making one runs programs that the repository's configuration names.
+    pub(crate) fn makes_git_run_programs(&self, isolation: Option<&str>, kind: Option<&str>) -> bool {
+        let Some(seat) = self.seat() else { return false };
+        let definition = kind.and_then(|kind| self.registry().find(kind).cloned());
+        let isolated = isolation == Some("worktree")
+            || definition.is_some_and(|definition| definition.isolation == Isolation::Worktree);
+        isolated && git_runs_programs(&seat.directory, seat.scope.home()).is_some()
+    }
+
+    /// Whether its agents can have worktrees; why not, if not.
+    pub(crate) async fn can_have_worktrees(&self) -> Result<(), String> {
+        let seat = self.seat().ok_or("no agent can be sent out from here")?;
+        Worktree::check((&*seat).into()).await
     }
 
     /// Those that are out, and those that lately were; oldest first.

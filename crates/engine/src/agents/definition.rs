@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use memory::frontmatter;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tools::permission::{Mode, Rules, Verdict};
 use tools::{Subject, Typed};
@@ -136,13 +137,30 @@ pub enum Runs {
 }
 
 /// Where an agent works.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Isolation {
     /// Where its parent does.
     #[default]
     None,
     /// In a git worktree of its own.
     Worktree,
+}
+
+impl Isolation {
+    /// Whether it works where its parent does.
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    /// What a call asks for; none where it leaves it to the definition.
+    pub(crate) fn of_call(asked: Option<&str>) -> Result<Option<Self>, String> {
+        match asked {
+            None | Some("" | "none") => Ok(None),
+            Some("worktree") => Ok(Some(Self::Worktree)),
+            Some(other) => Err(format!("isolation is to be \"worktree\", not {other:?}.")),
+        }
+    }
 }
 
 /// What is wrong with a definition: the key, where there is one, and why.

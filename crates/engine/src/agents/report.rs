@@ -16,10 +16,7 @@ pub(super) fn framed(errand: &Errand, text: &str, left: &Left) -> String {
     let quoted = data(text);
     let left = match left {
         Left::Nothing => String::new(),
-        Left::Kept { path, branch } => format!(
-            "\nIts changes are in the worktree {} on the branch {branch}; nothing of them is here yet.",
-            path.display()
-        ),
+        kept => format!("\n{kept}"),
     };
     format!("<agent-report from=\"{kind}\" id=\"{id}\">\n{quoted}\n</agent-report>{left}")
 }

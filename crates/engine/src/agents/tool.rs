@@ -6,7 +6,6 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::task::AbortOnDropHandle;
-use tools::permission::git_runs_programs;
 use tools::{Access, Limit, Output, Scope, Subject, Typed};
 use transcript::Outcome;
 
@@ -58,15 +57,6 @@ impl SendOut {
     pub fn of(children: Arc<Children>) -> Self {
         Self(children)
     }
-
-    /// Whether the agent gets a worktree, and making one runs programs that the repository's configuration names.
-    fn makes_git_run_programs(&self, input: &AgentInput) -> bool {
-        let Some(seat) = self.0.seat() else { return false };
-        let definition = input.subagent_type.as_deref().and_then(|kind| self.0.registry().find(kind).cloned());
-        let isolated = input.isolation.as_deref() == Some("worktree")
-            || definition.is_some_and(|definition| definition.isolation == Isolation::Worktree);
-        isolated && git_runs_programs(&seat.directory, seat.scope.home()).is_some()
-    }
 }
 
 impl Typed for SendOut {
@@ -77,7 +67,8 @@ impl Typed for SendOut {
 
     fn access(&self, input: &AgentInput) -> Access {
         // What it does is asked about when it does it, but for what git runs to make it a worktree.
-        if self.makes_git_run_programs(input) { Access::Changes } else { Access::ReadOnly }
+        let (isolation, kind) = (input.isolation.as_deref(), input.subagent_type.as_deref());
+        if self.0.makes_git_run_programs(isolation, kind) { Access::Changes } else { Access::ReadOnly }
     }
 
     fn subject(&self, input: &AgentInput, _: &Scope) -> Subject {
@@ -148,11 +139,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
 
 /// Who is sent, and how.
 fn order(children: &Children, seat: &Seat, input: &AgentInput) -> Result<(Order, Runs), String> {
-    let isolation = match input.isolation.as_deref() {
-        None | Some("" | "none") => None,
-        Some("worktree") => Some(Isolation::Worktree),
-        Some(other) => return Err(format!("isolation is to be \"worktree\", not {other:?}.")),
-    };
+    let isolation = Isolation::of_call(input.isolation.as_deref())?;
     let asked = match input.run_in_background {
         Some(true) => Some(Runs::Background),
         Some(false) => Some(Runs::Foreground),

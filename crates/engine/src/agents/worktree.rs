@@ -4,6 +4,7 @@
 //! is made is written down before, so that a session that was killed leaves nothing that the next one does not find:
 //! whatever is half there is cleaned up, whatever holds work is named.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,20 +12,69 @@ use memory::place;
 use serde::{Deserialize, Serialize};
 use tools::Environment;
 use tools::git::{Git, Programs};
+use transcript::Block;
+use transcript::line::Body;
 
 use super::child::Seat;
+use crate::agent::Parts;
 use crate::knowledge::Copied;
+use crate::session::Session;
 
 /// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
 const RECORDS: &str = "cairn/worktrees";
 /// The largest record.
 const MOST_RECORD: u64 = 10_000;
+/// What an agent is told that goes on in another worktree than it had.
+pub(super) const FRESH: &str = "<system-reminder>\nYour worktree was gone. You have a fresh one in its place, as the project's newest \
+                     commit is; look again before you rely on what you saw there.\n</system-reminder>";
 /// How long git may take: a checkout of a large repository.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Where an agent is sent from that gets a worktree, and how git runs there.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender<'a> {
+    /// The variables that git is given.
+    pub environment: &'a Environment,
+    /// The guard, if there is one.
+    pub guard: Option<&'a Path>,
+    /// What `~` stands for.
+    pub user_home: Option<&'a Path>,
+    /// In which working tree.
+    pub directory: &'a Path,
+    /// The session whose folder holds the worktree.
+    pub session: &'a Path,
+    /// The session that a person or a program talks to.
+    pub top: &'a Path,
+}
+
+impl<'a> From<&'a Seat> for Sender<'a> {
+    fn from(seat: &'a Seat) -> Self {
+        Self {
+            environment: &seat.parts.environment,
+            guard: seat.parts.guard.as_deref(),
+            user_home: seat.scope.home(),
+            directory: &seat.directory,
+            session: &seat.session,
+            top: seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session),
+        }
+    }
+}
+
+impl<'a> Sender<'a> {
+    /// Where the worktrees of its agents lie.
+    fn folder(&self) -> PathBuf {
+        self.session.with_extension("").join("worktrees")
+    }
+
+    fn git(&self, folder: &'a Path) -> Git<'a> {
+        let _ = files::create_directory(folder); // without it git says what is wrong
+        git(self.environment, self.guard, self.user_home, folder)
+    }
+}
+
 /// A worktree of an agent that is out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Worktree {
+pub struct Worktree {
     /// Where it is.
     pub(super) path: PathBuf,
     branch: String,
@@ -57,7 +107,7 @@ pub(super) enum Place {
 
 /// What is left of one when its agent has ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub enum Left {
     /// Nothing.
     Nothing,
     /// It has changes.
@@ -69,22 +119,53 @@ pub(super) enum Left {
     },
 }
 
+impl fmt::Display for Left {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Kept { path, branch } => write!(
+                to,
+                "Its changes are in the worktree {} on the branch {branch}; nothing of them is here yet.",
+                path.display()
+            ),
+        }
+    }
+}
+
 impl Worktree {
+    /// Lets a session that has just been opened work in one of its own: as it left it, or in a new one.
+    pub async fn enter(session: &mut Session, from: Sender<'_>, id: &str) -> Result<Self, String> {
+        let file = session.path().to_owned();
+        let worktree = Self::again(from, id, &file).await?;
+        session.work_in(&worktree.path);
+        if session.goes_on() && worktree.begins == Place::Fresh {
+            let told = session.append(Body::Attachment { blocks: vec![Block::text(FRESH)] });
+            told.map_err(|error| error.to_string())?;
+        }
+        Ok(worktree)
+    }
+
+    /// Whether there can be one; why not, if not.
+    pub(crate) async fn check(from: Sender<'_>) -> Result<(), String> {
+        let folder = from.folder();
+        Self::planned(&from.git(&folder), from, "", from.session).await.map(drop)
+    }
+
     /// Makes one for an agent.
-    pub(super) async fn make(seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
-        let folder = folder(seat);
-        let git = git_of(seat, &folder);
-        let worktree = Self::planned(&git, seat, id, transcript).await?;
+    pub(super) async fn make(from: Sender<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
+        let folder = from.folder();
+        let git = from.git(&folder);
+        let worktree = Self::planned(&git, from, id, transcript).await?;
         worktree.write_down()?;
         let new = ["-b", &worktree.branch, &worktree.place(), &worktree.base].map(str::to_owned);
         worktree.add(&git, &new).await
     }
 
     /// For an agent that goes on: its own where that is still there, with all that it did; else a fresh one in its place.
-    pub(super) async fn again(seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
-        let folder = folder(seat);
-        let git = git_of(seat, &folder);
-        let mut worktree = Self::planned(&git, seat, id, transcript).await?;
+    pub(super) async fn again(from: Sender<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
+        let folder = from.folder();
+        let git = from.git(&folder);
+        let mut worktree = Self::planned(&git, from, id, transcript).await?;
         let top = git.run(&worktree.path, &["rev-parse", "--show-toplevel"]).await;
         let is_there = top.is_ok_and(|top| files::real(&top).ok() == files::real(&worktree.path).ok());
         if !is_there && files::glance(&worktree.path).is_some() {
@@ -116,8 +197,14 @@ impl Worktree {
         worktree.add(&git, &words).await
     }
 
+    /// For whoever works in it: the rules that hold in the project hold here.
+    pub fn furnish(&self, parts: &mut Parts) {
+        parts.surroundings.changes = None; // those of the project
+        parts.policy.rules.hold_in_copy(&self.path, &self.top);
+    }
+
     /// What it is a copy of.
-    pub(super) fn copied(&self) -> Copied {
+    pub fn copied(&self) -> Copied {
         Copied { at: self.path.clone(), of: self.top.clone() }
     }
 
@@ -146,14 +233,13 @@ impl Worktree {
     }
 
     /// Where one for an agent is, or is going to be.
-    async fn planned(git: &Git<'_>, seat: &Seat, id: &str, transcript: &Path) -> Result<Self, String> {
-        let repository = git.run(&seat.directory, &["rev-parse", "--show-toplevel"]).await;
-        let repository = repository.map_err(|_| format!("{} is in no git repository", seat.directory.display()))?;
-        let base = git.run(&seat.directory, &["rev-parse", "--verify", "HEAD^{commit}"]).await;
+    async fn planned(git: &Git<'_>, from: Sender<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
+        let repository = git.run(from.directory, &["rev-parse", "--show-toplevel"]).await;
+        let repository = repository.map_err(|_| format!("{} is in no git repository", from.directory.display()))?;
+        let base = git.run(from.directory, &["rev-parse", "--verify", "HEAD^{commit}"]).await;
         let base = base.map_err(|_| "the repository has no commit yet".to_owned())?;
-        let path = folder(seat).join(format!("agent-{id}"));
-        let top = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
-        let home = top.ancestors().nth(3).ok_or("its session lies nowhere")?; // <home>/projects/<slug>/<id>.jsonl
+        let path = from.folder().join(format!("agent-{id}"));
+        let home = from.top.ancestors().nth(3).ok_or("its session lies nowhere")?; // <home>/projects/<slug>/<id>.jsonl
         Ok(Self {
             record: home.join(RECORDS).join(format!("agent-{id}.json")),
             path,
@@ -167,15 +253,24 @@ impl Worktree {
     }
 
     /// Its agent has ended.
-    pub(super) async fn finish(self, seat: &Seat) -> Left {
-        let folder = folder(seat);
-        let git = git_of(seat, &folder);
+    pub async fn finish(self, from: Sender<'_>) -> Left {
+        let folder = from.folder();
+        let git = from.git(&folder);
         if self.is_unchanged(&git).await {
             self.remove(&git).await;
             return Left::Nothing;
         }
         self.forget();
         Left::Kept { path: self.path, branch: self.branch }
+    }
+
+    /// What would be left if its agent ended now.
+    pub async fn left(&self, from: Sender<'_>) -> Left {
+        let folder = from.folder();
+        match self.is_unchanged(&from.git(&folder)).await {
+            true => Left::Nothing,
+            false => Left::Kept { path: self.path.clone(), branch: self.branch.clone() },
+        }
     }
 
     /// Whether it holds nothing that its first commit does not.
@@ -258,14 +353,4 @@ fn git<'a>(
     changes: &'a Path,
 ) -> Git<'a> {
     Git { environment, guard, home, changes: Some(changes), programs: Programs::Approved, limit: PATIENCE }
-}
-
-/// Where the worktrees of a session's agents lie.
-fn folder(seat: &Seat) -> PathBuf {
-    seat.session.with_extension("").join("worktrees")
-}
-
-fn git_of<'a>(seat: &'a Seat, folder: &'a Path) -> Git<'a> {
-    let _ = files::create_directory(folder); // without it git says what is wrong
-    git(&seat.parts.environment, seat.parts.guard.as_deref(), seat.scope.home(), folder)
 }

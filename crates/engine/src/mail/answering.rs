@@ -257,6 +257,7 @@ mod tests {
     use tools::permission::Mode;
 
     use super::*;
+    use crate::agents::Isolation;
     use crate::mail::{AskLead, Invited, Post};
 
     /// A program that denies everything, and says what.
@@ -295,7 +296,7 @@ mod tests {
     async fn answers(folder: &Path, policy: Option<Policy>, one: Question, other: Question) -> [Answer; 2] {
         let lead = Team::led_by(folder, "s1").unwrap();
         lead.begin("s1", folder, Timestamp::UNIX_EPOCH).unwrap();
-        let scout = Invited { name: "scout", kind: "scout", session: "s2" };
+        let scout = Invited { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None };
         lead.invite(&scout, folder, Timestamp::UNIX_EPOCH).unwrap();
         let team = Team::of(folder, lead.name(), "scout").unwrap();
         let post = Post::new(World::real(), Mail::default(), None);

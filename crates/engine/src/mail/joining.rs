@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
@@ -15,6 +15,7 @@ use super::{Teammates, Wanted};
 use crate::agents::{Children, Isolation};
 
 /// The Agent tool, with teammates.
+#[derive(Clone)]
 pub(crate) struct InTeam {
     tool: Arc<dyn Tool>,
     teammates: Teammates,
@@ -41,32 +42,28 @@ struct Order {
     isolation: Option<String>,
 }
 
-/// Why a teammate gets no worktree: its session, what it is trusted with and its memory are those of the lead's directory.
-const NO_WORKTREE: &str = "a teammate works where you do, and not in a worktree. Leave `isolation` out, or leave `team_name` \
-                           out for an agent that gets one";
-
 impl InTeam {
     pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, children: Arc<Children>) -> Self {
         Self { tool, teammates, children }
     }
 
-    fn start(&self, order: Order, scope: &Scope) -> Result<String, String> {
+    async fn start(&self, order: Order, scope: &Scope) -> Result<String, String> {
         let name = order.name.ok_or("A teammate needs a `name`.")?;
         if order.prompt.trim().is_empty() {
             return Err("A teammate needs a `prompt`: what it is to do.".to_owned());
         }
         let definition = order.subagent_type.map(|kind| self.children.named(&kind)).transpose()?;
-        let isolated = definition.as_ref().is_some_and(|definition| definition.isolation == Isolation::Worktree);
-        if isolated || order.isolation.is_some_and(|isolation| !matches!(isolation.as_str(), "" | "none")) {
-            return Err(NO_WORKTREE.to_owned());
-        }
+        let isolation = Isolation::of_call(order.isolation.as_deref())?.unwrap_or_default();
         let plans = order.mode.as_deref() == Some("plan");
         let model = order.model.filter(|model| model != "inherit");
-        let wanted = Wanted { name, prompt: order.prompt, kind: None, model, plans };
+        let wanted = Wanted { name, prompt: order.prompt, kind: None, model, plans, isolation };
         let wanted = match definition {
             Some(definition) => wanted.of_type(definition),
             None => wanted,
         };
+        if wanted.isolation == Isolation::Worktree {
+            self.children.can_have_worktrees().await?; // it makes one itself: here is where somebody hears why not
+        }
         self.teammates.start(&wanted, scope.jobs())
     }
 }
@@ -86,8 +83,12 @@ impl Tool for InTeam {
     }
 
     fn access(&self, input: &Value) -> Access {
-        // What a teammate does is judged when it does it, by the rules and the mode of its lead.
-        if order(input).is_some() { Access::Session } else { self.tool.access(input) }
+        // What a teammate does is judged when it does it, by the rules and the mode of its lead; what git runs to make it a
+        // worktree, as of any agent.
+        let Some(order) = order(input) else { return self.tool.access(input) };
+        let runs_programs =
+            self.children.makes_git_run_programs(order.isolation.as_deref(), order.subagent_type.as_deref());
+        if runs_programs { Access::Changes } else { Access::Session }
     }
 
     fn subject(&self, input: &Value, scope: &Scope) -> Subject {
@@ -108,9 +109,12 @@ impl Tool for InTeam {
 
     fn run(&self, input: Value, scope: Scope) -> BoxFuture<'static, Output> {
         let Some(order) = order(&input) else { return self.tool.run(input, scope) };
-        Box::pin(ready(match self.start(order, &scope) {
-            Ok(said) => Output::done(said.clone(), said),
-            Err(why) => Output::failed(format!("The teammate was not started: {why}")),
-        }))
+        let this = self.clone();
+        Box::pin(async move {
+            match this.start(order, &scope).await {
+                Ok(said) => Output::done(said.clone(), said),
+                Err(why) => Output::failed(format!("The teammate was not started: {why}")),
+            }
+        })
     }
 }

@@ -20,9 +20,9 @@ use tools::{JobState, Jobs, Scope};
 use transcript::price::Prices;
 
 use super::answering::{Asked, LeadPolicy, Questions, Side};
-use super::{Invited, Origin, Post, Team, lock, name_of};
+use super::{Invited, Member, Origin, Post, Team, lock, name_of};
 use crate::agent::Listener;
-use crate::agents::Definition;
+use crate::agents::{Definition, Isolation};
 use crate::event::{Event, MateNews};
 use crate::mailbox::{LEAD, Mailbox, Message, Word};
 use crate::permission::{Answer, Approver, LiveMode, Policy, Question};
@@ -36,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TEAMMATE: &str = "teammate";
 /// What one does that was there before.
 const GOES_ON: &str = "goes on with what it knew";
+/// Says to one that it works in a worktree of its own.
+const IN_WORKTREE: &str = "--in-worktree";
 /// What the model is told of those who were stopped with it.
 const INTERRUPTED: &str =
     "were interrupted by the user. They are idle and know what they knew: write to one, and it goes on.";
@@ -117,6 +119,8 @@ pub struct Wanted {
     pub model: Option<String>,
     /// Whether it has to plan first, and to wait for the lead's word on the plan.
     pub plans: bool,
+    /// Where it works.
+    pub isolation: Isolation,
 }
 
 impl Wanted {
@@ -130,6 +134,10 @@ impl Wanted {
             kind: Some(definition.name),
             model: self.model.or(definition.model).filter(|model| model != "inherit"),
             plans: self.plans || definition.mode == Some(Mode::Plan),
+            isolation: match self.isolation {
+                Isolation::None => definition.isolation,
+                Isolation::Worktree => Isolation::Worktree,
+            },
         }
     }
 }
@@ -201,10 +209,12 @@ impl Teammates {
             return Err(format!("{LEAD} is the lead's own name"));
         }
         let (kind, session) = (wanted.kind.as_deref().unwrap_or(TEAMMATE), post.fresh());
-        team.invite(&Invited { name, kind, session: &session }, &lead.directory, now).map_err(said)?;
+        let isolation = wanted.isolation;
+        team.invite(&Invited { name, kind, session: &session, isolation }, &lead.directory, now).map_err(said)?;
         let first = Message::new(post.fresh(), LEAD, &wanted.prompt, now);
         let mut words = self.words(name, if wanted.plans { Mode::Plan } else { self.inner.mode.get() });
         words.push(format!("--session-id={session}"));
+        words.extend((isolation == Isolation::Worktree).then(|| IN_WORKTREE.to_owned()));
         words.extend(wanted.kind.iter().map(|kind| format!("--agent-type={kind}")));
         if let Some(model) = &wanted.model {
             words.retain(|word| !word.starts_with("--model="));
@@ -238,7 +248,7 @@ impl Teammates {
             }
         }
         let left = team.members().into_iter().find(|member| member.name == name && !member.is_active);
-        let Some((session, kind)) = left.and_then(|member| Some((member.session_id?, member.agent_type))) else {
+        let Some(Member { session_id: Some(session), agent_type: kind, isolation, .. }) = left else {
             return Ok(false);
         };
         self.begin()?;
@@ -246,6 +256,7 @@ impl Teammates {
         self.inner.counts(name, &session);
         let mut words = self.words(name, self.inner.mode.get());
         words.push(format!("--resume={session}"));
+        words.extend((isolation == Isolation::Worktree).then(|| IN_WORKTREE.to_owned()));
         words.extend((kind != TEAMMATE).then(|| format!("--agent-type={kind}")));
         self.run((name, GOES_ON), words, jobs).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use tools::permission::Mode;
 
 use super::lock;
+use crate::agents::Isolation;
 use crate::mailbox::{Known, LEAD, MailError, Mailbox, Message, PATIENCE, Seal, SealKey, checked, folder};
 use crate::permission::LiveMode;
 use crate::plan::board;
@@ -76,6 +77,9 @@ pub struct Member {
     /// Its session, with which it goes on when it is written to after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// Whether it works in a worktree of its own.
+    #[serde(default, skip_serializing_if = "Isolation::is_none")]
+    pub isolation: Isolation,
     /// Whether it is there.
     #[serde(default = "yes")]
     pub is_active: bool,
@@ -96,6 +100,8 @@ pub struct Invited<'a> {
     pub kind: &'a str,
     /// The id of its session.
     pub session: &'a str,
+    /// Where it works.
+    pub isolation: Isolation,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -283,8 +289,8 @@ impl Team {
                 return Err(MailError::Crowded(MOST));
             }
             config.members.retain(|member| !member.name.eq_ignore_ascii_case(name));
-            let session_id = Some(who.session.to_owned());
-            config.members.push(Member { session_id, ..self.member(name, who.kind, directory, now) });
+            let (session_id, isolation) = (Some(who.session.to_owned()), who.isolation);
+            config.members.push(Member { session_id, isolation, ..self.member(name, who.kind, directory, now) });
             Ok(())
         })?;
         match files::remove(self.inboxes().join(format!("{name}.json"))) {
@@ -353,6 +359,7 @@ impl Team {
             joined_at: now.as_millisecond(),
             cwd: directory.to_owned(),
             session_id: None,
+            isolation: Isolation::None,
             is_active: true,
             mode: None,
             more: Map::new(),
@@ -399,7 +406,12 @@ mod tests {
         let mode = LiveMode::from(Mode::AcceptEdits);
         let lead = Team::led_by(folder.path(), "s1").unwrap().held_to(mode.clone());
         lead.begin("s1", folder.path(), now).unwrap();
-        lead.invite(&Invited { name: "scout", kind: "scout", session: "s2" }, folder.path(), now).unwrap();
+        lead.invite(
+            &Invited { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None },
+            folder.path(),
+            now,
+        )
+        .unwrap();
         let scout = Team::of(folder.path(), lead.name(), "scout").unwrap();
         assert_eq!(scout.mode(), Mode::AcceptEdits);
         for (id, to) in [("1", Mode::Plan), ("2", Mode::Default), ("3", Mode::AcceptEdits)] {

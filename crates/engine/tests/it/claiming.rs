@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use engine::World;
+use engine::agents::Isolation;
 use engine::mail::{Invited, Mail, Origin, Post, SendMessage, Team};
 use engine::mailbox::LEAD;
 use engine::plan::board::{self, Board};
@@ -19,7 +20,7 @@ use tools::{Call, Scope, Tool, run_all};
 const ORDER: &str = "ENGINE_TEST_CLAIM";
 const WORKERS: usize = 6;
 const TASKS: usize = 40;
-const INVITED: Invited<'_> = Invited { name: "scout", kind: "teammate", session: "s2" };
+const INVITED: Invited<'_> = Invited { name: "scout", kind: "teammate", session: "s2", isolation: Isolation::None };
 
 async fn call(tools: &[Arc<dyn Tool>], folder: &Path, tool: &str, input: Value) -> String {
     let scope = Scope::new(folder, folder.join("session"));

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use engine::World;
+use engine::agents::Isolation;
 use engine::mail::socket::{self, Patience};
 use engine::mail::{AskLead, Invited, Mail, Origin, Post, Team, mode_below};
 use engine::mailbox::{Known, LEAD, LeadAnswer, MailError, Mailbox, Message, Seal, Unless, Word, names};
@@ -24,7 +25,8 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 fn team(config: &Path) -> (Team, Team) {
     let lead = Team::led_by(config, "s1").unwrap();
     lead.begin("s1", config, NOW).unwrap();
-    lead.invite(&Invited { name: "scout", kind: "scout", session: "s2" }, config, NOW).unwrap();
+    lead.invite(&Invited { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None }, config, NOW)
+        .unwrap();
     let scout = Team::of(config, lead.name(), "scout").unwrap();
     (lead, scout)
 }
@@ -92,12 +94,14 @@ fn a_name_can_mean_nothing_but_one_mailbox() {
     for name in bad {
         assert!(matches!(Team::of(config.path(), name, "me"), Err(MailError::Name(_))), "{name:?}");
         assert!(matches!(Team::of(config.path(), "t", name), Err(MailError::Name(_))), "{name:?}");
-        let invited = lead.invite(&Invited { name, kind: "x", session: "s" }, config.path(), NOW);
+        let invited =
+            lead.invite(&Invited { name, kind: "x", session: "s", isolation: Isolation::None }, config.path(), NOW);
         assert!(matches!(invited, Err(MailError::Name(_))), "{name:?}");
         assert!(Mailbox::of(&lead.inboxes(), name).is_err(), "{name:?}");
     }
     for name in ["scout", "Scout", "SCOUT", LEAD, "Team-Lead"] {
-        let twin = lead.invite(&Invited { name, kind: "x", session: "s" }, config.path(), NOW);
+        let twin =
+            lead.invite(&Invited { name, kind: "x", session: "s", isolation: Isolation::None }, config.path(), NOW);
         assert!(matches!(twin, Err(MailError::Taken(_))), "{name}");
     }
     assert_eq!(listed(config.path()), before);
@@ -338,7 +342,8 @@ fn nobody_speaks_in_the_leads_name() {
         assert_ne!(from, LEAD, "{attempt}");
     }
     // What was sealed for one is nothing to another.
-    lead.invite(&Invited { name: "other", kind: "x", session: "s3" }, config.path(), NOW).unwrap();
+    lead.invite(&Invited { name: "other", kind: "x", session: "s3", isolation: Isolation::None }, config.path(), NOW)
+        .unwrap();
     let other = Team::of(config.path(), lead.name(), "other").unwrap().knowing(lead.key()).mailbox().unwrap();
     fs::write(other.path(), json!([sealed]).to_string()).unwrap();
     assert_ne!(other.waiting().unwrap()[0].from, LEAD);

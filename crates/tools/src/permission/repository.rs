@@ -77,6 +77,12 @@ pub(crate) fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((root.to_owned(), common))
 }
 
+/// Where git keeps the repository of a directory in a worktree.
+pub(crate) fn repository_elsewhere(directory: &Path) -> Option<PathBuf> {
+    let (root, common) = repository(directory)?;
+    (!common.starts_with(root)).then_some(common)
+}
+
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

@@ -65,6 +65,8 @@ struct PathPattern {
     /// Whether that is all of it.
     is_exact: bool,
     reach: Reach,
+    /// Where it is about the copy of a folder: the copy, and the folder.
+    copy: Option<(PathBuf, PathBuf)>,
 }
 
 /// Where the files lie that a pattern is about.
@@ -104,6 +106,13 @@ impl Rule {
         };
         let file = places.file.as_deref().map(|file| shown(file, places.home.as_deref()));
         Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern, file })
+    }
+
+    /// The same of what lies in the copy of a folder, such as a worktree; none where it is about no path.
+    pub(super) fn in_copy(&self, at: &Path, of: &Path) -> Option<Self> {
+        let Pattern::Of { path: Some(pattern), command } = &self.pattern else { return None };
+        let path = PathPattern { copy: Some((at.to_owned(), of.to_owned())), is_exact: false, ..pattern.clone() };
+        Some(Self { pattern: Pattern::Of { command: command.clone(), path: Some(path) }, ..self.clone() })
     }
 
     /// The rule with the file it stands in, in words: what a question or a refusal says.
@@ -179,10 +188,11 @@ impl Rule {
         let Pattern::Of { path: Some(pattern), .. } = &self.pattern else { return None };
         match pattern.reach {
             Reach::Anywhere => None,
-            Reach::Exactly => Some(vec![pattern.literal.clone()]),
+            Reach::Exactly => Some(pattern.place().into_iter().collect()),
             Reach::In => {
-                let entries = files::list(&pattern.literal).unwrap_or_default();
-                let paths = entries.into_iter().map(|entry| pattern.literal.join(entry.name));
+                let Some(directory) = pattern.place() else { return Some(Vec::new()) };
+                let entries = files::list(&directory).unwrap_or_default();
+                let paths = entries.into_iter().map(|entry| directory.join(entry.name));
                 Some(paths.filter(|path| path_matches(pattern, path)).collect())
             }
         }
@@ -193,6 +203,16 @@ impl Rule {
             Pattern::Any => true,
             Pattern::Of { path: Some(pattern), .. } => path_matches(pattern, path),
             Pattern::Of { path: None, .. } => false,
+        }
+    }
+}
+
+impl PathPattern {
+    /// Where the files are that it names, or the directory they lie in; none where the folder has no such place.
+    fn place(&self) -> Option<PathBuf> {
+        match &self.copy {
+            None => Some(self.literal.clone()),
+            Some((at, of)) => self.literal.strip_prefix(of).ok().map(|inside| at.join(inside)),
         }
     }
 }
@@ -259,10 +279,18 @@ fn path_pattern(pattern: &str, places: &Places) -> Result<PathPattern, String> {
         [last] if !last.contains("**") => Reach::In,
         _ => Reach::Anywhere,
     };
-    Ok(PathPattern { matcher, literal, is_exact: named == all, reach })
+    Ok(PathPattern { matcher, literal, is_exact: named == all, reach, copy: None })
 }
 
 fn path_matches(pattern: &PathPattern, path: &Path) -> bool {
+    let original = match &pattern.copy {
+        None => None,
+        Some((at, of)) => match path.strip_prefix(at) {
+            Ok(inside) => Some(of.join(inside)),
+            Err(_) => return false,
+        },
+    };
+    let path = original.as_deref().unwrap_or(path);
     // Relative to the root by ourselves: the matcher does not tolerate a path outside it.
     path.strip_prefix(pattern.matcher.path())
         .is_ok_and(|relative| pattern.matcher.matched_path_or_any_parents(relative, false).is_ignore())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use engine::agents::Registry;
+use engine::agents::{Isolation, Registry};
 use engine::mail::{Lead, Mail, Post, Team, Teammates, Wanted, in_words, name_of};
 use engine::mailbox::Word;
 use engine::permission::{Answer, Approver, Nobody, Question, Who};
@@ -16,7 +16,7 @@ use engine::plan::board::Board;
 use engine::{Event, World};
 use futures_util::future::BoxFuture;
 use tools::Jobs;
-use tools::permission::Mode;
+use tools::permission::{Mode, git_runs_programs};
 
 use crate::args::PermissionMode;
 use crate::closing::Closing;
@@ -53,6 +53,10 @@ pub(super) struct StartArgs {
     #[arg(long, value_enum, value_name = "MODE", default_value = "default")]
     permission_mode: PermissionMode,
 
+    /// Let it work in a git worktree of its own, on a branch of its own.
+    #[arg(long)]
+    worktree: bool,
+
     /// Keep it when it has nothing more to do; `cairn send` gives it more.
     #[arg(long)]
     stay: bool,
@@ -83,12 +87,20 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
     let mode = Mode::from(args.permission_mode);
     let (name, jobs) = (args.name.as_str(), Jobs::default());
     let plans = mode == Mode::Plan;
-    let wanted =
-        Wanted { name: name.to_owned(), prompt: args.prompt.clone(), kind: None, model: args.model.clone(), plans };
+    let isolation = if args.worktree { Isolation::Worktree } else { Isolation::None };
+    let (prompt, model) = (args.prompt.clone(), args.model.clone());
+    let wanted = Wanted { name: name.to_owned(), prompt, kind: None, model, plans, isolation };
     let wanted = match &args.kind {
         Some(kind) => wanted.of_type(super::named(registry, kind)?.clone()),
         None => wanted,
     };
+    if wanted.isolation == Isolation::Worktree
+        && let Some(why) = git_runs_programs(&place.directory, place.user_home.as_deref())
+    {
+        anyhow::bail!(
+            "no worktree is made: git would run other programs here ({why}). Make one with `git worktree add`, and start it there"
+        );
+    }
     let mut closing = Closing::watch_all()?;
     let teammates = Teammates::new(team.clone(), post.clone(), Board::default(), mode.into(), lead);
     let approver: Arc<dyn Approver> = match std::io::stdin().is_terminal() && out::stderr().is_terminal() {

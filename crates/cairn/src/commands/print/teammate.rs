@@ -33,7 +33,7 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
-    let (mut agent, post) = (ready.agent, ready.mailing.post.clone());
+    let (mut agent, post, worktree) = (ready.agent, ready.mailing.post.clone(), ready.worktree);
     let mail = agent.mail().clone();
     let own = ready.mailing.member_of.as_ref().map(|team| team.mailbox()).transpose()?;
     let own = own.ok_or_else(|| anyhow::anyhow!("--agent-name needs --team-name"))?;
@@ -84,7 +84,11 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
                     End::Ended(Ending::Answered) => Rest::Available,
                     _ => Rest::Failed,
                 };
-                mail.idle(rest, &last_words(&turn))
+                let left = match &worktree {
+                    Some(worktree) => worktree.left().await.to_string(),
+                    None => String::new(),
+                };
+                mail.idle(rest, format!("{}\n{left}", last_words(&turn)).trim_end())
             }
         };
         if let Err(error) = post.say(LEAD, &word, None).await {
@@ -95,6 +99,9 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
         }
     }
     learn(agent, &mut closing, gone).await;
+    if let Some(worktree) = worktree {
+        worktree.finish().await; // what it holds, the lead was told when this was last idle
+    }
     part(sharing, &mut closing).await;
     Ok(code)
 }

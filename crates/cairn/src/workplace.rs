@@ -1,0 +1,66 @@
+//! The git worktree that a teammate works in, where it is to have one of its own.
+
+use std::path::{Path, PathBuf};
+
+use engine::Session;
+use engine::agents::{Left, Sender, Worktree};
+use tools::Environment;
+
+use crate::args::RunArgs;
+use crate::env;
+use crate::setup::Place;
+
+/// So much of the end of the id of a teammate's session tells its worktree from those of others with its name.
+const ID: usize = 8;
+
+/// A worktree, and how git is run for it.
+pub(crate) struct Workplace {
+    /// The worktree.
+    pub(crate) worktree: Worktree,
+
+    place: Place,
+    session: PathBuf,
+    environment: Environment,
+}
+
+impl Workplace {
+    /// Lets a session work in a worktree, where the flags say so.
+    pub(crate) async fn enter(
+        args: &RunArgs,
+        place: &Place,
+        session: &mut Session,
+        environment: &Environment,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(name) = args.agent_name.as_deref().filter(|_| args.in_worktree) else { return Ok(None) };
+        let whole = session.id();
+        let id = whole.get(whole.len().saturating_sub(ID)..).unwrap_or(whole).to_owned();
+        let file = session.path().to_owned();
+        let guard = env::program();
+        let from = sender(place, &file, environment, guard.as_deref());
+        let worktree = Worktree::enter(session, from, &format!("{name}-{id}")).await;
+        let worktree = worktree.map_err(|why| anyhow::anyhow!("there is no worktree to work in: {why}"))?;
+        Ok(Some(Self { worktree, place: place.clone(), session: file, environment: environment.clone() }))
+    }
+
+    /// What there would be to tell if its work ended now.
+    pub(crate) async fn left(&self) -> Left {
+        let guard = env::program();
+        self.worktree.left(sender(&self.place, &self.session, &self.environment, guard.as_deref())).await
+    }
+
+    /// The work has ended: one without changes goes.
+    pub(crate) async fn finish(self) -> Left {
+        let guard = env::program();
+        self.worktree.finish(sender(&self.place, &self.session, &self.environment, guard.as_deref())).await
+    }
+}
+
+fn sender<'a>(
+    place: &'a Place,
+    session: &'a Path,
+    environment: &'a Environment,
+    guard: Option<&'a Path>,
+) -> Sender<'a> {
+    let (directory, user_home) = (place.directory.as_path(), place.user_home.as_deref());
+    Sender { environment, guard, user_home, directory, session, top: session }
+}
