@@ -1,5 +1,6 @@
 //! Forty members at work as programs of their own, while programs and the server are killed, connections are cut and stall,
-//! two programs work in one folder, folders cannot be listed, and the server moves and is restored from a backup.
+//! two programs work in one folder, folders cannot be listed, disks are full, clocks are set back, and the server moves and
+//! is restored from a backup.
 //!
 //! A program is killed as soon as it has changed a file: then it has taken some of what others wrote, and not all. Every text
 //! is typed once and no file is ever deleted. So whatever stands twice in an entry's history was an old text that came back
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use team::store::{Store, Version};
 
 use crate::stage::{bare, run};
 use crate::team::{Checkout, Server};
+use crate::team_load_trouble::{Means, Trouble, set_back};
 
 const MEMBERS: usize = 40;
 /// Texts that everybody changes, some of them in a folder that cannot be listed now and then.
@@ -27,6 +29,8 @@ const SHORT: Duration = Duration::from_secs(6);
 const LONG: Duration = Duration::from_secs(180);
 /// How often it is looked whether a program has changed a file.
 const LOOK: Duration = Duration::from_millis(1);
+/// By how many seconds the clock of a server is behind that of the one before.
+const SERVER_BACK: u64 = 600;
 /// Files that a member alone writes.
 const OWN: usize = 4;
 
@@ -98,6 +102,8 @@ struct Tally {
     /// Of those, the ones that had changed a file already.
     cut_short: AtomicUsize,
     twins: AtomicUsize,
+    /// Runs on a full disk, or beside a folder that may not be listed.
+    troubled: AtomicUsize,
     /// Members that do nothing any more.
     over: AtomicUsize,
     /// Counts how often an older backup took the place of the server.
@@ -121,12 +127,19 @@ struct Member {
     number: usize,
     checkout: Checkout,
     folder: PathBuf,
+    trouble: Trouble,
 }
 
 impl Member {
-    fn push(&self) -> Child {
+    fn command(&self) -> Command {
         let mut command = bare(&self.checkout.home.join("project"), &self.checkout.home.join(".claude"));
-        command.args(["team", "push"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        self.trouble.beset(&mut command);
+        command.args(["team", "push"]);
+        command
+    }
+
+    fn push(&self) -> Child {
+        self.command().stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     fn write(&self, name: &str, text: &str) -> bool {
@@ -134,7 +147,8 @@ impl Member {
         let is_link = path.parent().unwrap().is_symlink();
         if !is_link {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            std::fs::write(&path, text).unwrap();
+            self.trouble.give(&path, &self.checkout.home);
         }
         !is_link
     }
@@ -179,6 +193,8 @@ impl Member {
                 writes(contended.to_owned(), format!("{} types {round} here\n", self.number));
             }
             let hidden = chance.below(12) == 0 && self.hide();
+            let shared = self.folder.join("shared");
+            let troubled = !hidden && chance.below(4) == 0 && self.trouble.begin(&shared);
             let epoch = tally.epoch.load(Ordering::SeqCst);
             let mut child = self.push();
             let twin = (chance.below(100) < 8).then(|| self.push());
@@ -193,6 +209,10 @@ impl Member {
             }
             if hidden {
                 self.show();
+            }
+            if troubled {
+                self.trouble.end(&shared);
+                tally.troubled.fetch_add(1, Ordering::Relaxed);
             }
             let outcome = if output.status.code() == Some(0) { &tally.well } else { &tally.failed };
             outcome.fetch_add(1, Ordering::Relaxed);
@@ -238,7 +258,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn serve(home: &Path, address: &str) -> std::process::Command {
+fn serve(home: &Path, address: &str) -> Command {
     let mut command = bare(home, &home.join(".claude"));
     command.args(["team", "serve", "--listen", address, "--requests", "1000000", "--versions", "1000000"]);
     command.args(["--max-entries", "1000000"]).stderr(Stdio::null());
@@ -252,6 +272,8 @@ struct House<'r> {
     address: Arc<Mutex<SocketAddr>>,
     server: Option<Server>,
     moves: usize,
+    /// The library that sets back a clock.
+    clock: Option<PathBuf>,
 }
 
 impl House<'_> {
@@ -268,7 +290,11 @@ impl House<'_> {
     /// Another server in place of the one that was killed.
     fn start(&mut self) {
         let address = self.address.lock().unwrap().to_string();
-        self.server = Some(Server::again(&mut serve(&self.home, &address)));
+        let mut command = serve(&self.home, &address);
+        if let Some(library) = &self.clock {
+            set_back(&mut command, library, self.moves as u64 * SERVER_BACK);
+        }
+        self.server = Some(Server::again(&mut command));
     }
 
     fn back_up(&self) -> PathBuf {
@@ -329,17 +355,27 @@ fn wait_for_runs(tally: &Tally, more: usize) {
 #[test]
 fn forty_members_lose_nothing_whatever_is_killed() {
     let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let means = Means::of(root.path());
     let home = root.path().join("server");
     std::fs::create_dir_all(&home).unwrap();
     let address = Arc::new(Mutex::new(free_address()));
     let first = Server::of(&mut serve(&home, &address.lock().unwrap().to_string()));
     let invitation = first.invitation.clone();
-    let mut house = House { root: root.path(), home, address: address.clone(), server: Some(first), moves: 0 };
+    let mut house = House {
+        root: root.path(),
+        home,
+        address: address.clone(),
+        server: Some(first),
+        moves: 0,
+        clock: means.clock.clone(),
+    };
     let (is_calm, cut) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let way = format!("http://{}", proxy(address, is_calm.clone(), cut.clone()));
     let mut members = Vec::new();
     for number in 0..MEMBERS {
-        let checkout = Checkout::new(root.path(), &format!("member-{number}"), "git@github.com:acme/rocket.git");
+        let name = format!("member-{number}");
+        let trouble = means.trouble(number, &root.path().join(&name));
+        let checkout = Checkout::new(root.path(), &name, "git@github.com:acme/rocket.git");
         let code = match members.first() {
             None => invitation.clone(),
             Some(Member { checkout, .. }) => {
@@ -350,7 +386,8 @@ fn forty_members_lose_nothing_whatever_is_killed() {
         let joined = checkout.team(&["join", &way, "--invitation", &code, "--name", &format!("m{number}")]);
         assert_eq!(joined.code, Some(0), "{joined:?}");
         let folder = checkout.folder();
-        members.push(Member { number, checkout, folder });
+        trouble.give_all(&checkout.home);
+        members.push(Member { number, checkout, folder, trouble });
     }
     is_calm.store(false, Ordering::SeqCst);
     let lasts = if std::env::var_os("CAIRN_TEST_FULL").is_some() { LONG } else { SHORT };
@@ -369,9 +406,7 @@ fn forty_members_lose_nothing_whatever_is_killed() {
     is_calm.store(true, Ordering::SeqCst);
     // A few rounds: what a restored server lost is sent again, or put back into its history and then taken.
     for member in members.iter().chain(&members).chain(&members) {
-        let pushed =
-            run(bare(&member.checkout.home.join("project"), &member.checkout.home.join(".claude"))
-                .args(["team", "push"]));
+        let pushed = run(&mut member.command());
         assert_eq!(pushed.code, Some(0), "{pushed:?}");
     }
     house.kill();
@@ -379,11 +414,12 @@ fn forty_members_lose_nothing_whatever_is_killed() {
     let count = |what: &AtomicUsize| what.load(Ordering::Relaxed);
     eprintln!(
         "{MEMBERS} members, {lasts:?}: {} runs ended well, {} otherwise, {} killed after they had changed a file, {} with \
-         another in the folder; server killed {kills} times, moved or restored {} times, {} connections cut or stalled",
+         another in the folder, {} on a full disk or beside a folder that may not be listed; server killed {kills} times, moved or restored {} times, {} connections cut or stalled",
         count(&tally.well),
         count(&tally.failed),
         count(&tally.cut_short),
         count(&tally.twins),
+        count(&tally.troubled),
         house.moves,
         count(&cut)
     );
