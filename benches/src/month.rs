@@ -17,13 +17,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
+use engine::settings::{Budget, Learning, Rhythm};
 use engine::agent::{End, Parts};
 use engine::dream::beside::Dreaming;
-use engine::dream::gate::Rhythm;
 use engine::dream::{Dream, Site};
-use engine::extract::Learning;
 use engine::knowledge::{Knowledge, Selector};
-use engine::ledger::{self, Budget, Ledger, Spender};
+use engine::ledger::{self, Ledger, Spender};
 use engine::provider::anthropic::{Anthropic, Auth, Config};
 use engine::tools::Scope;
 use engine::{Agent, Home, Session, World};

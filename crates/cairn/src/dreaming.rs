@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::dream::beside::Dreaming;
-use engine::dream::gate::Rhythm;
 use engine::dream::progress::Progress;
 use engine::dream::run::Listener;
 use engine::dream::{Dream, Site};
 use engine::ledger::Ledger;
-use engine::settings::Settings;
+use engine::settings::{Rhythm, Settings};
 use engine::{Event, Home, World};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;

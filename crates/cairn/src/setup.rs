@@ -8,7 +8,6 @@ use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
 use engine::agents::{AtEnd, Children, Latest, left_behind};
 use engine::context::Layers;
 use engine::dream::beside::Dreaming;
-use engine::extract::Learning;
 use engine::hooks::{Hooks, Start};
 use engine::journal::Journal;
 use engine::knowledge::outside;
@@ -16,7 +15,7 @@ use engine::ledger::{Ledger, Spender};
 use engine::mail::{AskLead, mode_below};
 use engine::permission::{Approver, ChosenBy, Who};
 use engine::prompt::BARE;
-use engine::settings::{self, Bypass, Flag, Ground, Loaded, Settings, Weight, keys};
+use engine::settings::{self, Bypass, Flag, Ground, HookSettings, Learning, Loaded, Settings, Weight, keys};
 use engine::trust::{self, Claim, Trust};
 use engine::{Agent, Home, World};
 use tools::permission::{Confined, Mode, Rule, Rules};
@@ -424,8 +423,8 @@ impl Shape {
     }
 
     /// The hooks that run: none in a bare session.
-    pub(crate) fn hooks(&self, hooks: &Hooks) -> Hooks {
-        if self.bare { Hooks::default() } else { hooks.clone() }
+    pub(crate) fn hooks(&self, hooks: &HookSettings) -> Hooks {
+        if self.bare { Hooks::default() } else { Hooks::new(hooks.clone()) }
     }
 
     /// How a session keeps within its window.

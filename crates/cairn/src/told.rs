@@ -8,10 +8,11 @@ use engine::context::layer;
 use engine::dream::progress::{Phase, Progress, improved};
 use engine::event::{MateNews, News};
 use engine::extract::Outcome;
-use engine::ledger::{Budget, Day};
+use engine::ledger::Day;
 use engine::mailbox::Rest;
 use engine::run::Ending;
 use engine::savings::Saving;
+use engine::settings::Budget;
 use engine::stats::{Beside, Teammate, cost_with};
 
 use crate::span::first_line;

@@ -38,12 +38,11 @@ use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::knowledge::Knowledge;
 use crate::ledger::Ledger;
-use crate::mail::{InTeam, Mail, SendMessage};
+use crate::mail::{InTeam, Mail, Neighbours, SendMessage};
 use crate::permission::{ChosenBy, LiveMode, Policy};
 use crate::prompt::scratchpad;
 use crate::run::Ending;
 use crate::session::Session;
-pub(crate) use parts::readable;
 pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
 pub use reload::{Reload, Reloaded, Said};
 pub use sending::Alone;
@@ -85,7 +84,7 @@ impl Agent {
     /// Puts an agent together.
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
         if let (Some(post), Some(children)) = (&parts.post, &parts.agents) {
-            post.sends_out(children);
+            post.sends_out(&(children.clone() as Arc<dyn Neighbours>));
         }
         if !parts.tools.is_empty() {
             parts.tools.push(Arc::new(History::new(session.path())));
@@ -400,7 +399,7 @@ impl Agent {
 
 /// Whether a session may have begun without a tool that others have.
 fn added_later(tool: &str) -> bool {
-    crate::plan::NAMES.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
+    crate::agents::OF_PLANS.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
 }
 
 fn text_of(blocks: &[Block]) -> String {

@@ -33,7 +33,8 @@ pub(crate) use branch::Branch;
 pub(crate) use child::Seat;
 pub use child::Sent;
 pub use children::{AtEnd, Children, MOST_OUT};
-pub use definition::{Definition, Isolation, KEYS, Memory, Offered, Runs, Standing};
+pub use definition::{Definition, FORK, Isolation, KEYS, Memory, Offered, Runs, Standing};
+pub use doubts::OF_PLANS;
 pub use errand::{Ended, Errand, How, Phase, Progress};
 pub use find::{Sources, claims};
 pub use label::{Labels, Latest};
@@ -48,6 +49,3 @@ pub use role::take_role;
 pub(crate) use tasks::knowing;
 pub use tool::{AgentInput, SendOut};
 pub use worktree::{Left, Sender, Worktree, left_behind};
-
-/// The type of an agent that goes on from where the conversation stands.
-pub const FORK: &str = "fork";

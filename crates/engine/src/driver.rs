@@ -41,8 +41,7 @@ use crate::permission::Nobody;
 use crate::session::Session;
 
 pub(crate) use calls::Asked;
-pub(crate) use reply::{Replied, summary_in};
-pub(crate) use walk::limit_of;
+pub(crate) use reply::Replied;
 
 /// What is still under way when a session ends is waited for so long.
 const CLOSING: Duration = Duration::ZERO;

@@ -12,24 +12,22 @@ mod left;
 mod span;
 mod work;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use context::worth::Rates;
-use memory::store::Indexing;
+use provider::Model;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tools::Scope;
 use tools::permission::Rules;
-use transcript::{Block, Id};
+use tools::{Scope, Tool};
+use transcript::{Block, Id, Request};
 
-use crate::agent::Listener;
-use crate::driver::Driver;
-use crate::event::Event;
-use crate::home::Home;
+use crate::ledger::Ledger;
 use crate::session::Session;
+use crate::settings::{Gate, Learning};
 use span::{Note, Span, is_private, learns, span, texts};
 pub(crate) use span::{Since, learnt};
 use work::{Job, Tools};
@@ -38,8 +36,6 @@ pub(crate) use apart::Apart;
 pub(crate) use work::KIND;
 pub use work::Outcome;
 
-/// Learning may have this share of what a session costs, the run at its end aside.
-pub const SHARE: f64 = 0.15;
 /// At the end of a session, so long is waited for what is being learnt.
 pub const CLOSING: Duration = Duration::from_secs(60);
 /// A run that is stopped has so long to write down what it used.
@@ -51,73 +47,59 @@ const USUAL_OUTPUT: f64 = 400.0;
 /// What its own words have, in tokens.
 const USUAL_WORDS: f64 = 1_500.0;
 
-/// How a session learns.
-#[derive(Debug, Clone)]
-pub struct Learning {
-    /// The config home.
-    pub home: Home,
-    /// Runs after every so many turns.
-    pub every: u32,
-    /// The share of the session's cost it may have; none is no limit.
-    pub share: Option<f64>,
-    /// Files and directories that nothing is learnt from: rules for Read that deny.
-    pub excluded: Rules,
-    /// Whether turns without any sign of something to remember are passed over before a model is paid.
-    pub gate: Gate,
-    /// The directory that is shared, if memories may go there.
-    pub team: Option<PathBuf>,
-    /// Whether the index is kept.
-    pub indexing: Indexing,
+/// Why nothing is learnt from these turns, whatever was said in them.
+fn passed_over(learning: &Learning, session: &Path, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
+    let memory = files::real(memory).unwrap_or_else(|_| memory.to_owned());
+    let mut written = new.calls.iter().filter(|(tool, _)| matches!(tool.as_str(), "Write" | "Edit"));
+    let place = |input: &serde_json::Value| Some(scope.place(input["file_path"].as_str()?).1);
+    if written.any(|(_, input)| place(input).is_some_and(|real| real.starts_with(&memory))) {
+        return Some("memories were saved in the conversation itself".to_owned());
+    }
+    let inside = scope.project().join("any").to_string_lossy().into_owned();
+    let mut inputs = new.calls.iter().map(|(_, input)| input);
+    let excluded = &learning.excluded;
+    if apart::is_excluded(excluded, scope, &inside)
+        || inputs.any(|input| apart::touches(excluded, scope, &scope.directory(), input))
+        || Apart::new(Vec::new(), excluded.clone(), scope.clone()).sent_out_to_it(session)
+    {
+        return Some("it touched what nothing is learnt from".to_owned());
+    }
+    (!looks_worth_it(learning, new)).then(|| "nothing in it looked worth it".to_owned())
 }
 
-/// Whether turns without any sign of something to remember are passed over.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Gate {
-    /// Every turn is looked at.
-    #[default]
-    Open,
-    /// Those that say nothing to remember are passed over.
-    Signals,
+/// Whether a model is to be asked about these turns.
+fn looks_worth_it(learning: &Learning, new: &Span) -> bool {
+    let mut said = new.said.iter().filter_map(Block::as_text);
+    learning.gate == Gate::Open || said.any(|text| memory::extract::signals(&text))
 }
 
-impl Learning {
-    /// After every turn, within the usual share.
-    pub fn new(home: Home) -> Self {
-        Self {
-            home,
-            every: 1,
-            share: Some(SHARE),
-            excluded: Rules::default(),
-            gate: Gate::Open,
-            team: None,
-            indexing: Indexing::Kept,
-        }
-    }
+/// Hears what came of a run.
+pub type Heard = Arc<dyn Fn(&Outcome) + Send + Sync>;
 
-    /// Why nothing is learnt from these turns, whatever was said in them.
-    fn passed_over(&self, session: &Path, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
-        let memory = files::real(memory).unwrap_or_else(|_| memory.to_owned());
-        let mut written = new.calls.iter().filter(|(tool, _)| matches!(tool.as_str(), "Write" | "Edit"));
-        let place = |input: &serde_json::Value| Some(scope.place(input["file_path"].as_str()?).1);
-        if written.any(|(_, input)| place(input).is_some_and(|real| real.starts_with(&memory))) {
-            return Some("memories were saved in the conversation itself".to_owned());
-        }
-        let inside = scope.project().join("any").to_string_lossy().into_owned();
-        let mut inputs = new.calls.iter().map(|(_, input)| input);
-        if apart::is_excluded(&self.excluded, scope, &inside)
-            || inputs.any(|input| apart::touches(&self.excluded, scope, &scope.directory(), input))
-            || Apart::new(Vec::new(), self.excluded.clone(), scope.clone()).sent_out_to_it(session)
-        {
-            return Some("it touched what nothing is learnt from".to_owned());
-        }
-        (!self.looks_worth_it(new)).then(|| "nothing in it looked worth it".to_owned())
-    }
-
-    /// Whether a model is to be asked about these turns.
-    fn looks_worth_it(&self, new: &Span) -> bool {
-        let mut said = new.said.iter().filter_map(Block::as_text);
-        self.gate == Gate::Open || said.any(|text| memory::extract::signals(&text))
-    }
+/// The conversation that is learnt from, and what it is held with.
+pub struct Conversation<'a> {
+    /// Its session.
+    pub session: &'a Session,
+    /// The request that a fork of it begins with.
+    pub parent: &'a dyn Fn() -> Option<Request>,
+    /// The model.
+    pub model: &'a Arc<dyn Model>,
+    /// Its name.
+    pub name: &'a str,
+    /// What it can call.
+    pub tools: &'a [Arc<dyn Tool>],
+    /// Where they run.
+    pub scope: &'a Scope,
+    /// What may be read.
+    pub rules: &'a Rules,
+    /// What was spent.
+    pub ledger: &'a Arc<Ledger>,
+    /// What the model costs.
+    pub rates: Rates,
+    /// Where the memories are.
+    pub memory: &'a Path,
+    /// Hears what came of a run.
+    pub heard: Heard,
 }
 
 /// Why a session would learn now.
@@ -214,52 +196,52 @@ impl Extraction {
     }
 
     /// Learns from what is new, if that is due. What no run is needed for is returned, to be written down.
-    pub(crate) fn learn(&mut self, driver: &Driver, memory: &Path, occasion: Occasion) -> Option<Passed> {
-        let log = driver.session.log();
+    pub(crate) fn learn(&mut self, on: &Conversation<'_>, occasion: Occasion) -> Option<Passed> {
+        let log = on.session.log();
         let cursor = self.shared.state().cursor.clone();
         let new = span(log, cursor.as_ref()).filter(|new| new.turns > 0)?;
         let covers = new.covers()?.clone();
-        if let Some(why) = self.learning.passed_over(driver.session.path(), &new, &driver.scope, memory) {
+        if let Some(why) = passed_over(&self.learning, on.session.path(), &new, on.scope, on.memory) {
             self.shared.state().cursor = Some(covers.clone());
             return Some(Passed { covers, why });
         }
-        let due = occasion == Occasion::End || new.turns >= self.learning.every && self.can_pay(driver);
-        if !due || !can_write(driver) || driver.parts.ledger.allows(KIND).is_err() {
+        let due = occasion == Occasion::End || new.turns >= self.learning.every && self.can_pay(on);
+        if !due || !can_write(on.session) || on.ledger.allows(KIND).is_err() {
             return None;
         }
-        let parent = driver.fork_request(log.view().len())?;
-        let session = driver.session.id().to_owned();
+        let parent = (on.parent)()?;
+        let session = on.session.id().to_owned();
         let job = Job { session, own: true, parent, messages: new.messages, all: new.all, texts: texts(log) };
         if self.is_busy() {
             let running = self.shared.state().running.clone();
             let beyond = span(log, running.as_ref().or(cursor.as_ref()));
             // What is passed over is looked at again when it is known how far the run under way came.
-            if beyond.is_some_and(|beyond| self.learning.looks_worth_it(&beyond)) {
+            if beyond.is_some_and(|beyond| looks_worth_it(&self.learning, &beyond)) {
                 self.shared.state().waiting = Some(job);
             }
             return None;
         }
-        let tools = self.tools(driver, memory);
-        let left = (!std::mem::replace(&mut self.looked_back, true)).then(|| driver.session.id().to_owned());
-        self.start(tools, job, left, driver.parts.listener.clone());
+        let tools = self.tools(on);
+        let left = (!std::mem::replace(&mut self.looked_back, true)).then(|| on.session.id().to_owned());
+        self.start(tools, job, left, on.heard.clone());
         None
     }
 
-    fn start(&mut self, tools: Tools, job: Job, left: Option<String>, listener: Listener) {
+    fn start(&mut self, tools: Tools, job: Job, left: Option<String>, heard: Heard) {
         let (shared, cancel, learning) = (self.shared.clone(), self.cancel.clone(), self.learning.clone());
         shared.busy.send_replace(true);
         let work = async move {
             let mut next = Some(job);
             while let Some(job) = next.take() {
-                shared.run(&tools, job, &listener, &cancel).await;
+                shared.run(&tools, job, &heard, &cancel).await;
                 next = shared.next();
             }
             if let Some(current) = left {
                 for left in left::over(&tools, learning, current).await {
-                    shared.run(&tools, left.job, &listener, &cancel).await;
+                    shared.run(&tools, left.job, &heard, &cancel).await;
                     left.file.covered(&tools, &shared);
                     while let Some(job) = shared.next() {
-                        shared.run(&tools, job, &listener, &cancel).await;
+                        shared.run(&tools, job, &heard, &cancel).await;
                     }
                 }
             }
@@ -268,31 +250,31 @@ impl Extraction {
         self.task = Some(AbortOnDropHandle::new(tokio::spawn(work)));
     }
 
-    fn tools(&self, driver: &Driver, memory: &Path) -> Tools {
+    fn tools(&self, on: &Conversation<'_>) -> Tools {
         Tools {
-            model: driver.parts.model.clone(),
-            name: driver.parts.name.clone(),
-            tools: driver.parts.tools.clone(),
-            scope: driver.scope.clone(),
-            rules: driver.parts.policy.rules.clone(),
+            model: on.model.clone(),
+            name: on.name.to_owned(),
+            tools: on.tools.to_vec(),
+            scope: on.scope.clone(),
+            rules: on.rules.clone(),
             home: self.learning.home.clone(),
-            memory: memory.to_owned(),
+            memory: on.memory.to_owned(),
             team: self.learning.team.clone(),
             excluded: self.learning.excluded.clone(),
             indexing: self.learning.indexing,
-            ledger: driver.parts.ledger.clone(),
-            world: driver.session.world().clone(),
+            ledger: on.ledger.clone(),
+            world: on.session.world().clone(),
         }
     }
 
     /// Whether a run stays within its share of what the session has cost otherwise.
-    fn can_pay(&self, driver: &Driver) -> bool {
+    fn can_pay(&self, on: &Conversation<'_>) -> bool {
         let Some(share) = self.learning.share else { return true };
-        let rates = Rates::of(driver.parts.layers.price, driver.parts.ttl);
-        let state = driver.session.state();
+        let rates = &on.rates;
+        let state = on.session.state();
         let spent = rates.cost(&state.used_by_extract);
         let others = rates.cost(&state.used) - spent;
-        let tokens = driver.session.log().view().tally().count() as f64;
+        let tokens = on.session.log().view().tally().count() as f64;
         let next = tokens * rates.read * USUAL_ROUNDS + USUAL_WORDS * rates.write + USUAL_OUTPUT * rates.output;
         spent + next <= others * share
     }
@@ -304,7 +286,7 @@ impl Shared {
     }
 
     /// Runs a job, and tells of it.
-    async fn run(&self, tools: &Tools, job: Job, listener: &Listener, cancel: &CancellationToken) {
+    async fn run(&self, tools: &Tools, job: Job, heard: &Heard, cancel: &CancellationToken) {
         let own = job.own;
         self.state().running = job.messages.last().filter(|_| own).cloned();
         let outcome = tools.run(job, cancel.clone()).await;
@@ -314,7 +296,7 @@ impl Shared {
         }
         state.ended.push(outcome.clone());
         drop(state);
-        listener(Event::Extracted(Box::new(outcome)));
+        heard(&outcome);
     }
 
     /// The request that waits, about what is new by now.
@@ -368,7 +350,7 @@ pub fn set_private(session: &mut Session, on: bool) -> Result<(), crate::Error> 
 }
 
 /// Without Write there is nothing it could do.
-fn can_write(driver: &Driver) -> bool {
-    let prologue = driver.session.log().view().prologue();
+fn can_write(session: &Session) -> bool {
+    let prologue = session.log().view().prologue();
     prologue.is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Write"))
 }

@@ -18,8 +18,8 @@ mod run;
 mod words;
 
 pub use answer::{Answers, Said, Verdict, Word};
-pub use callback::{Back, CallsBack, OnFailure, asked_for};
-pub use definition::{Hook, Kind, Times, Voice, Waiting};
+pub use callback::{Back, CallsBack, asked_for};
+pub use definition::{Hook, Kind, OnFailure, Times, Voice, Waiting};
 pub use input::{Called, Common, Happening, Leaving, Left, Start};
 pub use matcher::Matcher;
 pub use moment::{Block, Moment};

@@ -23,6 +23,7 @@ use jiff::{Span, Timestamp};
 use transcript::Usage;
 use transcript::price::Prices;
 
+use crate::settings::Budget;
 use crate::world::World;
 use day::{Entry, Reading, Requests};
 
@@ -48,27 +49,6 @@ const BACKGROUND: [&str; 5] = [NOTES, SELECT, EXTRACT, DREAM, LABEL];
 
 /// Where ledgers lie below the config home.
 const FOLDER: &str = "cairn/ledger";
-
-/// What work in the background may spend on a day, and an agent that is sent out on its task.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Budget {
-    /// Dollars, all projects together.
-    pub usd: f64,
-    /// Tokens, all projects together: what bounds models without a price.
-    pub tokens: Option<u64>,
-    /// Dollars for one project.
-    pub project_usd: Option<f64>,
-    /// Tokens for one project.
-    pub project_tokens: Option<u64>,
-    /// Tokens for one agent that is sent out, with those it sends out itself.
-    pub agent_tokens: Option<u64>,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { usd: 2.0, tokens: None, project_usd: None, project_tokens: None, agent_tokens: None }
-    }
-}
 
 /// Why work in the background has to wait for tomorrow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -169,7 +149,7 @@ impl Ledger {
         }
         let today = self.today();
         let mut state = self.state();
-        let paused = today.unread.clone().or_else(|| state.budget.exceeded_by(&today));
+        let paused = today.unread.clone().or_else(|| exceeded_by(&state.budget, &today));
         let Some(why) = paused else { return Ok(()) };
         let paused = Paused(why);
         state.tell(self.date(), News::Paused, paused.to_string());
@@ -331,21 +311,19 @@ impl State {
     }
 }
 
-impl Budget {
-    /// Which part of it a day has used up, in words.
-    fn exceeded_by(&self, day: &Day) -> Option<String> {
-        let (all, project) = (&day.background, &day.project_background);
-        let usd = |spent: f64, budget: f64, whose: &str, key: &str| {
-            (spent >= budget).then(|| format!("${spent:.2} of {whose}${budget:.2} a day are spent ({key})"))
-        };
-        let tokens = |spent: u64, budget: u64, whose: &str, key: &str| {
-            (spent >= budget).then(|| format!("{spent} of {whose}{budget} tokens a day are spent ({key})"))
-        };
-        usd(all.usd, self.usd, "", "budget.usdPerDay")
-            .or_else(|| tokens(all.tokens, self.tokens?, "", "budget.tokensPerDay"))
-            .or_else(|| usd(project.usd, self.project_usd?, "this project's ", "budget.projectUsdPerDay"))
-            .or_else(|| tokens(project.tokens, self.project_tokens?, "this project's ", "budget.projectTokensPerDay"))
-    }
+/// Which part of it a day has used up, in words.
+fn exceeded_by(budget: &Budget, day: &Day) -> Option<String> {
+    let (all, project) = (&day.background, &day.project_background);
+    let usd = |spent: f64, budget: f64, whose: &str, key: &str| {
+        (spent >= budget).then(|| format!("${spent:.2} of {whose}${budget:.2} a day are spent ({key})"))
+    };
+    let tokens = |spent: u64, budget: u64, whose: &str, key: &str| {
+        (spent >= budget).then(|| format!("{spent} of {whose}{budget} tokens a day are spent ({key})"))
+    };
+    usd(all.usd, budget.usd, "", "budget.usdPerDay")
+        .or_else(|| tokens(all.tokens, budget.tokens?, "", "budget.tokensPerDay"))
+        .or_else(|| usd(project.usd, budget.project_usd?, "this project's ", "budget.projectUsdPerDay"))
+        .or_else(|| tokens(project.tokens, budget.project_tokens?, "this project's ", "budget.projectTokensPerDay"))
 }
 
 fn tomorrow(today: Date) -> Option<Date> {

@@ -34,7 +34,7 @@ use crate::session::{Beside, Session};
 pub use asking::{AskLead, interrupted, mode_below};
 pub(crate) use joining::InTeam;
 pub use mates::{Lead, Teammates, Wanted, briefing};
-pub use post::{Post, SOCKET};
+pub use post::{Neighbours, Post, SOCKET};
 pub use team::{Invited, Member, Team};
 pub(crate) use tool::below;
 pub use tool::{PlainMessageInput, SendMessage, SendMessageInput, SendPlainly};
@@ -96,18 +96,6 @@ pub enum Origin {
     Team,
     /// Anybody else on this machine: the user is asked before the first is heard.
     Elsewhere,
-}
-
-/// Whose messages from elsewhere are heard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
-pub enum Admission {
-    /// Those of senders the user agrees to.
-    #[default]
-    #[serde(rename = "ask")]
-    Asked,
-    /// All, as the user's settings say.
-    #[serde(rename = "allow")]
-    All,
 }
 
 /// A message that waits.

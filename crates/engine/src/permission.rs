@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, always, decide};
+use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, Verdict, always, decide};
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
 
@@ -373,4 +373,17 @@ impl Policy {
         rules.allow.push(Rule::parse(tool, &places).ok()?);
         Some(rules)
     }
+}
+/// Says whether a file, as it is named and where it leads, may be shown.
+type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
+
+/// Keeps files from being shown that no rule lets anybody read.
+pub fn readable(rules: &Rules) -> Arc<Readable> {
+    let rules = rules.clone();
+    Arc::new(move |named, real| may_read(&rules, named, real))
+}
+
+fn may_read(rules: &Rules, named: &Path, real: &Path) -> bool {
+    let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
+    !matches!(rules.decide("Read", &subject), Verdict::Deny(_))
 }

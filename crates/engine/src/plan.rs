@@ -23,10 +23,6 @@ const PLAN: &str = "plan.md";
 /// The largest plan that is shown again.
 const LARGEST: u64 = 100_000;
 
-/// The names of what a session that began without it goes on without.
-pub(crate) const NAMES: [&str; 7] =
-    [ask::NAME, "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
-
 /// The tools, for a session in a mode that they may change.
 pub fn offered(mode: &LiveMode, board: &Board) -> Vec<Arc<dyn Tool>> {
     let asking: [Arc<dyn Tool>; 3] = [

@@ -22,7 +22,6 @@ use transcript::view::Change as ViewChange;
 use transcript::window::{AutoCompact, Window};
 use transcript::{Block, Id, Log};
 
-use crate::driver::{limit_of, summary_in};
 use check::Checked;
 use recorded::Round as RecordedRound;
 
@@ -184,7 +183,7 @@ impl Player {
         }
         let is_result_or_said = matches!(body, Body::User { source: Source::Said, .. });
         let provided = match &body {
-            Body::Assistant { blocks, .. } => summary_in(blocks),
+            Body::Assistant { blocks, .. } => blocks.iter().find_map(Block::compaction),
             _ => None,
         };
         self.append(line.id.clone(), line.time, body, line);
@@ -283,7 +282,7 @@ impl Player {
             ttl: Ttl::default(),
             state: &self.state,
             notes: "session-memory/summary.md",
-            limit: &|name| limit_of(&tools, name),
+            limit: &|name| tools::limit_of(&tools, name),
             done,
         };
         look(self.log.view(), &situation)

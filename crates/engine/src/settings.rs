@@ -4,6 +4,7 @@
 //! what the files say, and [`Settings`] what counts of it. A value that is broken, mistyped or has no say where it stands
 //! is a [`Finding`] and is left out; nothing in a file stops a session.
 
+mod background;
 mod edit;
 mod elsewhere;
 mod entries;
@@ -36,10 +37,11 @@ use transcript::Effort;
 use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 
+pub use background::{Admission, Budget, Rhythm};
 pub use edit::NotEdited;
-pub use extract::Extract;
+pub use extract::{Extract, Gate, Learning, SHARE};
 pub use finding::{Finding, Weight, nearest};
-pub use hooks::HooksOf;
+pub use hooks::{HookSettings, HooksOf};
 pub use layers::LayerSettings;
 pub use load::{File, Loaded, Set, Standing};
 pub use rules::rules;
@@ -49,10 +51,6 @@ pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
 pub use watch::Watch;
 
-use crate::dream::gate::Rhythm;
-use crate::hooks::Hooks;
-use crate::ledger::Budget;
-use crate::mail::Admission;
 use hooks::hooks_of;
 use keys::{Key, Part};
 use rules::rules_of;
@@ -127,9 +125,7 @@ pub struct Settings {
     /// What they say of the sandbox.
     pub sandbox: Sandbox,
     /// The hooks that run, in their order.
-    pub hooks: Hooks,
-    /// Whose hooks run.
-    pub hooks_of: HooksOf,
+    pub hooks: HookSettings,
     /// `agents`: those that can be sent out, as they are written.
     pub agents: Vec<Set>,
     /// How a session makes itself known.
@@ -303,7 +299,6 @@ impl Settings {
             layers: LayerSettings::of(&counting),
             sandbox: Sandbox::of(&counting, ground),
             hooks,
-            hooks_of: whose,
             agents: counting.of(&keys::AGENTS).cloned().collect(),
             signals: Signals::of(&counting, whose, ground),
             sets: Vec::new(),

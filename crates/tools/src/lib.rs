@@ -52,7 +52,7 @@ pub use run::{CONCURRENT, Call, run_all};
 pub use scope::Scope;
 pub use task_output::{TaskOutput, TaskOutputInput};
 pub use task_stop::{TaskStop, TaskStopInput};
-pub use tool::{Access, Limit, Output, Runs, Subject, Tool, Typed};
+pub use tool::{Access, Limit, Output, Runs, Subject, Tool, Typed, limit_of};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model is told of them.

@@ -5,6 +5,7 @@
 //! happens in one place.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
@@ -253,5 +254,17 @@ impl Output {
     /// Its text, without pictures and documents.
     pub fn text(&self) -> String {
         self.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// How many characters a tool may return when it does not say.
+const USUAL_LIMIT: usize = 100_000;
+
+/// How many characters a tool may return; none if it bounds itself. A tool nobody knows has the usual limit.
+pub fn limit_of(tools: &[Arc<dyn Tool>], name: &str) -> Option<usize> {
+    match tools.iter().find(|known| known.name() == name).map(|known| known.limit()) {
+        Some(Limit::Unlimited) => None,
+        Some(Limit::Characters(characters)) => Some(characters),
+        None => Some(USUAL_LIMIT),
     }
 }

@@ -12,12 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
 use engine::context::{Layers, Reach, layer};
-use engine::extract::Learning;
 use engine::knowledge::Knowledge;
 use engine::permission::Policy;
 use engine::run::Ending;
 use engine::session::Fork;
-use engine::settings::{self, Ground};
+use engine::settings::{self, Ground, Learning};
 use engine::{Agent, Event, Home, Session, World};
 use memory::instructions::Sources;
 use memory::taxonomy::{Rules, Variant, rules};

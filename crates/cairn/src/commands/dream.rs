@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use engine::dream::NotDreamt;
 use engine::dream::book::{How, Over};
-use engine::dream::gate::{Gate, Rhythm, Said};
+use engine::dream::gate::{Gate, Said};
 use engine::dream::progress::{Progress, improved};
 use engine::dream::run::Listener;
+use engine::settings::Rhythm;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use transcript::price::Price;

@@ -1,7 +1,7 @@
 //! `cairn hooks`: the hooks that run here, and a way to try them.
 
 use clap::{Args, Subcommand};
-use engine::hooks::{Common, Ground, Happening, Hook, Moment, Said, Times, Verdict, Waiting};
+use engine::hooks::{Common, Ground, Happening, Hook, Hooks, Moment, Said, Times, Verdict, Waiting};
 use engine::settings::{Settings, Standing};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,7 @@ pub(crate) fn described(hook: &Hook) -> (String, String) {
 }
 
 fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
-    let hooks = settings.hooks.list();
+    let hooks = &settings.hooks.list;
     let is_left_out = |standing: Standing| matches!(standing, Standing::Untrusted | Standing::Never(_));
     let left_out =
         settings.sets.iter().filter(|set| set.key.name.starts_with("hooks.") && is_left_out(set.standing)).count();
@@ -137,7 +137,7 @@ async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyh
         variable: Some(env::named),
     };
     talk!([dim(&happening.json(&ground.common).to_string())]);
-    let answers = settings.hooks.run(happening, &ground, &CancellationToken::new()).await;
+    let answers = Hooks::new(settings.hooks.clone()).run(happening, &ground, &CancellationToken::new()).await;
     for (hook, said) in &answers.0 {
         data!([bold(&hook.shown()), "  ", words(said).as_str()])?;
     }

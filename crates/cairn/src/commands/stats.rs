@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use engine::ledger::{Budget, Day};
+use engine::ledger::Day;
 use engine::savings::{self, Saving};
+use engine::settings::Budget;
 use engine::stats::{Stats, causes, saved_text, teammates, together};
 use engine::{Home, record};
 use jiff::civil::Date;

@@ -1,17 +1,21 @@
 //! The agent learns: after its turns, and when it ends.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use context::Fact;
+use context::worth::Rates;
 use memory::Store;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Usage};
 
 use super::Agent;
 use crate::error::Error;
-use crate::extract::{CLOSING, Extraction, KIND, Learning, Occasion, Since, learnt};
+use crate::event::Event;
+use crate::extract::{CLOSING, Conversation, Extraction, KIND, Occasion, Since, learnt};
 use crate::knowledge::{Attached, Knowledge};
 use crate::session::Beside;
+use crate::settings::Learning;
 
 /// The name of costs that belong to an earlier session.
 const EARLIER: &str = "extract-earlier";
@@ -58,7 +62,22 @@ impl Agent {
         if let Some(note) = extraction.begins(&self.driver.session) {
             self.driver.session.note(&note)?;
         }
-        if let Some(passed) = extraction.learn(&self.driver, &memory, occasion) {
+        let driver = &self.driver;
+        let listener = driver.parts.listener.clone();
+        let conversation = Conversation {
+            session: &driver.session,
+            parent: &|| driver.fork_request(driver.session.log().view().len()),
+            model: &driver.parts.model,
+            name: &driver.parts.name,
+            tools: &driver.parts.tools,
+            scope: &driver.scope,
+            rules: &driver.parts.policy.rules,
+            ledger: &driver.parts.ledger,
+            rates: Rates::of(driver.parts.layers.price, driver.parts.ttl),
+            memory: &memory,
+            heard: Arc::new(move |outcome| listener(Event::Extracted(Box::new(outcome.clone())))),
+        };
+        if let Some(passed) = extraction.learn(&conversation, occasion) {
             self.driver.session.note(&passed.note())?;
         }
         Ok(())

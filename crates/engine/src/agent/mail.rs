@@ -132,7 +132,7 @@ impl Agent {
     async fn consent(&mut self, arrived: &Arrived, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
         let Arrived { message, origin: Origin::Elsewhere } = arrived else { return Ok(Some(true)) };
         let from = sender(arrived);
-        if self.driver.parts.messages == crate::mail::Admission::All {
+        if self.driver.parts.messages == crate::settings::Admission::All {
             return Ok(Some(true));
         }
         let known = self.session().noted::<Consent>().filter(|consent| consent.from == from).last();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use context::Layers;
 use provider::Model;
 use provider::anthropic::envelope;
-use tools::permission::{Rule, Rules, Verdict};
-use tools::{Credentials, Environment, Scope, Subject, Tool, Typed};
+use tools::permission::Rule;
+use tools::{Credentials, Environment, Scope, Tool, Typed};
 use transcript::mark::Ttl;
 use transcript::{Effort, Prologue, Request, Thinking};
 
@@ -19,12 +19,12 @@ use crate::home::{PROJECTS, git_branch};
 use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::ledger::Ledger;
-use crate::mail::{Admission, Post, SendMessage, Teammates};
-use crate::permission::{Approver, Nobody, Policy};
+use crate::mail::{Post, SendMessage, Teammates};
+use crate::permission::{Approver, Nobody, Policy, readable};
 use crate::prompt::{Ingredients, Surroundings, prologue};
 use crate::run::Limits;
 use crate::session::Session;
-use crate::settings::{Ground, Settings, Signals, rules};
+use crate::settings::{Admission, Ground, Settings, Signals, rules};
 use crate::world::World;
 
 /// The most a reply may be when nobody says.
@@ -178,7 +178,8 @@ impl Parts {
         self.policy.mode = settings.mode.unwrap_or_default().into();
         self.policy.rules = settings.rules.clone();
         self.policy.bypass = settings.bypass;
-        (self.hooks, self.signals) = (settings.hooks.clone(), settings.signals.clone());
+        self.hooks = Hooks::new(settings.hooks.clone());
+        self.signals = settings.signals.clone();
         self.directories.clone_from(&settings.directories);
         self.environment = environment(settings);
         self.messages = settings.messages.unwrap_or_default();
@@ -297,20 +298,6 @@ pub fn environment(settings: &Settings) -> Environment {
         Some(true) | None => Credentials::Given,
     };
     Environment { given: settings.environment.clone(), hidden: keys.collect(), credentials }
-}
-
-/// Says whether a file, as it is named and where it leads, may be shown.
-type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
-
-/// Keeps files from being shown that no rule lets anybody read.
-pub(crate) fn readable(rules: &Rules) -> Arc<Readable> {
-    let rules = rules.clone();
-    Arc::new(move |named, real| may_read(&rules, named, real))
-}
-
-fn may_read(rules: &Rules, named: &Path, real: &Path) -> bool {
-    let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
-    !matches!(rules.decide("Read", &subject), Verdict::Deny(_))
 }
 
 /// A budget for thinking that the API takes: at least 1,024 and below the output limit.

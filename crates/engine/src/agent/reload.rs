@@ -17,16 +17,12 @@ use transcript::{Effort, Prologue};
 
 use super::{Agent, Small, parts};
 use crate::agents::Registry;
-use crate::dream::gate::Rhythm;
 use crate::error::Error;
 use crate::event::Event;
-use crate::extract::Learning;
 use crate::hooks::Hooks;
 use crate::knowledge::Recollection;
-use crate::ledger::Budget;
-use crate::mail::Admission;
 use crate::permission::ChosenBy;
-use crate::settings::{self, Bypass, Signals};
+use crate::settings::{self, Admission, Budget, Bypass, Learning, Rhythm, Signals};
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
 pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Reloaded>>> + Send + Sync>;
@@ -120,7 +116,8 @@ impl Agent {
             }
         }
         let scope = self.driver.scope.clone().with_directories(new.directories.clone());
-        let scope = scope.with_readable(parts::readable(&new.rules)).with_environment(new.environment.clone());
+        let scope =
+            scope.with_readable(crate::permission::readable(&new.rules)).with_environment(new.environment.clone());
         self.driver.scope = scope;
         let parts = &mut self.driver.parts;
         (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);

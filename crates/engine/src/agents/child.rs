@@ -28,7 +28,7 @@ use crate::agent::{Agent, End, Parts, Turn};
 use crate::error::Error;
 use crate::event::{Event, News};
 use crate::knowledge::Knowledge;
-use crate::mail::{SendMessage, below};
+use crate::mail::{Neighbours, SendMessage, below};
 use crate::permission::{Answer, Approver, Question, Who as Asked};
 use crate::run::Ending;
 use crate::savings;
@@ -305,7 +305,7 @@ fn agent(
     parts.reload = None;
     parts.teammates = None;
     if let Some(above) = &seat.parts.post {
-        let post = above.below(errand.called(), &errand.mail, children);
+        let post = above.below(errand.called(), &errand.mail, &(children.clone() as Arc<dyn Neighbours>));
         parts
             .tools
             .iter_mut()

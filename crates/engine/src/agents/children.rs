@@ -16,6 +16,7 @@ use tools::permission::{Rules, git_runs_programs};
 use super::child::Seat;
 use super::definition::{Definition, Isolation};
 use super::errand::{Ended, Errand, Phase};
+use super::past::DEPTH;
 use super::registry::Registry;
 use super::worktree::Worktree;
 use crate::knowledge::Inherited;
@@ -23,8 +24,6 @@ use crate::mail::Origin;
 use crate::mailbox::{MailError, Message};
 use crate::settings::Weight;
 
-/// How deep agents may send out agents.
-pub(super) const DEPTH: u32 = 3;
 /// How many may be out at the same time.
 pub const MOST_OUT: usize = 20;
 /// How many that have ended are remembered.

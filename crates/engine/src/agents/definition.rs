@@ -5,14 +5,20 @@ use std::path::PathBuf;
 use memory::frontmatter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tools::Subject;
 use tools::permission::{Mode, Rules, Verdict};
-use tools::{Subject, Typed};
 use transcript::Effort;
 
 use super::hooks::hooks_of;
 use super::registry::Source;
-use super::tool::SendOut;
 use crate::trust::{Claim, Kind, Site};
+
+/// The tool that sends agents out.
+pub(super) const TOOL: &str = "Agent";
+/// The type of an agent that goes on from where the conversation stands.
+pub const FORK: &str = "fork";
+/// The most requests of one run, where the definition says nothing.
+pub(super) const MOST_ROUNDS: u32 = 200;
 
 /// The keys of a definition.
 pub const KEYS: [&str; 18] = [
@@ -189,7 +195,7 @@ impl Definition {
             let why = format!("{name:?} is no name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
             return Err((Some("name"), if name.is_empty() { "it has no name".to_owned() } else { why }));
         }
-        if name == super::FORK {
+        if name == FORK {
             return Err((
                 Some("name"),
                 format!("{name} is what a branch of the conversation is called: choose another name"),
@@ -242,7 +248,7 @@ impl Definition {
     pub(super) fn narrowed(mut self) -> Self {
         (self.hooks, self.servers, self.memory, self.model, self.effort) = (None, None, None, None, None);
         self.mode = self.mode.filter(|mode| *mode == Mode::Plan);
-        self.max_turns = self.max_turns.map(|most| most.min(super::outfit::MOST_ROUNDS));
+        self.max_turns = self.max_turns.map(|most| most.min(MOST_ROUNDS));
         Self { standing: Standing::Narrowed, ..self }
     }
 
@@ -255,7 +261,7 @@ impl Definition {
         let mode = self.mode.filter(|mode| *mode != Mode::Plan);
         let mode = MODES.iter().find(|(_, one)| Some(*one) == mode);
         let servers = self.servers.as_ref().map(|servers| format!("servers {servers}"));
-        let turns = self.max_turns.filter(|most| *most > super::outfit::MOST_ROUNDS);
+        let turns = self.max_turns.filter(|most| *most > MOST_ROUNDS);
         hooks
             .chain(servers)
             .chain(mode.map(|(name, _)| format!("mode {name}")))
@@ -294,7 +300,7 @@ impl Definition {
 
 /// Whether a rule keeps an agent of a name from being sent out.
 pub(super) fn is_denied(name: &str, rules: &Rules) -> bool {
-    matches!(rules.decide(SendOut::NAME, &Subject::Name(name.to_owned())), Verdict::Deny(_))
+    matches!(rules.decide(TOOL, &Subject::Name(name.to_owned())), Verdict::Deny(_))
 }
 
 const MEMORIES: &[(&str, Memory)] = &[("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];

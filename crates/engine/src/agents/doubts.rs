@@ -13,6 +13,10 @@ pub(super) type Doubt = (&'static str, String, Weight);
 /// Tools that are made anew for each session, beside the standard ones.
 const OF_SESSIONS: [&str; 3] = ["Agent", "History", "SendMessage"];
 
+/// The tools for plans, questions and tasks. A session that began without them goes on without.
+pub const OF_PLANS: [&str; 7] =
+    ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+
 /// Tools that definitions name which were written for Claude Code, and what does the same here.
 const ELSEWHERE: [(&str, Option<&str>); 32] = [
     ("AgentOutputTool", Some("TaskOutput")),
@@ -65,7 +69,7 @@ const WITHOUT: &str = "disallowedTools";
 fn of_tool(key: &'static str, name: &str) -> Option<Doubt> {
     let tool = base(name);
     let standard = tools::standard();
-    let known = || standard.iter().map(|tool| tool.name()).chain(OF_SESSIONS).chain(crate::plan::NAMES);
+    let known = || standard.iter().map(|tool| tool.name()).chain(OF_SESSIONS).chain(OF_PLANS);
     let (what, weight) = if known().any(|known| known == tool) {
         match (key, name.contains('(')) {
             (WITHOUT, true) => (format!("{key} takes away whole tools: {name} takes nothing away"), Weight::Warning),

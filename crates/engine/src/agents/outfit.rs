@@ -10,15 +10,14 @@ use transcript::window::{Window, WindowHints};
 use super::built_in;
 use super::child::{Begins, Order, Seat, Who};
 use super::children::Children;
-use super::definition::Definition;
+use super::definition::{Definition, MOST_ROUNDS};
+use super::doubts::OF_PLANS;
 use super::narrow::{Narrowed, narrow};
 use crate::agent::Parts;
 use crate::error::Error;
 use crate::session::{Beside, Session};
 use crate::settings::Ground;
 
-/// The most requests of one run, where the definition says nothing.
-pub(super) const MOST_ROUNDS: u32 = 200;
 /// What a fork is told that calls a tool which is its parent's alone.
 const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
 
@@ -51,7 +50,7 @@ pub(super) fn typed(
     let mut parts = seat.parts.clone();
     // Those that know their session are made anew for it, and plans are a person's.
     let sends = tools.iter().any(|tool| tool.name() == "Agent");
-    parts.tools = own(tools).into_iter().filter(|tool| !crate::plan::NAMES.contains(&tool.name())).collect();
+    parts.tools = own(tools).into_iter().filter(|tool| !OF_PLANS.contains(&tool.name())).collect();
     parts.agents = sends.then(|| children.below()).flatten();
     parts.branch = None;
     parts.policy.narrowed = seat.parts.policy.narrowed.below(narrowed);
@@ -86,7 +85,7 @@ pub(super) fn forked(
     parts.tools = own(parts.tools);
     // At the greatest depth the tool is still offered, and refuses.
     parts.agents = Some(children.deeper());
-    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(crate::plan::NAMES, NOT_FORKS));
+    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(OF_PLANS, NOT_FORKS));
     parts.limits.max_rounds = Some(parts.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
     parts.branch = None;
     if order.begins == Begins::Anew

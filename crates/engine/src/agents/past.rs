@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::children::DEPTH;
 use crate::session::{CHILD_PREFIX, CHILDREN};
+
+/// How deep agents may send out agents.
+pub(super) const DEPTH: u32 = 3;
 
 /// The largest of the small files beside a transcript that is read.
 const MOST_META: u64 = 100_000;

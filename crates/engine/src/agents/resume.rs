@@ -9,7 +9,7 @@ use super::definition::{Isolation, Runs};
 use super::errand::{Badge, Errand};
 use super::past::meta;
 use super::tool::start;
-use crate::mail::{Arrived, Mail, Origin};
+use crate::mail::{Arrived, Mail, Neighbours, Origin};
 use crate::mailbox::{MailError, Message};
 use crate::session::{CHILD_PREFIX, CHILDREN};
 
@@ -28,6 +28,24 @@ pub enum Told {
     GoesOn(Arc<Errand>),
 }
 
+impl Neighbours for Children {
+    fn names(&self) -> Vec<String> {
+        self.list().iter().map(|errand| errand.called().to_owned()).collect()
+    }
+
+    fn at_work(&self) -> Vec<String> {
+        self.list().iter().filter(|errand| errand.is_out()).map(|errand| errand.called().to_owned()).collect()
+    }
+
+    fn knows(&self, to: &str) -> bool {
+        self.find(to).is_some() || self.seat().is_some_and(|seat| left(&seat, to).is_some())
+    }
+
+    fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: Origin) -> Result<(), MailError> {
+        Children::write_to(&self, name, message, origin).map(drop)
+    }
+}
+
 impl Children {
     /// Gives a message to an agent of this session, by its name or id. The error lists those there are.
     pub fn write_to(self: &Arc<Self>, to: &str, message: &Message, from: Origin) -> Result<Told, MailError> {
@@ -44,16 +62,6 @@ impl Children {
         badge.mail.take(message, from)?;
         let errand = self.go_on(&seat, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
         Ok(Told::GoesOn(errand))
-    }
-
-    /// Who can be written to by name: those that are out, and those that lately were.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.list().iter().map(|errand| errand.called().to_owned()).collect()
-    }
-
-    /// Whether an agent of this session is meant.
-    pub(crate) fn knows(&self, to: &str) -> bool {
-        self.find(to).is_some() || self.seat().is_some_and(|seat| left(&seat, to).is_some())
     }
 
     /// Lets one go on that was written to while it ended.

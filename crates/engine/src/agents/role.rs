@@ -32,7 +32,7 @@ pub fn take_role(
     }
     let definition = &definition;
     let of_a_team = |tool: &Arc<dyn Tool>| {
-        tool.name() == <SendMessage as tools::Typed>::NAME || crate::plan::NAMES.contains(&tool.name())
+        tool.name() == <SendMessage as tools::Typed>::NAME || super::OF_PLANS.contains(&tool.name())
     };
     let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut parts.tools).into_iter().partition(of_a_team);
     let (offered, narrowed) = narrow(definition, &others, ground)?;

@@ -61,7 +61,7 @@ impl SendOut {
 
 impl Typed for SendOut {
     type Input = AgentInput;
-    const NAME: &'static str = "Agent";
+    const NAME: &'static str = super::definition::TOOL;
     const LIMIT: Limit = Limit::Characters(50_000);
     const MOST_BESIDE: usize = MOST_OUT;
 

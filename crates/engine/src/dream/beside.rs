@@ -8,11 +8,12 @@ use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
 
 use super::book::{How, Over};
-use super::gate::{Gate, Rhythm, Said};
+use super::gate::{Gate, Said};
 use super::progress::{Phase, Progress};
 use super::run::{Dream, NotDreamt};
 use super::site::Site;
 use crate::background::Background;
+use crate::settings::Rhythm;
 
 /// This kind of work in the background.
 const KIND: &str = crate::ledger::DREAM;

@@ -4,26 +4,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::lock::Mark;
+use crate::settings::Rhythm;
 
 /// The sessions are not looked at again within this time.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_mins(10);
-
-/// When a dream is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rhythm {
-    /// Whether dreams come by themselves.
-    pub on: bool,
-    /// Hours since the last one.
-    pub hours: u64,
-    /// Other sessions that were touched since.
-    pub sessions: u64,
-}
-
-impl Default for Rhythm {
-    fn default() -> Self {
-        Self { on: true, hours: 24, sessions: 5 }
-    }
-}
 
 /// The gate of one process. It remembers when it last looked at the sessions.
 #[derive(Debug, Default)]

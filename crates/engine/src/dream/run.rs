@@ -32,10 +32,10 @@ use super::lock::{Ended, Taken};
 use super::progress::{DreamFigures, Phase, Progress};
 use super::site::Site;
 use super::{brief, rations};
-use crate::agent::readable;
 use crate::fork::{Fork, ForkError};
 use crate::home::SessionFile;
 use crate::ledger::{self, Ledger};
+use crate::permission::readable;
 use crate::restricted::{Ground, Limits, Restricted};
 
 /// The most rounds.

@@ -7,10 +7,11 @@ use memory::changes::Changes;
 
 use super::book::Book;
 use super::disk::Place;
-use super::gate::{self, Gate, Rhythm, Said};
+use super::gate::{self, Gate, Said};
 use super::lock::Mark;
 use super::sessions;
 use crate::home::{Home, SessionFile};
+use crate::settings::Rhythm;
 use crate::world::World;
 
 /// A memory directory, and the project it belongs to.

@@ -24,11 +24,6 @@ fn paused() -> StopReason {
     StopReason::Other("compaction".to_owned())
 }
 
-/// The provider's own summary, in what it replied.
-pub(crate) fn summary_in(blocks: &[Block]) -> Option<String> {
-    blocks.iter().find_map(Block::compaction)
-}
-
 /// What came of a request.
 pub(crate) enum Replied {
     Whole(Reply),
@@ -77,7 +72,7 @@ impl Driver {
         loop {
             match self.call_model(round, cancel).await? {
                 Replied::Failed(error) if self.react(&error, knowledge, cancel).await? => {}
-                Replied::Whole(reply) => match summary_in(&reply.blocks) {
+                Replied::Whole(reply) => match reply.blocks.iter().find_map(Block::compaction) {
                     Some(summary) if self.provided(&summary, knowledge, cancel).await? && reply.stop == paused() => {}
                     _ => return Ok(Replied::Whole(reply)),
                 },

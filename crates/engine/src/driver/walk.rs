@@ -1,7 +1,5 @@
 //! Walking the layers: what each decides is written, what it needs is done.
 
-use std::sync::Arc;
-
 use context::compact::MOST_FAILURES;
 use context::framing::{self, Made};
 use context::layer::{Change, Decision, LIST, Need};
@@ -9,7 +7,6 @@ use context::notes::saved_by_notes;
 use context::{Fact, Occasion, Reach, Situation, digest, restore};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
-use tools::{Limit, Tool};
 use transcript::Block;
 use transcript::commit::{Act, Extent};
 use transcript::line::{Body, Source};
@@ -25,9 +22,6 @@ use crate::session::Beside;
 
 /// The layers in which something else takes the place of what was said.
 const COMPACTING: [&str; 3] = ["noted", "compact", "named"];
-
-/// How many characters a tool may return when it does not say.
-const USUAL_LIMIT: usize = 100_000;
 
 /// Whether the next request can be sent.
 pub(crate) enum Room {
@@ -204,7 +198,7 @@ impl Driver {
     fn look<T>(&self, place: &Place<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
         let notes = self.notes_path().display().to_string();
         let tools = &self.parts.tools;
-        let limit = |name: &str| limit_of(tools, name);
+        let limit = |name: &str| tools::limit_of(tools, name);
         let situation = Situation {
             occasion: place.occasion,
             now: place.now,
@@ -339,14 +333,5 @@ impl Driver {
             return Room::Enough;
         }
         Room::None(format!("the window is full ({count} tokens), and compaction is off: make room with /compact"))
-    }
-}
-
-/// How many characters a tool may return; none if it bounds itself. A tool nobody knows has the usual limit.
-pub(crate) fn limit_of(tools: &[Arc<dyn Tool>], name: &str) -> Option<usize> {
-    match tools.iter().find(|known| known.name() == name).map(|known| known.limit()) {
-        Some(Limit::Unlimited) => None,
-        Some(Limit::Characters(characters)) => Some(characters),
-        None => Some(USUAL_LIMIT),
     }
 }

@@ -12,11 +12,12 @@ use transcript::mark::Marks;
 use transcript::view::Stands;
 use transcript::{Block, Log, Message, Prologue, Request, Role};
 
+use super::Shared;
 use super::span::{Span, learns, span, texts};
 use super::work::{Job, Outcome, Tools};
-use super::{Learning, Shared};
 use crate::record;
 use crate::session::{Fork, Session};
+use crate::settings::Learning;
 
 /// So many of the newest sessions are looked at.
 const SESSIONS: usize = 3;
@@ -53,7 +54,7 @@ pub(super) async fn over(tools: &Tools, learning: Learning, current: String) -> 
             let log = record::read(&session.path).ok()?.log;
             let new = span(&log, None).filter(|new| new.turns > 0)?;
             let eligible = learns(&log) && !log.is_foreign() && ended_well(&log);
-            if !eligible || learning.passed_over(&session.path, &new, &tools.scope, &tools.memory).is_some() {
+            if !eligible || super::passed_over(&learning, &session.path, &new, &tools.scope, &tools.memory).is_some() {
                 return None;
             }
             let parent = request(&tools, &said(&log, &new));

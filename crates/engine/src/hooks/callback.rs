@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::answer::Said;
-use super::definition::{Hook, Kind, Times, Waiting};
+use super::definition::{Hook, Kind, OnFailure, Times, Waiting};
 use super::matcher::Matcher;
 use super::moment::Moment;
 use crate::settings::{Origin, Source};
@@ -28,15 +28,6 @@ pub enum Back {
     Failed(String),
     /// Nobody is there any more.
     Gone,
-}
-
-/// What follows where a hook fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    /// It counts for nothing.
-    Continue,
-    /// It counts as a no.
-    Block,
 }
 
 /// The hooks that a program asks for in its greeting, by their moments, and what is to be said of them.
@@ -71,19 +62,17 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
     (asked, told)
 }
 
-impl OnFailure {
-    /// What such a hook has said.
-    pub(super) fn said(self, moment: Moment, back: Back) -> Said {
-        let said = match back {
-            Back::Said(object) => Said::of_object(moment, &object),
-            Back::Failed(why) => Said::failed(why),
-            Back::Gone if self == Self::Continue => Said::default(),
-            Back::Gone => Said::failed("the program is gone"),
-        };
-        match (self, said.failed) {
-            (Self::Block, Some(why)) => Said::refusing(moment, format!("a hook that has to agree failed: {why}")),
-            (_, failed) => Said { failed, ..said },
-        }
+/// What such a hook has said.
+pub(super) fn said(on_failure: OnFailure, moment: Moment, back: Back) -> Said {
+    let said = match back {
+        Back::Said(object) => Said::of_object(moment, &object),
+        Back::Failed(why) => Said::failed(why),
+        Back::Gone if on_failure == OnFailure::Continue => Said::default(),
+        Back::Gone => Said::failed("the program is gone"),
+    };
+    match (on_failure, said.failed) {
+        (OnFailure::Block, Some(why)) => Said::refusing(moment, format!("a hook that has to agree failed: {why}")),
+        (_, failed) => Said { failed, ..said },
     }
 }
 
@@ -109,13 +98,13 @@ mod tests {
 
         let (moment, deny) = (Moment::PreToolUse, json!({"decision": "block", "reason": "no"}));
         for on_failure in [OnFailure::Continue, OnFailure::Block] {
-            assert_eq!(on_failure.said(moment, Back::Said(deny.clone())).verdict, Some(Verdict::Deny));
-            assert_eq!(on_failure.said(moment, Back::Said(json!({}))), Said::default());
+            assert_eq!(said(on_failure, moment, Back::Said(deny.clone())).verdict, Some(Verdict::Deny));
+            assert_eq!(said(on_failure, moment, Back::Said(json!({}))), Said::default());
         }
-        assert_eq!(OnFailure::Continue.said(moment, Back::Gone), Said::default());
-        assert!(OnFailure::Continue.said(moment, Back::Failed("x".into())).failed.is_some());
+        assert_eq!(said(OnFailure::Continue, moment, Back::Gone), Said::default());
+        assert!(said(OnFailure::Continue, moment, Back::Failed("x".into())).failed.is_some());
         for back in [Back::Gone, Back::Failed("x".into())] {
-            assert_eq!(OnFailure::Block.said(moment, back).verdict, Some(Verdict::Deny));
+            assert_eq!(said(OnFailure::Block, moment, back).verdict, Some(Verdict::Deny));
         }
     }
 
@@ -131,14 +120,15 @@ mod tests {
     #[test]
     fn a_programs_hooks_outlive_a_change_of_settings() {
         use super::super::Hooks;
-        use crate::settings::HooksOf;
+        use crate::settings::{HookSettings, HooksOf};
+        let of = |whose| Hooks::new(HookSettings { whose, ..HookSettings::default() });
         let asked = json!({"Stop": [{"hookCallbackIds": ["a"]}]});
         let hooks = || asked_for(asked.as_object().unwrap()).0;
         let before = Hooks::default().driven(hooks(), std::sync::Arc::new(Program));
         assert!(before.any(Moment::Stop) && before.let_a_programs_run());
-        assert!(!Hooks::default().of(HooksOf::Nobody).let_a_programs_run());
+        assert!(!of(HooksOf::Nobody).let_a_programs_run());
         assert!(Hooks::default().instead_of(&before).any(Moment::Stop));
-        assert!(!Hooks::default().of(HooksOf::Managed).instead_of(&before).any(Moment::Stop));
-        assert!(!Hooks::default().of(HooksOf::Managed).driven(hooks(), std::sync::Arc::new(Program)).any(Moment::Stop));
+        assert!(!of(HooksOf::Managed).instead_of(&before).any(Moment::Stop));
+        assert!(!of(HooksOf::Managed).driven(hooks(), std::sync::Arc::new(Program)).any(Moment::Stop));
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::Value;
 use tools::permission::{Places, Rule};
 
-use super::callback::OnFailure;
 use super::matcher::Matcher;
 use super::moment::Moment;
 use crate::settings::{Origin, Set};
@@ -86,6 +85,15 @@ pub enum Kind {
         /// Which.
         name: String,
     },
+}
+
+/// What follows where a hook fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It counts for nothing.
+    Continue,
+    /// It counts as a no.
+    Block,
 }
 
 /// How often a hook runs.

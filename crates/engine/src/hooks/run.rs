@@ -13,13 +13,13 @@ use tools::program::Program;
 use tools::{Environment, Subject};
 
 use super::answer::{Answers, Said};
-use super::callback::{Back, CallsBack};
+use super::callback::{self, Back, CallsBack};
 use super::definition::{Hook, Kind, Times, Waiting};
 use super::input::{Common, Happening};
 use super::long_input;
 use super::moment::Moment;
 use super::question::{Asking, Question, Who};
-use crate::settings::HooksOf;
+use crate::settings::HookSettings;
 
 /// So many hooks that nobody waits for run at the same time.
 const MOST_BESIDE: usize = 16;
@@ -27,13 +27,7 @@ const MOST_BESIDE: usize = 16;
 /// The hooks of a session. Clones share what has run.
 #[derive(Clone, Default)]
 pub struct Hooks {
-    list: Arc<Vec<Arc<Hook>>>,
-    /// Where http hooks may post to; anywhere where this is none.
-    urls: Option<Arc<Vec<String>>>,
-    /// Variables that their headers may hold, of those they name themselves; all where this is none.
-    variables: Option<Arc<Vec<String>>>,
-    /// Whose run.
-    whose: HooksOf,
+    settings: Arc<HookSettings>,
     /// The program that drives the session, where it has hooks of its own.
     program: Option<Arc<dyn CallsBack>>,
     state: Arc<Mutex<State>>,
@@ -70,47 +64,28 @@ pub struct Ground {
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { list, urls, variables, .. } = self;
-        f.debug_struct("Hooks")
-            .field("list", list)
-            .field("urls", urls)
-            .field("variables", variables)
-            .finish_non_exhaustive()
+        self.settings.fmt(f)
     }
 }
 
 impl Hooks {
-    /// These, in the order of the settings.
-    pub fn new(list: Vec<Hook>) -> Self {
-        Self { list: Arc::new(list.into_iter().map(Arc::new).collect()), ..Self::default() }
-    }
-
-    /// With what an organisation or the user lets http hooks reach and tell.
-    #[must_use]
-    pub fn with_http(mut self, urls: Option<Vec<String>>, variables: Option<Vec<String>>) -> Self {
-        (self.urls, self.variables) = (urls.map(Arc::new), variables.map(Arc::new));
-        self
-    }
-
-    /// Of which only those of these run.
-    #[must_use]
-    pub fn of(mut self, whose: HooksOf) -> Self {
-        self.list = Arc::new(self.list.iter().filter(|hook| whose.lets_run(hook.origin.source)).cloned().collect());
-        self.whose = whose;
-        self
+    /// Those of the settings.
+    pub fn new(settings: HookSettings) -> Self {
+        Self { settings: Arc::new(settings), ..Self::default() }
     }
 
     /// With more after them, as far as those may run.
     #[must_use]
     pub fn and(mut self, more: Vec<Hook>) -> Self {
-        let more = more.into_iter().filter(|hook| self.whose.lets_run(hook.origin.source)).map(Arc::new);
-        self.list = Arc::new(self.list.iter().cloned().chain(more).collect());
+        let settings = Arc::make_mut(&mut self.settings);
+        let whose = settings.whose;
+        settings.list.extend(more.into_iter().filter(|hook| whose.lets_run(hook.origin.source)).map(Arc::new));
         self
     }
 
     /// Whether those of the program that drives the session may run.
     pub fn let_a_programs_run(&self) -> bool {
-        self.whose.lets_run(crate::settings::Source::Flag)
+        self.settings.whose.lets_run(crate::settings::Source::Flag)
     }
 
     /// With those of the program that drives the session after them.
@@ -125,19 +100,19 @@ impl Hooks {
     pub fn instead_of(mut self, before: &Self) -> Self {
         self.state = before.state.clone();
         self.program.clone_from(&before.program);
-        let stay = before.list.iter().filter(|hook| matches!(hook.kind, Kind::Callback { .. }));
+        let stay = before.list().iter().filter(|hook| matches!(hook.kind, Kind::Callback { .. }));
         let stay: Vec<Hook> = stay.map(|hook| Hook::clone(hook)).collect();
         self.and(stay)
     }
 
     /// All of them.
     pub fn list(&self) -> &[Arc<Hook>] {
-        &self.list
+        &self.settings.list
     }
 
     /// Whether there are any at a moment.
     pub fn any(&self, moment: Moment) -> bool {
-        self.list.iter().any(|hook| hook.moment == moment)
+        self.list().iter().any(|hook| hook.moment == moment)
     }
 
     /// Those that a happening concerns: identical ones once, and those that are done not again.
@@ -146,7 +121,7 @@ impl Hooks {
         let mut known = HashSet::new();
         let state = self.state();
         let mut concerned = Vec::new();
-        for hook in self.list.iter().filter(|hook| hook.moment == happening.moment) {
+        for hook in self.list().iter().filter(|hook| hook.moment == happening.moment) {
             let fits = happening.names.is_empty() || hook.matcher.is_for(&names);
             let identity = identity(hook);
             if fits && is_meant(hook, happening) && !state.done.contains(&identity) && known.insert(identity) {
@@ -220,7 +195,7 @@ impl Hooks {
     }
 
     fn may_post(&self, hook: &Hook) -> Result<(), String> {
-        let (Kind::Http { url, .. }, Some(allowed)) = (&hook.kind, &self.urls) else { return Ok(()) };
+        let (Kind::Http { url, .. }, Some(allowed)) = (&hook.kind, &self.settings.urls) else { return Ok(()) };
         let fits = |pattern: &String| glob(pattern, url);
         if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
     }
@@ -228,7 +203,8 @@ impl Hooks {
     fn headers(&self, hook: &Hook, ground: &Ground) -> BTreeMap<String, String> {
         let Kind::Http { headers, variables, .. } = &hook.kind else { return BTreeMap::new() };
         let allowed = |name: &str| {
-            let everywhere = self.variables.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
+            let everywhere =
+                self.settings.variables.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
             everywhere && variables.iter().any(|known| known == name)
         };
         let value = |name: &str| {
@@ -358,7 +334,7 @@ impl One {
             Kind::Http { url, .. } => self.in_time(self.posted(url)).await.unwrap_or_else(Said::failed),
             Kind::Callback { id, on_failure } => {
                 let back = self.in_time(self.called_back(id)).await.unwrap_or_else(Back::Failed);
-                on_failure.said(moment, back)
+                callback::said(*on_failure, moment, back)
             }
             Kind::Prompt { prompt, model } => self.asked(Who::Model, prompt, model.as_deref()).await,
             Kind::Agent { prompt, model } => self.asked(Who::Agent, prompt, model.as_deref()).await,

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Mail, Origin, Team, socket};
-use crate::agents::Children;
 use crate::mailbox::{LEAD, MOST_TEXT, MailError, Message, Word};
 use crate::world::World;
 
@@ -43,9 +42,24 @@ struct Below {
     above: (String, Mail),
 }
 
+/// Agents of this process that can be written to by name.
+pub trait Neighbours: Send + Sync {
+    /// The names of all.
+    fn names(&self) -> Vec<String>;
+
+    /// The names of those that are at work.
+    fn at_work(&self) -> Vec<String>;
+
+    /// Whether one has this name or id.
+    fn knows(&self, name: &str) -> bool;
+
+    /// Writes to one.
+    fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: Origin) -> Result<(), MailError>;
+}
+
 /// Agents that somebody sent out, and what we are to them.
 struct Near {
-    children: Weak<Children>,
+    children: Weak<dyn Neighbours>,
     origin: Origin,
 }
 
@@ -63,7 +77,7 @@ impl Post {
     }
 
     /// Of an agent that is sent out: it reaches whoever sent it and the others that they sent, and nobody else.
-    pub(crate) fn below(&self, me: &str, mail: &Mail, children: &Arc<Children>) -> Self {
+    pub fn below(&self, me: &str, mail: &Mail, children: &Arc<dyn Neighbours>) -> Self {
         let below = Below { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
         let near = Near { children: Arc::downgrade(children), origin: Origin::Process };
         let inner = Inner {
@@ -79,7 +93,7 @@ impl Post {
     }
 
     /// Agents that it sends out can be written to from now on.
-    pub(crate) fn sends_out(&self, children: &Arc<Children>) {
+    pub fn sends_out(&self, children: &Arc<dyn Neighbours>) {
         let children = Arc::downgrade(children);
         lock(&self.inner.near).retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
         lock(&self.inner.near).push(Near { children, origin: Origin::Parent });
@@ -135,7 +149,7 @@ impl Post {
         names
     }
 
-    fn near(&self) -> Vec<(Arc<Children>, Origin)> {
+    fn near(&self) -> Vec<(Arc<dyn Neighbours>, Origin)> {
         let near = lock(&self.inner.near);
         near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
     }
@@ -182,8 +196,7 @@ impl Post {
     fn all(&self) -> Vec<String> {
         let mut names = self.teammates();
         names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
-        let out = self.near().into_iter().flat_map(|(children, _)| children.list()).filter(|errand| errand.is_out());
-        names.extend(out.map(|errand| errand.called().to_owned()));
+        names.extend(self.near().iter().flat_map(|(children, _)| children.at_work()));
         names.retain(|name| *name != self.me());
         names.sort();
         names.dedup();
@@ -205,7 +218,7 @@ impl Post {
         }
         let near = self.near().into_iter().find(|(children, _)| children.knows(name));
         let (children, origin) = near.ok_or_else(unknown)?;
-        children.write_to(name, message, origin).map(drop)
+        children.write_to(name, message, origin)
     }
 
     fn message(&self, from: &str, text: &str, summary: Option<&str>) -> Message {

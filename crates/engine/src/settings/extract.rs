@@ -1,9 +1,11 @@
 //! What the settings say of learning.
 
+use std::path::PathBuf;
+
+use memory::store::Indexing;
 use tools::permission::{BadRule, Rules};
 
 use super::{Counting, Ground, keys, rules};
-use crate::extract::{Gate, Learning};
 use crate::home::Home;
 
 /// What the settings say of learning; none where they say nothing.
@@ -56,5 +58,52 @@ impl Extract {
             ..usual
         };
         Ok((self.on != Some(false)).then_some(learning))
+    }
+}
+
+/// Learning may have this share of what a session costs, the run at its end aside.
+pub const SHARE: f64 = 0.15;
+
+/// How a session learns.
+#[derive(Debug, Clone)]
+pub struct Learning {
+    /// The config home.
+    pub home: Home,
+    /// Runs after every so many turns.
+    pub every: u32,
+    /// The share of the session's cost it may have; none is no limit.
+    pub share: Option<f64>,
+    /// Files and directories that nothing is learnt from: rules for Read that deny.
+    pub excluded: Rules,
+    /// Whether turns without any sign of something to remember are passed over before a model is paid.
+    pub gate: Gate,
+    /// The directory that is shared, if memories may go there.
+    pub team: Option<PathBuf>,
+    /// Whether the index is kept.
+    pub indexing: Indexing,
+}
+
+/// Whether turns without any sign of something to remember are passed over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gate {
+    /// Every turn is looked at.
+    #[default]
+    Open,
+    /// Those that say nothing to remember are passed over.
+    Signals,
+}
+
+impl Learning {
+    /// After every turn, within the usual share.
+    pub fn new(home: Home) -> Self {
+        Self {
+            home,
+            every: 1,
+            share: Some(SHARE),
+            excluded: Rules::default(),
+            gate: Gate::Open,
+            team: None,
+            indexing: Indexing::Kept,
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! The hooks of the settings: whose run, and what is to be said of them.
 
+use std::sync::Arc;
+
 use super::keys::{self, Key};
 use super::rules::places;
 use super::{Counting, Finding, Ground, Source, Weight};
-use crate::hooks::{Hook, Hooks};
+use crate::hooks::Hook;
 
 /// Whose hooks run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl HooksOf {
     }
 
     /// Whether those of a source run.
-    pub(crate) fn lets_run(self, source: Source) -> bool {
+    pub fn lets_run(self, source: Source) -> bool {
         match self {
             Self::All => true,
             Self::Managed => source == Source::Managed,
@@ -37,14 +39,27 @@ impl HooksOf {
     }
 }
 
+/// The hooks that run, and what they may do.
+#[derive(Debug, Clone, Default)]
+pub struct HookSettings {
+    /// Those that run, in the order of the settings.
+    pub list: Vec<Arc<Hook>>,
+    /// Where http hooks may post to; anywhere where this is none.
+    pub urls: Option<Vec<String>>,
+    /// Variables that their headers may hold, of those they name themselves; all where this is none.
+    pub variables: Option<Vec<String>>,
+    /// Whose run.
+    pub whose: HooksOf,
+}
+
 /// The hooks that run, and what is to be said of them.
 pub(super) fn hooks_of(
     whose: HooksOf,
     counting: &Counting<'_>,
     ground: &Ground<'_>,
     findings: &mut Vec<Finding>,
-) -> Hooks {
-    let mut hooks = Vec::new();
+) -> HookSettings {
+    let mut list = Vec::new();
     for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
         let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
         findings.extend(told.into_iter().map(|text| Finding {
@@ -55,8 +70,10 @@ pub(super) fn hooks_of(
             key: Some(set.key.name.to_owned()),
             text: format!("a {} hook: {text}", hook.moment.name()),
         }));
-        hooks.push(hook);
+        if whose.lets_run(hook.origin.source) {
+            list.push(Arc::new(hook));
+        }
     }
     let listed = |key: &Key| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
-    Hooks::new(hooks).of(whose).with_http(listed(&keys::HTTP_HOOKS), listed(&keys::HTTP_VARIABLES))
+    HookSettings { list, urls: listed(&keys::HTTP_HOOKS), variables: listed(&keys::HTTP_VARIABLES), whose }
 }

@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use engine::dream::book::How;
 use engine::dream::disk::Place;
-use engine::dream::gate::{Gate, Rhythm, Said};
+use engine::dream::gate::{Gate, Said};
 use engine::dream::progress::{Phase, Progress};
 use engine::dream::{Dream, NotDreamt, Site};
 use engine::ledger::Ledger;
+use engine::settings::Rhythm;
 use engine::{Home, World};
 use jiff::Timestamp;
 use memory::changes::Undone;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use engine::agent::Parts;
 use engine::dream::beside::Dreaming;
-use engine::dream::gate::Rhythm;
 use engine::knowledge::{Daily, Knowledge};
-use engine::ledger::{Budget, Ledger};
+use engine::ledger::Ledger;
 use engine::session::Fork;
+use engine::settings::{Budget, Rhythm};
 use engine::{Agent, Session};
 use memory::instructions::Sources;
 use provider::anthropic::{Anthropic, Auth, Config};

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use engine::agent::{End, Turn};
-use engine::mail::{Admission, Mail, Origin};
+use engine::mail::{Mail, Origin};
 use engine::mailbox::{LEAD, Mailbox, Message};
 use engine::permission::{Answer, Approver, Question};
 use engine::run::Ending;
+use engine::settings::Admission;
 use engine::{Agent, Event};
 use futures_util::future::{BoxFuture, ready};
 use jiff::Timestamp;

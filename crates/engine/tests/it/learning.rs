@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::extract::{self, Learning, Outcome};
+use engine::extract::{self, Outcome};
+use engine::settings::Learning;
 use engine::{Agent, Event};
 use memory::Memory;
 use memory::store::Indexing;

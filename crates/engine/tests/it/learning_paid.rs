@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Event;
-use engine::ledger::Budget;
+use engine::settings::Budget;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::Notify;

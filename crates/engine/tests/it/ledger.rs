@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use engine::ledger::{Budget, CONVERSATION, DREAM, EXTRACT, Ledger, NOTES, Spender};
+use engine::ledger::{CONVERSATION, DREAM, EXTRACT, Ledger, NOTES, Spender};
+use engine::settings::Budget;
 use engine::{Event, World};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

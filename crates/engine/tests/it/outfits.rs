@@ -1,9 +1,9 @@
 //! What an agent that is sent out is given: how hard it tries, and how much it may use.
 
 use engine::agents::{How, Phase, Registry, Source, Sources};
-use engine::ledger::Budget;
 use engine::mail::Origin;
 use engine::mailbox::Message;
+use engine::settings::Budget;
 use serde_json::{Value, json};
 
 use crate::children::agents;

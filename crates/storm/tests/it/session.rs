@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use engine::agent::{End, Parts};
 use engine::agents::{AtEnd, Children, Registry, Sources};
-use engine::extract::Learning;
 use engine::hooks::{Back, CallsBack, Leaving, asked_for};
 use engine::knowledge::Knowledge;
-use engine::ledger::{Budget, Spender};
+use engine::ledger::Spender;
 use engine::mail::{Mail, Post, SendMessage};
 use engine::run::Ending;
 use engine::session::Fork;
+use engine::settings::{Budget, Learning};
 use engine::{Agent, Home, Ledger, Session, World};
 use files::faults::{Mounted, mount};
 use futures_util::future::BoxFuture;

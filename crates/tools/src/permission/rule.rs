@@ -54,7 +54,7 @@ enum Pattern {
     /// Every call.
     Any,
     /// A command or a path, whichever the tool is about.
-    Of { command: String, path: Option<PathPattern> },
+    Of { command: String, path: Option<Box<PathPattern>> },
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ impl Rule {
             Some(pattern) if tool == "Bash" => Pattern::Of { command: pattern.to_owned(), path: None },
             Some(pattern) => {
                 let path = path_pattern(pattern, places).map_err(|why| bad(&why))?;
-                Pattern::Of { command: pattern.to_owned(), path: Some(path) }
+                Pattern::Of { command: pattern.to_owned(), path: Some(Box::new(path)) }
             }
         };
         let file = places.file.as_deref().map(|file| shown(file, places.home.as_deref()));
@@ -111,8 +111,9 @@ impl Rule {
     /// The same of what lies in the copy of a folder, such as a worktree; none where it is about no path.
     pub(super) fn in_copy(&self, at: &Path, of: &Path) -> Option<Self> {
         let Pattern::Of { path: Some(pattern), command } = &self.pattern else { return None };
-        let path = PathPattern { copy: Some((at.to_owned(), of.to_owned())), is_exact: false, ..pattern.clone() };
-        Some(Self { pattern: Pattern::Of { command: command.clone(), path: Some(path) }, ..self.clone() })
+        let path =
+            PathPattern { copy: Some((at.to_owned(), of.to_owned())), is_exact: false, ..PathPattern::clone(pattern) };
+        Some(Self { pattern: Pattern::Of { command: command.clone(), path: Some(Box::new(path)) }, ..self.clone() })
     }
 
     /// The rule with the file it stands in, in words: what a question or a refusal says.

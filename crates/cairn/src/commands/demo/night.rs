@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use engine::dream::book::How;
-use engine::dream::gate::{Gate, Rhythm, Said};
+use engine::dream::gate::{Gate, Said};
 use engine::dream::progress::{Progress, improved};
 use engine::dream::{Dream, Site};
 use engine::ledger::Ledger;
+use engine::settings::Rhythm;
 use engine::{Home, World};
 use jiff::{SignedDuration, Timestamp};
 use memory::store::{Indexing, New, Store};

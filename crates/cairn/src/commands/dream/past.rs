@@ -3,7 +3,8 @@
 use engine::World;
 use engine::dream::Site;
 use engine::dream::book::{Dreamt, How, Undone as TakenBack};
-use engine::dream::gate::{Gate, Rhythm, Said};
+use engine::dream::gate::{Gate, Said};
+use engine::settings::Rhythm;
 use memory::changes::{KEPT, Run, Undone};
 use memory::store::{Indexing, Store};
 use serde_json::{Value, json};
