@@ -32,7 +32,6 @@ mod read;
 mod run;
 pub mod sandbox;
 mod scope;
-pub mod shell;
 mod show;
 mod task_output;
 mod task_stop;

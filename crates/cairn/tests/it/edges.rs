@@ -7,14 +7,15 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("transcript", &[]),
     ("files", &[]),
+    ("shell", &[]),
     ("simulator", &[]),
     ("context", &["transcript"]),
     ("memory", &["transcript", "files"]),
     ("provider", &["transcript"]),
-    ("tools", &["transcript", "files"]),
+    ("tools", &["transcript", "files", "shell"]),
     ("team", &["files", "memory"]),
     ("engine", &["transcript", "files", "context", "memory", "provider", "tools"]),
-    ("cairn", &["transcript", "files", "memory", "provider", "tools", "engine", "simulator", "team"]),
+    ("cairn", &["transcript", "files", "memory", "provider", "shell", "tools", "engine", "simulator", "team"]),
     ("storm", &[]),
 ];
 /// All of it is tests, of everything.

@@ -13,8 +13,8 @@ use super::operands::{Operand, operands, places};
 use super::repository::{around, runs_programs};
 use super::{Rule, Verdict};
 use crate::sandbox::Leaves;
-use crate::shell::{Found, Reads, Verdict as Does};
 use crate::tool::Subject;
+use shell::{Found, Reads, Verdict as Does};
 
 /// A simple command, and where its words lead.
 type Part<'a> = (&'a Found, Vec<Operand>);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
-use crate::shell::is_ordinary_variable;
+use shell::is_ordinary_variable;
 
 /// Parts of the names of variables that hold secrets.
 const SECRET: &str = "KEY KEYS APIKEY TOKEN TOKENS SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS AUTH COOKIE PAT";

@@ -1,12 +1,12 @@
 //! Judging shell commands by their text: a table, and laws.
 
 use proptest::prelude::*;
-use tools::shell::{Verdict, judge};
+use shell::{Verdict, judge};
 
-use super::shell_running::shellish;
+use super::running::shellish;
 
 /// Verdict, command and a part of the reason, with tabs between; `⏎` is a newline.
-const TABLE: &str = include_str!("shell_commands.txt");
+const TABLE: &str = include_str!("commands.txt");
 
 /// SEC-2: read only, writes or unknown, with the reason.
 #[test]
