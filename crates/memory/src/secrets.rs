@@ -18,6 +18,7 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Captures, Regex};
 
+use crate::error::Error;
 use rules::{Candidate, Rule, Rules};
 
 /// How far behind its keyword a secret may end; a private key of 16,384 bits has 13,000 characters.
@@ -52,6 +53,14 @@ pub enum Remarks {
 /// Finds secrets in a text. The path is where it lies, relative or not, with `/`; empty if it lies nowhere.
 pub fn scan(text: &[u8], path: &str, remarks: Remarks) -> Vec<Finding> {
     SHIPPED.scan(text, path, remarks)
+}
+
+/// Fails if a text holds a secret. A remark in the text excuses nothing: a model may have written it.
+pub fn no_secret(path: &str, text: &str) -> Result<(), Error> {
+    match scan(text.as_bytes(), "", Remarks::Ignored).first() {
+        Some(found) => Err(Error::Secret { path: path.to_owned(), rule: found.rule, line: found.line }),
+        None => Ok(()),
+    }
 }
 
 /// The names of all rules.
