@@ -17,7 +17,8 @@ use crate::read::WHOLE;
 use crate::run::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 use crate::write::refusal;
 
 /// How many lines are shown before and after the change.
@@ -64,7 +65,7 @@ impl Typed for Edit {
     }
 
     fn subject(&self, input: &EditInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn changes(&self, input: &EditInput, scope: &Scope) -> Option<PathBuf> {

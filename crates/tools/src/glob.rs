@@ -16,7 +16,8 @@ use serde::Deserialize;
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 
 /// How many files are listed.
 const LISTED: usize = 100;
@@ -49,7 +50,7 @@ impl Typed for Glob {
 
     fn subject(&self, input: &GlobInput, scope: &Scope) -> Subject {
         let (directory, _) = split(input, scope);
-        Subject::path(scope, &directory.to_string_lossy())
+        scope.subject(&directory.to_string_lossy())
     }
 
     fn run(&self, input: GlobInput, scope: Scope) -> BoxFuture<'static, Output> {

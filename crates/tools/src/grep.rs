@@ -18,7 +18,8 @@ use crate::glob::{modified, named, narrowed, newest_first, walk};
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Limit, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Limit, Output, Typed};
 
 mod sink;
 
@@ -108,7 +109,7 @@ impl Typed for Grep {
     }
 
     fn subject(&self, input: &GrepInput, scope: &Scope) -> Subject {
-        Subject::path(scope, input.path.as_deref().unwrap_or("."))
+        scope.subject(input.path.as_deref().unwrap_or("."))
     }
 
     fn run(&self, input: GrepInput, scope: Scope) -> BoxFuture<'static, Output> {

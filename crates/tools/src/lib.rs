@@ -17,7 +17,9 @@
 
 mod bash;
 mod capture;
+mod confinement;
 mod edit;
+mod environment;
 pub mod git;
 mod glob;
 mod grep;
@@ -33,6 +35,7 @@ mod run;
 pub mod sandbox;
 mod scope;
 mod show;
+mod subject;
 mod task_output;
 mod task_stop;
 mod tool;
@@ -42,16 +45,17 @@ use std::sync::Arc;
 
 pub use bash::{Bash, BashInput, PRINTED_NOTHING};
 pub use edit::{Edit, EditInput, edited};
+pub use environment::{Credentials, Environment};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};
 pub use jobs::{Job, JobKind, JobState, Jobs, NoSuchJob};
-pub use process::{Credentials, Environment};
 pub use read::{Read, ReadInput, picture};
-pub use run::{CONCURRENT, Call, run_all};
+pub use run::{Call, run_all};
 pub use scope::Scope;
+pub use subject::{Access, Subject};
 pub use task_output::{TaskOutput, TaskOutputInput};
 pub use task_stop::{TaskStop, TaskStopInput};
-pub use tool::{Access, Limit, Output, Runs, Subject, Tool, Typed};
+pub use tool::{CONCURRENT, Limit, Output, Runs, Tool, Typed};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model is told of them.

@@ -28,7 +28,7 @@ pub use rule::{BadRule, Places, Rule};
 use std::path::Path;
 
 use self::command::{Command, allowable};
-use crate::tool::Subject;
+use crate::subject::Subject;
 use ::shell::Found;
 
 /// The rules that hold, from all settings.

@@ -18,7 +18,8 @@ use transcript::block::Block;
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Limit, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Limit, Output, Typed};
 
 /// How many lines are shown where the call does not say.
 const LINES: u64 = 2_000;
@@ -75,7 +76,7 @@ impl Typed for Read {
     }
 
     fn subject(&self, input: &ReadInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn run(&self, input: ReadInput, scope: Scope) -> BoxFuture<'static, Output> {

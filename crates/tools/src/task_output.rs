@@ -14,7 +14,8 @@ use crate::bash::OTHERS_STOPPED;
 use crate::jobs::{JobState, Leave, Printed};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Limit, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Limit, Output, Typed};
 
 /// How long is waited for the end where the call does not say, in milliseconds.
 const WAIT: u64 = 30_000;

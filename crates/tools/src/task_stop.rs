@@ -6,7 +6,8 @@ use serde::Deserialize;
 
 use crate::jobs::JobState;
 use crate::scope::Scope;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 
 /// Stops a command or an agent in the background and everything it started. TaskOutput still shows what it printed.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -14,7 +14,8 @@ use crate::read::{WHOLE, explain};
 use crate::run::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 
 /// Writes a whole file, making its directories where they are missing.
 ///
@@ -41,7 +42,7 @@ impl Typed for Write {
     }
 
     fn subject(&self, input: &WriteInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn changes(&self, input: &WriteInput, scope: &Scope) -> Option<PathBuf> {

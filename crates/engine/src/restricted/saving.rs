@@ -30,13 +30,13 @@ impl Typed for Write {
     }
 
     fn subject(&self, input: &WriteInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn run(&self, input: WriteInput, scope: Scope) -> BoxFuture<'static, Output> {
         let restricted = self.0.clone();
         let save = move || {
-            let subject = Subject::path(&scope, &input.file_path);
+            let subject = scope.subject(&input.file_path);
             restricted.answered(|| restricted.save(&subject, |_| Ok(input.content.clone()), &scope))
         };
         Box::pin(off_the_loop(save))
@@ -52,13 +52,13 @@ impl Typed for Edit {
     }
 
     fn subject(&self, input: &EditInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn run(&self, input: EditInput, scope: Scope) -> BoxFuture<'static, Output> {
         let restricted = self.0.clone();
         let save = move || {
-            let subject = Subject::path(&scope, &input.file_path);
+            let subject = scope.subject(&input.file_path);
             let text = |before: Option<&str>| match before {
                 None if input.old_string.is_empty() => Ok(input.new_string.clone()),
                 None => Err("There is no such memory. Write makes a new one.".to_owned()),

@@ -12,7 +12,7 @@ use super::guard::is_guarded_name;
 use super::mode::{Situation, decide};
 use super::shell::is_harmless;
 use super::{Places, Rule, Rules};
-use crate::tool::{Access, Subject};
+use crate::subject::{Access, Subject};
 use shell::{Field, Found};
 
 /// Programs that run what they are given.

@@ -12,8 +12,8 @@ use super::mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, in
 use super::operands::{Operand, operands, places};
 use super::repository::{around, runs_programs};
 use super::{Rule, Verdict};
-use crate::sandbox::Leaves;
-use crate::tool::Subject;
+use crate::confinement::Leaves;
+use crate::subject::Subject;
 use shell::{Found, Reads, Verdict as Does};
 
 /// A simple command, and where its words lead.

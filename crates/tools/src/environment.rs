@@ -63,7 +63,7 @@ pub(crate) enum Variables {
 
 impl Environment {
     /// All the variables of a program, ours being `inherited`.
-    pub(super) fn variables(
+    pub(crate) fn variables(
         &self,
         which: Variables,
         inherited: impl Iterator<Item = (OsString, OsString)>,
