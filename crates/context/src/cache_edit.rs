@@ -11,12 +11,9 @@ use transcript::commit::{Act, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::view::{Answered, Entry, Stands, View};
 
-use crate::clear::{KEPT_WHEN_IDLE, is_clearable};
+use crate::clear::is_clearable;
 use crate::layer::{Change, Decision, Layer, Occasion, Situation};
-use crate::layers::Layers;
-
-/// More clearable results than this, unless the settings say otherwise, and the oldest are dropped.
-pub const MOST_RESULTS: usize = 20;
+use crate::layers::{KEPT_WHEN_IDLE, Layers};
 
 /// The provider drops old results from its cache.
 #[derive(Debug)]

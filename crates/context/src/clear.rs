@@ -19,20 +19,15 @@ use transcript::view::{Answered, Stands, View};
 use transcript::{Block, Id};
 
 use crate::digest::{self, Digest};
+use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
-use crate::layers::{Layers, When};
-use crate::missed::{Missed, Rule};
+use crate::layers::{ClearRule, Layers, When};
+use crate::missed::Missed;
 use crate::worth::{Cache, Sum};
 
 /// Tools whose results are cleared.
 pub const CLEARABLE: [&str; 9] =
     ["Read", "Bash", "PowerShell", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"];
-/// After so many minutes without a reply the provider's cache is gone, whatever was asked for.
-pub const IDLE_MINUTES: u64 = 60;
-/// So many results stay when a session wakes up, unless the settings say otherwise; one always does.
-pub const KEPT_WHEN_IDLE: usize = 5;
-/// Results of so many replies stay when room is made: the model is working with them.
-pub const YOUNG_ROUNDS: usize = 3;
 
 /// What will be missed is held back; where that makes too little room, by so much less, again and again.
 const LESS: f64 = 0.85;
@@ -120,7 +115,7 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     }
     // What does not pay even if all that is old goes need not be looked at any closer.
     let by_age = worth_it(view, now, old(view, YOUNG_ROUNDS))?;
-    if layers.clear_rule == Rule::Age {
+    if layers.clear_rule == ClearRule::Age {
         return Some(by_age);
     }
     // Where compaction is due, what would be missed goes rather than everything.

@@ -1,8 +1,8 @@
-//! The seam: what a layer is, and the list of them.
+//! The seam: what a layer is, and what it decides by.
 //!
 //! A layer looks at the view and the situation and decides: nothing, a commit, or a need. A need is something only the
 //! engine can do: ask a model, keep or read a file. With the answer the layer decides again, so what it then decides fits
-//! the view as it is by then, or is void. Whoever drives a session, live or from a record, walks [`LIST`] in its order
+//! the view as it is by then, or is void. Whoever drives a session, live or from a record, walks the list in its order
 //! before each request and writes what comes of it; each layer is there to keep the next, dearer one from firing, and one
 //! that fails falls through to it. A new layer is a file and a line.
 
@@ -11,28 +11,14 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use transcript::Id;
-use transcript::commit::{Act, Commit};
+use transcript::commit::Commit;
 use transcript::mark::Ttl;
 use transcript::view::View;
 
-use crate::cache_edit::CacheEdit;
-use crate::clear::Clear;
-use crate::collapse::Collapse;
-use crate::compact::Compact;
 use crate::layers::Layers;
-use crate::named::Named;
-use crate::noted::Noted;
-use crate::notes::Notes;
-use crate::provided::Provided;
-use crate::restore::Restore;
-use crate::snip::Snip;
-use crate::spill::{Spill, Spilled};
+use crate::spilled::Spilled;
 use crate::state::State;
 use crate::worth::Rates;
-
-/// The layers, in the order in which they act.
-pub const LIST: &[&dyn Layer] =
-    &[&Spill, &Snip, &Clear, &Collapse, &Provided, &Noted, &Compact, &Named, &Restore, &CacheEdit, &Notes];
 
 /// One of the layers.
 pub trait Layer: Sync {
@@ -49,11 +35,6 @@ pub trait Layer: Sync {
     fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
         let _ = (view, now, answer);
         Err("nothing comes of it".to_owned())
-    }
-
-    /// Whether its commits change bytes that may have been sent.
-    fn changes_sent(&self) -> bool {
-        true
     }
 }
 
@@ -255,24 +236,4 @@ impl Situation<'_> {
     pub fn is_cold(&self) -> bool {
         self.idle().is_some_and(|idle| idle >= self.ttl.duration())
     }
-}
-
-/// The layers' names in order, each once: rows of a table.
-pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = LIST.iter().map(|layer| layer.name()).collect();
-    names.dedup();
-    names
-}
-
-/// The names of the layers that are off, in order.
-pub fn off(layers: &Layers) -> Vec<&'static str> {
-    let is_on = |name: &str| LIST.iter().any(|layer| layer.name() == name && layer.is_on(layers));
-    names().into_iter().filter(|name| !is_on(name)).collect()
-}
-
-/// Whether a commit changes bytes that may have been sent. Where no layer made it, the user or the provider did, and it
-/// may.
-pub fn changes_sent(act: &Act) -> bool {
-    let layer = LIST.iter().find(|layer| layer.name() == act.name());
-    layer.is_none_or(|layer| layer.changes_sent())
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use transcript::Block;
 use transcript::view::{Answered, Stands, View};
 
-use crate::clear::YOUNG_ROUNDS;
+use crate::extent::YOUNG_ROUNDS;
 use crate::worth::Rates;
 
 /// How often a file is read or edited again from what an old result of it showed. This and the next were fitted, on half
@@ -30,16 +30,6 @@ const USES_NAMED: f64 = 4.0;
 const CALL_OUTPUT: f64 = 150.0;
 /// Bytes a token, as results have them.
 const RESULT_BYTES: f64 = 3.0;
-
-/// What decides which results go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// What will be missed.
-    #[default]
-    Use,
-    /// How old they are, and nothing else; to compare with.
-    Age,
-}
 
 /// What is known of a result by its place: the item of its reply, and its call's id there.
 type Place<'a> = (usize, &'a str);

@@ -6,8 +6,8 @@
 use transcript::Block;
 use transcript::view::View;
 
-use crate::compact::{Plan, is_due};
-use crate::economy;
+use crate::compact::Plan;
+use crate::due::{is_due, pays};
 use crate::extent::{Covered, kept_beside_notes, tokens_from};
 use crate::form;
 use crate::framing::Made;
@@ -34,7 +34,7 @@ impl Layer for Noted {
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let wished = match now.occasion {
-            Occasion::Request => is_due(view, now) || economy::pays(view, now).is_some(),
+            Occasion::Request => is_due(view, now) || pays(view, now).is_some(),
             Occasion::Asked { instructions, reach } => instructions.is_none() && *reach == Reach::Everything,
             Occasion::Refused { .. } | Occasion::Provided { .. } | Occasion::End => false,
         };

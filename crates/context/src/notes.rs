@@ -8,18 +8,12 @@ use transcript::view::View;
 use transcript::window::AutoCompact;
 
 use crate::clear;
-use crate::compact::may;
+use crate::due::may;
 use crate::extent::tokens_from;
 use crate::layer::{Decision, Layer, Need, Occasion, Situation, Update};
 use crate::layers::Layers;
 use crate::state::Progress;
 
-/// Notes begin when the conversation has so many tokens.
-pub const FIRST_TOKENS: u64 = 10_000;
-/// They are brought up to date when so many tokens have come.
-pub const MORE_TOKENS: u64 = 5_000;
-/// And so many calls were made.
-pub const MORE_CALLS: u64 = 3;
 /// What an update is expected to write, in tokens.
 const USUAL_OUTPUT: f64 = 700.0;
 /// What a summary has at least, in tokens.
@@ -59,10 +53,6 @@ impl Layer for Notes {
         let covered = view.visible().rev().find(|entry| entry.is_original() && entry.index() < end);
         let Some(covers) = covered.map(|entry| entry.line().clone()) else { return Decision::Nothing };
         Decision::Need(Need::Update(Update { end, covers, tokens: full.count, ready: full.needs_compaction() }))
-    }
-
-    fn changes_sent(&self) -> bool {
-        false
     }
 }
 

@@ -14,9 +14,6 @@ use crate::framing::Made;
 use crate::layer::{Change, Decision, Layer, Occasion, Situation};
 use crate::layers::Layers;
 
-/// The provider compacts no smaller conversation.
-pub(crate) const LEAST_TOKENS: u64 = 50_000;
-
 /// The provider's own summary takes the place of what was said.
 #[derive(Debug)]
 pub struct Provided;

@@ -12,8 +12,6 @@ use transcript::view::{Stands, View};
 use crate::layer::{Answer, Change, Decision, Layer, Need, Situation};
 use crate::layers::Layers;
 
-/// So many files come back, unless the settings say otherwise.
-pub const FILES: usize = 5;
 /// The most of one file, in tokens.
 const FILE_TOKENS: u64 = 5_000;
 /// The most of all together.
@@ -60,10 +58,6 @@ impl Layer for Restore {
         }
         let reason = Reason { why: Some("what the model was working with".into()), ..Reason::default() };
         Ok(Change::of(Commit { act: Act::Restore { blocks }, reason }))
-    }
-
-    fn changes_sent(&self) -> bool {
-        false
     }
 }
 
@@ -147,6 +141,7 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layers::RESTORED_FILES;
     use crate::sample::{Session, Stage, layers, tokens};
 
     /// COMPACT-4: after a compaction the files seen last are asked for, each once, without those that are in view.
@@ -161,7 +156,7 @@ mod tests {
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), Decision::Nothing, "nothing was covered");
         stage.done = vec!["compact"];
         let files = ["/c", "/a", "/b"].map(PathBuf::from).into();
-        let need = Decision::Need(Need::Read { files, most: FILES });
+        let need = Decision::Need(Need::Read { files, most: RESTORED_FILES });
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), need);
         let read = Answer::Files(vec![("/c".into(), "text".into())]);
         let change = stage.with(|now| Restore.answered(session.log.view(), now, &read)).unwrap();

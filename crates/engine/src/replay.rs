@@ -11,7 +11,8 @@
 mod check;
 mod recorded;
 
-use context::layer::{Answer, Change, Decision, LIST, Need};
+use context::layer::{Answer, Change, Decision, Need};
+use context::list::LIST;
 use context::{Fact, Layers, Occasion, Situation, State, digest, framing};
 use jiff::Timestamp;
 use serde::Serialize;

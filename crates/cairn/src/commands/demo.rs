@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
-use engine::context::{Layers, Reach, layer};
+use engine::context::{Layers, Reach, list};
 use engine::extract::Learning;
 use engine::knowledge::Knowledge;
 use engine::permission::Policy;
@@ -117,7 +117,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let sent = agents::play(&root).await?;
 
     print_figures(&report);
-    print_savings(&savings, &layer::off(agent.layers()), largest.unwrap_or_default());
+    print_savings(&savings, &list::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
     let recalled = recalled && agreed && learnt && searched && found && matches!(compacted.end, End::Ended(_));
     if args.keep {

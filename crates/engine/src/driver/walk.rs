@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use context::compact::MOST_FAILURES;
+use context::due::MOST_FAILURES;
 use context::framing::{self, Made};
-use context::layer::{Change, Decision, LIST, Need};
+use context::layer::{Change, Decision, Need};
+use context::list::LIST;
 use context::notes::saved_by_notes;
 use context::{Fact, Occasion, Reach, Situation, digest, restore};
 use jiff::Timestamp;
