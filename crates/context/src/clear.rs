@@ -20,7 +20,7 @@ use transcript::{Block, Id};
 
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
-use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
+use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Situation};
 use crate::layers::{ClearRule, Layers, When};
 use crate::missed::Missed;
 use crate::worth::{Cache, Sum};
@@ -41,6 +41,10 @@ pub struct Clear;
 impl Layer for Clear {
     fn name(&self) -> &'static str {
         "clear"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Clear
     }
 
     fn is_on(&self, layers: &Layers) -> bool {

@@ -14,7 +14,7 @@ use transcript::window::AutoCompact;
 use crate::due::{is_due, pays};
 use crate::extent::{Covered, span_back, unanswered_from, young_from};
 use crate::framing::{Made, framed};
-use crate::layer::{About, Answer, Change, Decision, Layer, Need, Occasion, Reach, Situation, Write};
+use crate::layer::{About, Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Reach, Situation, Write};
 use crate::layers::Layers;
 use crate::template::fill;
 
@@ -38,6 +38,10 @@ pub struct Compact;
 impl Layer for Compact {
     fn name(&self) -> &'static str {
         "compact"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Compaction
     }
 
     fn is_on(&self, layers: &Layers) -> bool {
@@ -82,7 +86,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// The compaction that the occasion asks for.
     fn of(view: &View, now: &Situation<'_>) -> Option<Self> {
-        if now.has_acted("compact") || now.has_acted("collapse") {
+        if now.has_acted(LayerRole::Compaction) || now.has_acted(LayerRole::Collapse) {
             return None;
         }
         let before = |kept: Option<usize>| Covered::before(view, kept.unwrap_or(view.len()));
@@ -201,7 +205,7 @@ mod tests {
         assert!(!change(|stage| stage.state.rounds_since = Some(0)));
         assert!(change(|stage| stage.state.rounds_since = Some(1)));
         assert!(!change(|stage| stage.layers.window.effective = 180_000));
-        assert!(!change(|stage| stage.done = vec!["compact"]));
+        assert!(!change(|stage| stage.done = vec![LayerRole::Compaction]));
         assert!(change(|stage| stage.occasion = Occasion::Asked { instructions: None, reach: Reach::Everything }));
     }
 

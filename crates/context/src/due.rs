@@ -11,7 +11,7 @@ use transcript::window::AutoCompact;
 use crate::clear;
 use crate::extent::young_from;
 use crate::framing::{Made, framed};
-use crate::layer::Situation;
+use crate::layer::{LayerRole, Situation};
 use crate::layers::When;
 use crate::restore;
 
@@ -40,7 +40,7 @@ pub(crate) fn is_due(view: &View, now: &Situation<'_>) -> bool {
 /// Whether a compaction for economy may be thought about.
 fn may_save(now: &Situation<'_>) -> bool {
     // Right after clearing, the cache holds little of what a summary would have to read.
-    may(now) && now.layers.when == When::Economy && !now.has_acted("clear")
+    may(now) && now.layers.when == When::Economy && !now.has_acted(LayerRole::Clear)
 }
 
 /// Whether a compaction is cheaper than carrying on, with the sum.
@@ -85,6 +85,7 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::layer::LayerRole;
     use crate::layers::When;
     use crate::sample::{Session, Stage};
     use transcript::Block;
@@ -108,7 +109,7 @@ mod tests {
         }
         let sum = pays(&session, &stage).unwrap();
         assert!(sum.contains("× 8 rounds saves"), "{sum}");
-        stage.done = vec!["clear"];
+        stage.done = vec![LayerRole::Clear];
         assert_eq!(pays(&session, &stage), None, "right after clearing the cache is cold");
         stage.done.clear();
         let kept = session.log.view().line_of(2).unwrap().clone();

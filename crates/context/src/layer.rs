@@ -25,6 +25,11 @@ pub trait Layer: Sync {
     /// The word for it, which its commits have too.
     fn name(&self) -> &'static str;
 
+    /// What others have to know of it.
+    fn role(&self) -> LayerRole {
+        LayerRole::Other
+    }
+
     /// Whether the switches have it on.
     fn is_on(&self, layers: &Layers) -> bool;
 
@@ -36,6 +41,21 @@ pub trait Layer: Sync {
         let _ = (view, now, answer);
         Err("nothing comes of it".to_owned())
     }
+}
+
+/// What a layer does to the view, as far as another layer or the engine acts differently because of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerRole {
+    /// Something shorter takes the place of all that was said.
+    Compaction,
+    /// A summary takes the place of a span.
+    Collapse,
+    /// The oldest messages are dropped.
+    Snip,
+    /// Old results are cleared.
+    Clear,
+    /// Nobody has to know.
+    Other,
 }
 
 /// What a layer decides.
@@ -206,7 +226,7 @@ pub struct Situation<'a> {
     /// How many characters a tool may return; none if it bounds itself.
     pub limit: &'a dyn Fn(&str) -> Option<usize>,
     /// Which layers have acted on this occasion already.
-    pub done: &'a [&'static str],
+    pub done: &'a [LayerRole],
 }
 
 impl Situation<'_> {
@@ -215,9 +235,9 @@ impl Situation<'_> {
         Rates::of(self.layers.price, self.ttl)
     }
 
-    /// Whether a layer has acted on this occasion.
-    pub fn has_acted(&self, layer: &str) -> bool {
-        self.done.contains(&layer)
+    /// Whether a layer of this kind has acted on this occasion.
+    pub fn has_acted(&self, role: LayerRole) -> bool {
+        self.done.contains(&role)
     }
 
     /// How long ago the newest reply came.

@@ -49,6 +49,6 @@ mod template;
 pub mod worth;
 
 pub use fact::Fact;
-pub use layer::{Layer, Occasion, Reach, Situation};
+pub use layer::{Layer, LayerRole, Occasion, Reach, Situation};
 pub use layers::{Layers, When};
 pub use state::State;

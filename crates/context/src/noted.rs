@@ -11,7 +11,7 @@ use crate::due::{is_due, pays};
 use crate::extent::{Covered, kept_beside_notes, tokens_from};
 use crate::form;
 use crate::framing::Made;
-use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Reach, Situation};
+use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Reach, Situation};
 use crate::layers::Layers;
 
 /// In a small window notes have no more than this share of the threshold.
@@ -26,6 +26,10 @@ pub struct Noted;
 impl Layer for Noted {
     fn name(&self) -> &'static str {
         "compact"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Compaction
     }
 
     fn is_on(&self, layers: &Layers) -> bool {

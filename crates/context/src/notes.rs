@@ -10,7 +10,7 @@ use transcript::window::AutoCompact;
 use crate::clear;
 use crate::due::may;
 use crate::extent::tokens_from;
-use crate::layer::{Decision, Layer, Need, Occasion, Situation, Update};
+use crate::layer::{Decision, Layer, LayerRole, Need, Occasion, Situation, Update};
 use crate::layers::Layers;
 use crate::state::Progress;
 
@@ -38,7 +38,7 @@ impl Layer for Notes {
         let asked = matches!(now.occasion, Occasion::Request | Occasion::End);
         let can_edit = view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Edit"));
         let on = asked && now.layers.notes && now.layers.auto_compact == AutoCompact::On && can_edit;
-        if !on || now.has_acted("compact") || !view.open_calls().is_empty() || !may(now) {
+        if !on || now.has_acted(LayerRole::Compaction) || !view.open_calls().is_empty() || !may(now) {
             return Decision::Nothing;
         }
         let full = Fullness::of(view, now);

@@ -9,7 +9,7 @@ use transcript::Block;
 use transcript::commit::{Act, Commit, Reason};
 use transcript::view::{Stands, View};
 
-use crate::layer::{Answer, Change, Decision, Layer, Need, Situation};
+use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Situation};
 use crate::layers::Layers;
 
 /// The most of one file, in tokens.
@@ -37,7 +37,7 @@ impl Layer for Restore {
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
-        if !now.has_acted("compact") || now.layers.restored_files == 0 {
+        if !now.has_acted(LayerRole::Compaction) || now.layers.restored_files == 0 {
             return Decision::Nothing;
         }
         let files = candidates(view, now);
@@ -154,7 +154,7 @@ mod tests {
         let seen = [("x", "/a"), ("y", "/b"), (call.as_str(), "/shown"), ("z", "/a"), ("w", "/c")];
         stage.state.seen = seen.map(|(call, path)| (Some(call.to_owned()), PathBuf::from(path))).into();
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), Decision::Nothing, "nothing was covered");
-        stage.done = vec!["compact"];
+        stage.done = vec![LayerRole::Compaction];
         let files = ["/c", "/a", "/b"].map(PathBuf::from).into();
         let need = Decision::Need(Need::Read { files, most: RESTORED_FILES });
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), need);
