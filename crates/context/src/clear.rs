@@ -16,7 +16,7 @@
 use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::view::{Answered, Stands, View};
-use transcript::{Block, Id};
+use transcript::{Block, Id, tool_names};
 
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
@@ -26,8 +26,17 @@ use crate::missed::Missed;
 use crate::worth::{Cache, Sum};
 
 /// Tools whose results are cleared.
-pub const CLEARABLE: [&str; 9] =
-    ["Read", "Bash", "PowerShell", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"];
+pub const CLEARABLE: [&str; 9] = [
+    tool_names::READ,
+    tool_names::BASH,
+    "PowerShell",
+    tool_names::GREP,
+    tool_names::GLOB,
+    "WebSearch",
+    "WebFetch",
+    tool_names::EDIT,
+    tool_names::WRITE,
+];
 
 /// What will be missed is held back; where that makes too little room, by so much less, again and again.
 const LESS: f64 = 0.85;

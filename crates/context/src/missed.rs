@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use transcript::Block;
+use transcript::tool_names;
 use transcript::view::{Answered, Stands, View};
 
 use crate::extent::YOUNG_ROUNDS;
@@ -122,13 +123,13 @@ impl<'a> Shown<'a> {
         let path = ["file_path", "notebook_path"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned));
         let number = |key: &str| input.get(key).and_then(Value::as_u64);
         let (does, lines) = match call.tool {
-            "Read" => {
+            tool_names::READ => {
                 let first = number("offset").unwrap_or(0);
                 (Does::Reads, (first, number("limit").map_or(u64::MAX, |limit| first.saturating_add(limit))))
             }
-            "Write" => (Does::Writes, ALL),
-            "Edit" | "MultiEdit" | "NotebookEdit" => (Does::Changes, NONE),
-            "Bash" | "PowerShell" => (Does::Runs, NONE),
+            tool_names::WRITE => (Does::Writes, ALL),
+            tool_names::EDIT | "MultiEdit" | "NotebookEdit" => (Does::Changes, NONE),
+            tool_names::BASH | "PowerShell" => (Does::Runs, NONE),
             _ => (Does::Looks, NONE),
         };
         let is_again = matches!(does, Does::Looks | Does::Runs);

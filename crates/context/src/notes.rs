@@ -4,6 +4,7 @@
 //! price: within a share of what the session costs, and out of what notes save: the summaries that nobody had to write, and
 //! the one to come, as near as it is.
 
+use transcript::tool_names;
 use transcript::view::View;
 use transcript::window::AutoCompact;
 
@@ -36,7 +37,8 @@ impl Layer for Notes {
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let asked = matches!(now.occasion, Occasion::Request | Occasion::End);
-        let can_edit = view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Edit"));
+        let can_edit =
+            view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == tool_names::EDIT));
         let on = asked && now.layers.notes && now.layers.auto_compact == AutoCompact::On && can_edit;
         if !on || now.has_acted(LayerRole::Compaction) || !view.open_calls().is_empty() || !may(now) {
             return Decision::Nothing;

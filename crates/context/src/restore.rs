@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use transcript::Block;
 use transcript::commit::{Act, Commit, Reason};
+use transcript::tool_names;
 use transcript::view::{Stands, View};
 
 use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Situation};
@@ -66,7 +67,7 @@ fn candidates(view: &View, now: &Situation<'_>) -> Vec<PathBuf> {
     let replies = view.visible().filter(|entry| entry.stands() == Stands::Reply);
     let whole = replies
         .flat_map(|entry| entry.calls())
-        .filter(|call| call.tool == "Read" && call.result.is_some_and(|result| result.is_same(call.shown)));
+        .filter(|call| call.tool == tool_names::READ && call.result.is_some_and(|result| result.is_same(call.shown)));
     let in_view: Vec<&str> = whole.map(|call| &**call.id).collect();
     let seen = || now.state.seen.iter().rev();
     let shown: Vec<&PathBuf> = seen()

@@ -17,6 +17,7 @@ use tools::Tool;
 
 use crate::permission::LiveMode;
 use board::Board;
+use transcript::tool_names;
 
 /// The file of the plan, beside the session.
 const PLAN: &str = "plan.md";
@@ -24,8 +25,15 @@ const PLAN: &str = "plan.md";
 const LARGEST: u64 = 100_000;
 
 /// The names of what a session that began without it goes on without.
-pub(crate) const NAMES: [&str; 7] =
-    [ask::NAME, "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+pub(crate) const NAMES: [&str; 7] = [
+    ask::NAME,
+    tool_names::ENTER_PLAN_MODE,
+    tool_names::EXIT_PLAN_MODE,
+    tool_names::TASK_CREATE,
+    tool_names::TASK_GET,
+    tool_names::TASK_LIST,
+    tool_names::TASK_UPDATE,
+];
 
 /// The tools, for a session in a mode that they may change.
 pub fn offered(mode: &LiveMode, board: &Board) -> Vec<Arc<dyn Tool>> {

@@ -24,6 +24,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::capture::Capture;
 use crate::confinement::{Base, Confinement, Leaves, Strength};
@@ -89,7 +90,7 @@ pub struct Bash;
 
 impl Typed for Bash {
     type Input = BashInput;
-    const NAME: &'static str = "Bash";
+    const NAME: &'static str = tool_names::BASH;
     const LIMIT: Limit = Limit::Characters(30_000);
 
     fn access(&self, _: &BashInput) -> Access {

@@ -12,6 +12,7 @@ use files::Error;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::read::WHOLE;
 use crate::run::off_the_loop;
@@ -58,7 +59,7 @@ pub struct Edit;
 
 impl Typed for Edit {
     type Input = EditInput;
-    const NAME: &'static str = "Edit";
+    const NAME: &'static str = tool_names::EDIT;
 
     fn access(&self, _: &EditInput) -> Access {
         Access::Changes

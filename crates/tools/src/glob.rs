@@ -12,6 +12,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
@@ -42,7 +43,7 @@ pub struct Glob;
 
 impl Typed for Glob {
     type Input = GlobInput;
-    const NAME: &'static str = "Glob";
+    const NAME: &'static str = tool_names::GLOB;
 
     fn access(&self, _: &GlobInput) -> Access {
         Access::ReadOnly

@@ -24,6 +24,7 @@ use crate::tool::{Limit, Output, Typed};
 mod sink;
 
 use sink::{Collected, Counting, Printing};
+use transcript::tool_names;
 
 /// How many lines or files are shown where the call does not say.
 const HEAD: usize = 250;
@@ -101,7 +102,7 @@ pub struct Grep;
 
 impl Typed for Grep {
     type Input = GrepInput;
-    const NAME: &'static str = "Grep";
+    const NAME: &'static str = tool_names::GREP;
     const LIMIT: Limit = Limit::Characters(20_000);
 
     fn access(&self, _: &GrepInput) -> Access {

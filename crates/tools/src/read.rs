@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use transcript::block::Block;
+use transcript::tool_names;
 
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
@@ -68,7 +69,7 @@ pub struct Read;
 
 impl Typed for Read {
     type Input = ReadInput;
-    const NAME: &'static str = "Read";
+    const NAME: &'static str = tool_names::READ;
     const LIMIT: Limit = Limit::Unlimited;
 
     fn access(&self, _: &ReadInput) -> Access {

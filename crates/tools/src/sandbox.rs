@@ -11,6 +11,8 @@
 
 use std::path::PathBuf;
 
+use transcript::tool_names;
+
 use crate::permission::{Confined, Rule, Rules, Verdict};
 use crate::subject::Subject;
 
@@ -103,7 +105,7 @@ impl Sandbox {
     pub(crate) fn confinement(&self, command: &str, leaves: Leaves) -> Result<Option<&Confinement>, String> {
         let subject = Subject::Command(command.to_owned());
         let leaves = leaves == Leaves::Yes && self.leaving == Leaving::Asked;
-        if leaves || self.outside.decide("Bash", &subject) == Verdict::Allow {
+        if leaves || self.outside.decide(tool_names::BASH, &subject) == Verdict::Allow {
             return Ok(None);
         }
         match &self.standing {

@@ -9,6 +9,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::bash::OTHERS_STOPPED;
 use crate::jobs::{JobState, Leave, Printed};
@@ -47,7 +48,7 @@ pub struct TaskOutput;
 
 impl Typed for TaskOutput {
     type Input = TaskOutputInput;
-    const NAME: &'static str = "TaskOutput";
+    const NAME: &'static str = tool_names::TASK_OUTPUT;
     const LIMIT: Limit = Limit::Characters(30_000);
 
     fn access(&self, _: &TaskOutputInput) -> Access {

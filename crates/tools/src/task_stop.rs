@@ -3,6 +3,7 @@
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::jobs::JobState;
 use crate::scope::Scope;
@@ -24,7 +25,7 @@ pub struct TaskStop;
 
 impl Typed for TaskStop {
     type Input = TaskStopInput;
-    const NAME: &'static str = "TaskStop";
+    const NAME: &'static str = tool_names::TASK_STOP;
 
     fn access(&self, _: &TaskStopInput) -> Access {
         Access::Session

@@ -9,6 +9,7 @@ use files::Error;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::read::{WHOLE, explain};
 use crate::run::off_the_loop;
@@ -35,7 +36,7 @@ pub struct Write;
 
 impl Typed for Write {
     type Input = WriteInput;
-    const NAME: &'static str = "Write";
+    const NAME: &'static str = tool_names::WRITE;
 
     fn access(&self, _: &WriteInput) -> Access {
         Access::Changes

@@ -13,6 +13,7 @@ mod request;
 pub mod size;
 mod text;
 pub mod tokens;
+pub mod tool_names;
 pub mod view;
 pub mod window;
 

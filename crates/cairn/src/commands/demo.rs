@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Mode, Rules as PermissionRules};
 use transcript::price::Prices;
+use transcript::tool_names;
 use transcript::window::{Window, WindowHints};
 
 use crate::env;
@@ -256,7 +257,8 @@ impl Timeline {
             return self.line("layer", &told);
         }
         match event {
-            Event::ToolStarted { tool, .. } | Event::ToolEnded { tool, .. } if self.brief && tool == "Bash" => {}
+            Event::ToolStarted { tool, .. } | Event::ToolEnded { tool, .. }
+                if self.brief && tool == tool_names::BASH => {}
             Event::Text(text) => self.speak(text),
             Event::ToolStarted { tool, input, .. } => {
                 let about = ["command", "pattern", "file_path"].iter().find_map(|key| input[*key].as_str());

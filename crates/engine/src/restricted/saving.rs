@@ -9,6 +9,7 @@ use files::Stamp;
 use futures_util::future::BoxFuture;
 use memory::Error;
 use tools::{Access, EditInput, Output, Scope, Subject, Typed, WriteInput};
+use transcript::tool_names;
 
 use super::Restricted;
 
@@ -23,7 +24,7 @@ pub(super) struct Edit(pub(super) Arc<Restricted>);
 
 impl Typed for Write {
     type Input = WriteInput;
-    const NAME: &'static str = "Write";
+    const NAME: &'static str = tool_names::WRITE;
 
     fn access(&self, _: &WriteInput) -> Access {
         Access::Changes
@@ -45,7 +46,7 @@ impl Typed for Write {
 
 impl Typed for Edit {
     type Input = EditInput;
-    const NAME: &'static str = "Edit";
+    const NAME: &'static str = tool_names::EDIT;
 
     fn access(&self, _: &EditInput) -> Access {
         Access::Changes
