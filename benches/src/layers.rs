@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use engine::context::breaks::Detector;
-use engine::context::layer::{Answer, Change, Decision, LIST};
+use engine::context::layer::{Answer, Change, Decision};
+use engine::context::list::LIST;
 use engine::context::{Layers, Occasion, Situation, State};
 use jiff::Timestamp;
 use transcript::line::{Body, Line, Source};

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use engine::context::Layers;
-use engine::context::missed::Rule;
+use engine::context::layers::ClearRule;
 use engine::record;
 use engine::replay::{SUMMARY_TOKENS, replay};
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
     if files.is_empty() {
         bail!("there are no recordings at {RECORDINGS}; name a folder of others in {OTHERS}");
     }
-    let (by_age, by_use) = (play(&files, Rule::Age)?, play(&files, Rule::Use)?);
+    let (by_age, by_use) = (play(&files, ClearRule::Age)?, play(&files, ClearRule::Use)?);
     let share = |seen: &Seen| seen.missed as f64 / seen.edits.max(1) as f64;
     let mut rows = vec![Row::figure("sessions", by_use.sessions.to_string())];
     for (rule, seen) in [("by age", &by_age), ("by use", &by_use)] {
@@ -87,7 +87,7 @@ fn sessions(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn play(files: &[PathBuf], rule: Rule) -> Result<Seen> {
+fn play(files: &[PathBuf], rule: ClearRule) -> Result<Seen> {
     let hints = WindowHints { configured: Some(WINDOW), max_output: 32_000, ..WindowHints::default() };
     let layers = Layers { window: Window::of(&hints), clear_rule: rule, ..Layers::default() };
     let mut seen = Seen::default();

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use transcript::line::{Body, Line};
-use transcript::tokens::{Estimator, predictions};
+use transcript::predictions;
+use transcript::tokens::Estimator;
 use transcript::{Id, Log};
 
 use crate::table::{Row, Unit};

@@ -15,6 +15,7 @@ use engine::settings::Settings;
 use engine::{Session, World};
 use tools::Tool;
 use tools::permission::Mode;
+use transcript::tool_names;
 
 use crate::args::RunArgs;
 use crate::env;
@@ -107,7 +108,7 @@ impl Mailing {
             return;
         }
         tools.push(Arc::new(SendMessage { post: self.post.clone(), teammates: self.teammates.clone() }));
-        if !tools.iter().any(|tool| tool.name() == "TaskList") {
+        if !tools.iter().any(|tool| tool.name() == tool_names::TASK_LIST) {
             tools.extend(plan::listed(&self.board));
         }
         if self.member_of.is_some() && mode == Mode::Plan {

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use transcript::Usage;
 use transcript::price::Prices;
+use transcript::tool_names;
 
 use crate::args::{OutputFormat, RunArgs};
 use crate::closing::Closed;
@@ -239,7 +240,7 @@ fn progress(event: &Event) {
             let mark = if failed { red("✗ ") } else { green("✓ ") };
             talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
         }
-        Event::ToolStarted { tool, input, .. } if tool == "Bash" => {
+        Event::ToolStarted { tool, input, .. } if tool == tool_names::BASH => {
             let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
             talk!([dim(&format!("  $ {command}"))]);
         }

@@ -22,6 +22,7 @@ use tools::permission::{Confined, Mode, Rule, Rules};
 use tools::sandbox::Sandbox;
 use transcript::Effort;
 use transcript::price::Prices;
+use transcript::tool_names;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
@@ -37,7 +38,7 @@ use crate::{agents, asking, dreaming, env, manner, surroundings};
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The tool that sends agents out, as it is called and as it was.
-const AGENT_NAMES: [&str; 2] = ["Agent", "Task"];
+const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
 
 /// The largest template for notes that is read.
 const NOTES_BYTES: u64 = 100_000;

@@ -4,7 +4,7 @@ use engine::Event;
 use engine::agent::End;
 use engine::agents::Errand;
 use engine::context::framing::Made;
-use engine::context::layer;
+use engine::context::list;
 use engine::dream::progress::{Phase, Progress, improved};
 use engine::event::{MateNews, News};
 use engine::extract::Outcome;
@@ -156,7 +156,7 @@ pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>)
         let (out, unsent) = (one.freed_tokens.to_string(), one.unsent_tokens.to_string());
         row(one.layer, [one.times.to_string(), out, unsent, dollars(one.saved_usd), dollars(one.cost_usd)])
     };
-    let rows = layer::names().into_iter().filter_map(|name| match savings.iter().find(|one| one.layer == name) {
+    let rows = list::names().into_iter().filter_map(|name| match savings.iter().find(|one| one.layer == name) {
         Some(one) => Some(acted(one)),
         None => off.contains(&name).then(|| format!("{name:<10} {:>6}", "off")),
     });

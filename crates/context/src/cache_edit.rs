@@ -11,12 +11,9 @@ use transcript::commit::{Act, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::view::{Answered, Entry, Stands, View};
 
-use crate::clear::{KEPT_WHEN_IDLE, is_clearable};
-use crate::layer::{Change, Decision, Layer, Occasion, Situation};
-use crate::layers::Layers;
-
-/// More clearable results than this, unless the settings say otherwise, and the oldest are dropped.
-pub const MOST_RESULTS: usize = 20;
+use crate::clear::is_clearable;
+use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
+use crate::layers::{KEPT_WHEN_IDLE, Layers};
 
 /// The provider drops old results from its cache.
 #[derive(Debug)]
@@ -32,7 +29,9 @@ impl Layer for CacheEdit {
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
-        let changes_anyway = now.has_acted("compact") || now.has_acted("collapse") || now.has_acted("snip");
+        let changes_anyway = now.has_acted(LayerRole::Compaction)
+            || now.has_acted(LayerRole::Collapse)
+            || now.has_acted(LayerRole::Snip);
         let why = match () {
             () if now.is_cold() => "the cache is cold",
             () if !now.layers.cache_edits => "the provider cannot drop results from its cache any more",
@@ -59,7 +58,7 @@ fn cleared(view: &View, why: &str) -> Option<Change> {
 
 /// The oldest results are dropped, all but the newest few.
 fn edited(view: &View, now: &Situation<'_>) -> Option<Change> {
-    if *now.occasion != Occasion::Request || now.has_acted("clear") {
+    if *now.occasion != Occasion::Request || now.has_acted(LayerRole::Clear) {
         return None;
     }
     let unsent = view.visible().rev().find(|entry| entry.is_reply())?.index();
@@ -138,7 +137,7 @@ mod tests {
         let ways: [fn(&mut Stage); 3] = [
             |stage| stage.now = Timestamp::from_second(400).unwrap(),
             |stage| stage.layers.cache_edits = false,
-            |stage| stage.done = vec!["compact"],
+            |stage| stage.done = vec![LayerRole::Compaction],
         ];
         for way in ways {
             let mut changed = stage.clone();

@@ -16,23 +16,27 @@
 use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::view::{Answered, Stands, View};
-use transcript::{Block, Id};
+use transcript::{Block, Id, tool_names};
 
 use crate::digest::{self, Digest};
-use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
-use crate::layers::{Layers, When};
-use crate::missed::{Missed, Rule};
+use crate::extent::YOUNG_ROUNDS;
+use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Situation};
+use crate::layers::{ClearRule, Layers, When};
+use crate::missed::Missed;
 use crate::worth::{Cache, Sum};
 
 /// Tools whose results are cleared.
-pub const CLEARABLE: [&str; 9] =
-    ["Read", "Bash", "PowerShell", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"];
-/// After so many minutes without a reply the provider's cache is gone, whatever was asked for.
-pub const IDLE_MINUTES: u64 = 60;
-/// So many results stay when a session wakes up, unless the settings say otherwise; one always does.
-pub const KEPT_WHEN_IDLE: usize = 5;
-/// Results of so many replies stay when room is made: the model is working with them.
-pub const YOUNG_ROUNDS: usize = 3;
+pub const CLEARABLE: [&str; 9] = [
+    tool_names::READ,
+    tool_names::BASH,
+    "PowerShell",
+    tool_names::GREP,
+    tool_names::GLOB,
+    "WebSearch",
+    "WebFetch",
+    tool_names::EDIT,
+    tool_names::WRITE,
+];
 
 /// What will be missed is held back; where that makes too little room, by so much less, again and again.
 const LESS: f64 = 0.85;
@@ -46,6 +50,10 @@ pub struct Clear;
 impl Layer for Clear {
     fn name(&self) -> &'static str {
         "clear"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Clear
     }
 
     fn is_on(&self, layers: &Layers) -> bool {
@@ -120,7 +128,7 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     }
     // What does not pay even if all that is old goes need not be looked at any closer.
     let by_age = worth_it(view, now, old(view, YOUNG_ROUNDS))?;
-    if layers.clear_rule == Rule::Age {
+    if layers.clear_rule == ClearRule::Age {
         return Some(by_age);
     }
     // Where compaction is due, what would be missed goes rather than everything.

@@ -19,7 +19,7 @@ use transcript::{Block, Id};
 use crate::compact::{SUMMARY_TOKENS, summary_in};
 use crate::extent::{Covered, tokens_from};
 use crate::framing::{Made, framed};
-use crate::layer::{About, Answer, Change, Decision, Layer, Need, Occasion, Situation, Stage, Write};
+use crate::layer::{About, Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Situation, Stage, Write};
 use crate::layers::Layers;
 use crate::state::Summary;
 use crate::template::fill;
@@ -55,6 +55,10 @@ pub struct Collapse;
 impl Layer for Collapse {
     fn name(&self) -> &'static str {
         "collapse"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Collapse
     }
 
     fn is_on(&self, layers: &Layers) -> bool {

@@ -11,11 +11,11 @@ use transcript::commit::{Act, Commit, Reason, Trigger};
 use transcript::view::{Entry, View};
 use transcript::window::AutoCompact;
 
-use crate::economy;
+use crate::due::{is_due, pays};
 use crate::extent::{Covered, span_back, unanswered_from, young_from};
 use crate::framing::{Made, framed};
-use crate::layer::{About, Answer, Change, Decision, Layer, Need, Occasion, Reach, Situation, Write};
-use crate::layers::{Layers, When};
+use crate::layer::{About, Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Reach, Situation, Write};
+use crate::layers::Layers;
 use crate::template::fill;
 
 const PROMPT: &str = include_str!("prompts/summary.md");
@@ -30,8 +30,6 @@ const SUMMARY_SHARE: u64 = 6;
 const HEAD_PART: usize = 4;
 /// After a refusal, this part of the window is left for the summariser's instructions and answer.
 const SPARE_PART: u64 = 20;
-/// So many compactions in a row may fail, or not do enough, before none is tried by itself any more.
-pub const MOST_FAILURES: u32 = 3;
 
 /// A summary takes the place of what was said.
 #[derive(Debug)]
@@ -40,6 +38,10 @@ pub struct Compact;
 impl Layer for Compact {
     fn name(&self) -> &'static str {
         "compact"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Compaction
     }
 
     fn is_on(&self, layers: &Layers) -> bool {
@@ -84,14 +86,14 @@ pub(crate) struct Plan {
 impl Plan {
     /// The compaction that the occasion asks for.
     fn of(view: &View, now: &Situation<'_>) -> Option<Self> {
-        if now.has_acted("compact") || now.has_acted("collapse") {
+        if now.has_acted(LayerRole::Compaction) || now.has_acted(LayerRole::Collapse) {
             return None;
         }
         let before = |kept: Option<usize>| Covered::before(view, kept.unwrap_or(view.len()));
         let covered = match now.occasion {
             Occasion::End | Occasion::Provided { .. } => None,
             Occasion::Request if is_due(view, now) => before(unanswered_from(view, now.layers)),
-            Occasion::Request => economy::pays(view, now).and_then(|_| before(young_from(view))),
+            Occasion::Request => pays(view, now).and_then(|_| before(young_from(view))),
             Occasion::Asked { reach: Reach::Everything, .. } => before(None),
             Occasion::Asked { reach: Reach::UpTo(line), .. } => before(Some(view.item_of(line)?)),
             Occasion::Asked { reach: Reach::From(line), .. } => {
@@ -131,29 +133,8 @@ fn why(view: &View, now: &Situation<'_>) -> String {
         Occasion::Asked { .. } => "the user asked for it".to_owned(),
         Occasion::Refused { .. } => "the provider refused the request as too long".to_owned(),
         _ if is_due(view, now) => "the window was full".to_owned(),
-        _ => economy::pays(view, now).unwrap_or_else(|| "the window was full".to_owned()),
+        _ => pays(view, now).unwrap_or_else(|| "the window was full".to_owned()),
     }
-}
-
-/// Whether a compaction may be made by itself: it is on, the last ones did not fail, and there was a reply since.
-pub fn may(now: &Situation<'_>) -> bool {
-    let layers = now.layers;
-    layers.auto_compact == AutoCompact::On
-        && !layers.collapse
-        && !(layers.reactive && layers.reactive_only)
-        && now.state.failures < MOST_FAILURES
-        && now.state.rounds_since != Some(0)
-}
-
-/// Whether the window asks for compaction, and it may be made.
-pub(crate) fn is_due(view: &View, now: &Situation<'_>) -> bool {
-    may(now) && view.tally().count() > now.layers.due()
-}
-
-/// Whether a compaction for economy may be thought about.
-pub(crate) fn may_save(now: &Situation<'_>) -> bool {
-    // Right after clearing, the cache holds little of what a summary would have to read.
-    may(now) && now.layers.when == When::Economy && !now.has_acted("clear")
 }
 
 pub(crate) fn summary_most(layers: &Layers) -> u64 {
@@ -224,7 +205,7 @@ mod tests {
         assert!(!change(|stage| stage.state.rounds_since = Some(0)));
         assert!(change(|stage| stage.state.rounds_since = Some(1)));
         assert!(!change(|stage| stage.layers.window.effective = 180_000));
-        assert!(!change(|stage| stage.done = vec!["compact"]));
+        assert!(!change(|stage| stage.done = vec![LayerRole::Compaction]));
         assert!(change(|stage| stage.occasion = Occasion::Asked { instructions: None, reach: Reach::Everything }));
     }
 

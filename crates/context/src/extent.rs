@@ -9,25 +9,10 @@ use transcript::commit::Extent;
 use transcript::size::Size;
 use transcript::view::{Cover, Entry, Stands, View};
 
-use crate::clear::YOUNG_ROUNDS;
 use crate::layers::Layers;
 
-/// How much of the newest messages stays beside notes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tail {
-    /// So many tokens, at least.
-    pub tokens: u64,
-    /// And so many messages with text.
-    pub texts: usize,
-    /// Going back for them stops at so many tokens.
-    pub most: u64,
-}
-
-impl Default for Tail {
-    fn default() -> Self {
-        Self { tokens: 10_000, texts: 5, most: 40_000 }
-    }
-}
+/// The results of so many replies stay when room is made: the model is working with them.
+pub(crate) const YOUNG_ROUNDS: usize = 3;
 
 /// In a small window neither is more than this share of the threshold.
 const TAIL_SHARE: u64 = 4;

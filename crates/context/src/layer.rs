@@ -1,8 +1,8 @@
-//! The seam: what a layer is, and the list of them.
+//! The seam: what a layer is, and what it decides by.
 //!
 //! A layer looks at the view and the situation and decides: nothing, a commit, or a need. A need is something only the
 //! engine can do: ask a model, keep or read a file. With the answer the layer decides again, so what it then decides fits
-//! the view as it is by then, or is void. Whoever drives a session, live or from a record, walks [`LIST`] in its order
+//! the view as it is by then, or is void. Whoever drives a session, live or from a record, walks the list in its order
 //! before each request and writes what comes of it; each layer is there to keep the next, dearer one from firing, and one
 //! that fails falls through to it. A new layer is a file and a line.
 
@@ -11,33 +11,24 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use transcript::Id;
-use transcript::commit::{Act, Commit};
+use transcript::commit::Commit;
 use transcript::mark::Ttl;
 use transcript::view::View;
 
-use crate::cache_edit::CacheEdit;
-use crate::clear::Clear;
-use crate::collapse::Collapse;
-use crate::compact::Compact;
 use crate::layers::Layers;
-use crate::named::Named;
-use crate::noted::Noted;
-use crate::notes::Notes;
-use crate::provided::Provided;
-use crate::restore::Restore;
-use crate::snip::Snip;
-use crate::spill::{Spill, Spilled};
+use crate::spilled::Spilled;
 use crate::state::State;
 use crate::worth::Rates;
-
-/// The layers, in the order in which they act.
-pub const LIST: &[&dyn Layer] =
-    &[&Spill, &Snip, &Clear, &Collapse, &Provided, &Noted, &Compact, &Named, &Restore, &CacheEdit, &Notes];
 
 /// One of the layers.
 pub trait Layer: Sync {
     /// The word for it, which its commits have too.
     fn name(&self) -> &'static str;
+
+    /// What others have to know of it.
+    fn role(&self) -> LayerRole {
+        LayerRole::Other
+    }
 
     /// Whether the switches have it on.
     fn is_on(&self, layers: &Layers) -> bool;
@@ -50,11 +41,21 @@ pub trait Layer: Sync {
         let _ = (view, now, answer);
         Err("nothing comes of it".to_owned())
     }
+}
 
-    /// Whether its commits change bytes that may have been sent.
-    fn changes_sent(&self) -> bool {
-        true
-    }
+/// What a layer does to the view, as far as another layer or the engine acts differently because of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerRole {
+    /// Something shorter takes the place of all that was said.
+    Compaction,
+    /// A summary takes the place of a span.
+    Collapse,
+    /// The oldest messages are dropped.
+    Snip,
+    /// Old results are cleared.
+    Clear,
+    /// Nobody has to know.
+    Other,
 }
 
 /// What a layer decides.
@@ -225,7 +226,7 @@ pub struct Situation<'a> {
     /// How many characters a tool may return; none if it bounds itself.
     pub limit: &'a dyn Fn(&str) -> Option<usize>,
     /// Which layers have acted on this occasion already.
-    pub done: &'a [&'static str],
+    pub done: &'a [LayerRole],
 }
 
 impl Situation<'_> {
@@ -234,9 +235,9 @@ impl Situation<'_> {
         Rates::of(self.layers.price, self.ttl)
     }
 
-    /// Whether a layer has acted on this occasion.
-    pub fn has_acted(&self, layer: &str) -> bool {
-        self.done.contains(&layer)
+    /// Whether a layer of this kind has acted on this occasion.
+    pub fn has_acted(&self, role: LayerRole) -> bool {
+        self.done.contains(&role)
     }
 
     /// How long ago the newest reply came.
@@ -255,24 +256,4 @@ impl Situation<'_> {
     pub fn is_cold(&self) -> bool {
         self.idle().is_some_and(|idle| idle >= self.ttl.duration())
     }
-}
-
-/// The layers' names in order, each once: rows of a table.
-pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = LIST.iter().map(|layer| layer.name()).collect();
-    names.dedup();
-    names
-}
-
-/// The names of the layers that are off, in order.
-pub fn off(layers: &Layers) -> Vec<&'static str> {
-    let is_on = |name: &str| LIST.iter().any(|layer| layer.name() == name && layer.is_on(layers));
-    names().into_iter().filter(|name| !is_on(name)).collect()
-}
-
-/// Whether a commit changes bytes that may have been sent. Where no layer made it, the user or the provider did, and it
-/// may.
-pub fn changes_sent(act: &Act) -> bool {
-    let layer = LIST.iter().find(|layer| layer.name() == act.name());
-    layer.is_none_or(|layer| layer.changes_sent())
 }

@@ -7,14 +7,24 @@ use transcript::price::Price;
 use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
-use crate::cache_edit::MOST_RESULTS;
-use crate::clear::{IDLE_MINUTES, KEPT_WHEN_IDLE};
-use crate::extent::Tail;
-use crate::missed::Rule;
-use crate::provided::LEAST_TOKENS;
-use crate::spill::MESSAGE_CHARACTERS;
-use crate::{notes, restore};
-
+/// All results of one message together, in characters.
+pub(crate) const MESSAGE_CHARACTERS: usize = 200_000;
+/// After so many minutes without a reply the provider's cache is gone, whatever was asked for.
+const IDLE_MINUTES: u64 = 60;
+/// So many results stay when a session wakes up, unless the settings say otherwise; one always does.
+pub(crate) const KEPT_WHEN_IDLE: usize = 5;
+/// More clearable results than this, unless the settings say otherwise, and the oldest are dropped.
+const CACHE_EDITS_AFTER: usize = 20;
+/// The provider compacts no smaller conversation.
+const PROVIDER_LEAST_TOKENS: u64 = 50_000;
+/// Notes begin when the conversation has so many tokens.
+const NOTES_FIRST_TOKENS: u64 = 10_000;
+/// They are brought up to date when so many tokens have come.
+const NOTES_MORE_TOKENS: u64 = 5_000;
+/// And so many calls were made.
+const NOTES_MORE_CALLS: u64 = 3;
+/// So many files come back, unless the settings say otherwise.
+pub(crate) const RESTORED_FILES: usize = 5;
 /// Notes may have this share of what a session costs.
 const NOTES_SHARE: f64 = 0.1;
 /// The most a reply may be when nobody says; for a window nobody names.
@@ -29,6 +39,33 @@ pub enum When {
     Window,
     /// As soon as it is cheaper than carrying on.
     Economy,
+}
+
+/// What decides which results go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClearRule {
+    /// What will be missed.
+    #[default]
+    Use,
+    /// How old they are, and nothing else; to compare with.
+    Age,
+}
+
+/// How much of the newest messages stays beside notes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// So many tokens, at least.
+    pub tokens: u64,
+    /// And so many messages with text.
+    pub texts: usize,
+    /// Going back for them stops at so many tokens.
+    pub most: u64,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self { tokens: 10_000, texts: 5, most: 40_000 }
+    }
 }
 
 /// How the layers work. [`Layers::default`] has all of them on but those that forget.
@@ -49,7 +86,7 @@ pub struct Layers {
     /// Whether old results are cleared to make room.
     pub clear: bool,
     /// What decides which of them.
-    pub clear_rule: Rule,
+    pub clear_rule: ClearRule,
     /// Whether old results are cleared when a session wakes up after an hour.
     pub clear_when_idle: bool,
     /// After how many minutes without a reply.
@@ -114,28 +151,28 @@ impl Default for Layers {
             message_limit: MESSAGE_CHARACTERS,
             snip: false,
             clear: true,
-            clear_rule: Rule::Use,
+            clear_rule: ClearRule::Use,
             clear_when_idle: true,
             idle_minutes: IDLE_MINUTES,
             kept_when_idle: KEPT_WHEN_IDLE,
             digest: true,
             collapse: false,
             cache_edits: false,
-            cache_edits_after: MOST_RESULTS,
+            cache_edits_after: CACHE_EDITS_AFTER,
             auto_compact: AutoCompact::On,
             when: When::Window,
             notes: true,
             notes_compact: true,
-            notes_first: notes::FIRST_TOKENS,
-            notes_more: notes::MORE_TOKENS,
-            notes_calls: notes::MORE_CALLS,
+            notes_first: NOTES_FIRST_TOKENS,
+            notes_more: NOTES_MORE_TOKENS,
+            notes_calls: NOTES_MORE_CALLS,
             notes_share: Some(NOTES_SHARE),
             notes_template: None,
             notes_prompt: None,
             tail: Tail::default(),
             reactive: true,
             reactive_only: false,
-            restored_files: restore::FILES,
+            restored_files: RESTORED_FILES,
             api_edits: false,
             api_compact: false,
             api_thinking: None,
@@ -168,7 +205,7 @@ impl Layers {
 
     /// Whether the provider compacts first.
     pub(crate) fn provider_compacts(&self) -> bool {
-        self.api_compact && self.threshold() >= LEAST_TOKENS
+        self.api_compact && self.threshold() >= PROVIDER_LEAST_TOKENS
     }
 
     /// Where our own compaction is due: where the provider compacts first, only when that did not help.

@@ -1,7 +1,7 @@
 //! The layers that keep a session inside its window, one file each. Each only decides: what it decides is a commit, and
 //! what has to be done for it (writing a file, asking a model) is the engine's.
 //!
-//! [`layer`] is the seam and holds the list, in the order in which they act before a request, each there to keep the next,
+//! [`layer`] is the seam and [`list`] the list, in the order in which they act before a request, each there to keep the next,
 //! dearer one from firing:
 //!
 //! 1. [`spill`]: oversized results go to disk, a frozen preview stays. Costs nothing: the model has not seen them yet.
@@ -10,7 +10,7 @@
 //!    is written down first ([`digest`]); what will be missed least goes first ([`missed`]).
 //! 4. [`collapse`], where asked for and in the place of compaction: a span gives way to its summary.
 //! 5. [`provided`], where asked for: the provider's own summary. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
-//!    ([`extent`] says of what, [`framing`] how it reads, [`economy`] whether it saves); [`restore`] brings back what the
+//!    ([`due`] says when, [`extent`] of what, [`framing`] how it reads); [`restore`] brings back what the
 //!    model was working with.
 //! 6. [`cache_edit`], where asked for: the provider drops old results from its cache.
 //! 7. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
@@ -24,13 +24,14 @@ pub mod clear;
 pub mod collapse;
 pub mod compact;
 pub mod digest;
-mod economy;
+pub mod due;
 pub mod extent;
 pub mod fact;
 pub mod form;
 pub mod framing;
 pub mod layer;
 pub mod layers;
+pub mod list;
 pub mod missed;
 pub mod named;
 pub mod noted;
@@ -42,11 +43,12 @@ mod sample;
 pub mod server;
 pub mod snip;
 pub mod spill;
+mod spilled;
 pub mod state;
 mod template;
 pub mod worth;
 
 pub use fact::Fact;
-pub use layer::{Layer, Occasion, Reach, Situation};
+pub use layer::{Layer, LayerRole, Occasion, Reach, Situation};
 pub use layers::{Layers, When};
 pub use state::State;

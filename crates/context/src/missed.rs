@@ -16,9 +16,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use transcript::Block;
+use transcript::tool_names;
 use transcript::view::{Answered, Stands, View};
 
-use crate::clear::YOUNG_ROUNDS;
+use crate::extent::YOUNG_ROUNDS;
 use crate::worth::Rates;
 
 /// How often a file is read or edited again from what an old result of it showed. This and the next were fitted, on half
@@ -30,16 +31,6 @@ const USES_NAMED: f64 = 4.0;
 const CALL_OUTPUT: f64 = 150.0;
 /// Bytes a token, as results have them.
 const RESULT_BYTES: f64 = 3.0;
-
-/// What decides which results go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// What will be missed.
-    #[default]
-    Use,
-    /// How old they are, and nothing else; to compare with.
-    Age,
-}
 
 /// What is known of a result by its place: the item of its reply, and its call's id there.
 type Place<'a> = (usize, &'a str);
@@ -132,13 +123,13 @@ impl<'a> Shown<'a> {
         let path = ["file_path", "notebook_path"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned));
         let number = |key: &str| input.get(key).and_then(Value::as_u64);
         let (does, lines) = match call.tool {
-            "Read" => {
+            tool_names::READ => {
                 let first = number("offset").unwrap_or(0);
                 (Does::Reads, (first, number("limit").map_or(u64::MAX, |limit| first.saturating_add(limit))))
             }
-            "Write" => (Does::Writes, ALL),
-            "Edit" | "MultiEdit" | "NotebookEdit" => (Does::Changes, NONE),
-            "Bash" | "PowerShell" => (Does::Runs, NONE),
+            tool_names::WRITE => (Does::Writes, ALL),
+            tool_names::EDIT | "MultiEdit" | "NotebookEdit" => (Does::Changes, NONE),
+            tool_names::BASH | "PowerShell" => (Does::Runs, NONE),
             _ => (Does::Looks, NONE),
         };
         let is_again = matches!(does, Does::Looks | Does::Runs);

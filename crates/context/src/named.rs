@@ -8,7 +8,7 @@ use transcript::window::AutoCompact;
 use crate::compact::Plan;
 use crate::extent::{Covered, tokens_from, unanswered_from, young_from};
 use crate::framing::{Made, newest_summary};
-use crate::layer::{Change, Decision, Layer, Occasion, Situation};
+use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
 use crate::layers::Layers;
 
 /// What stands where a summary would.
@@ -24,6 +24,10 @@ impl Layer for Named {
         "compact"
     }
 
+    fn role(&self) -> LayerRole {
+        LayerRole::Compaction
+    }
+
     fn is_on(&self, layers: &Layers) -> bool {
         layers.auto_compact == AutoCompact::On || layers.reactive
     }
@@ -32,11 +36,11 @@ impl Layer for Named {
         let layers = now.layers;
         let full = layers.window.fill(view.tally().count(), layers.auto_compact).at_blocking_limit;
         let why = match now.occasion {
-            _ if now.has_acted("collapse") => return Decision::Nothing,
+            _ if now.has_acted(LayerRole::Collapse) => return Decision::Nothing,
             Occasion::Request if full && layers.auto_compact == AutoCompact::On && !layers.reactive_only => {
                 "the window is full, and no summary could be made"
             }
-            Occasion::Refused { .. } if !now.has_acted("compact") => {
+            Occasion::Refused { .. } if !now.has_acted(LayerRole::Compaction) => {
                 "the provider refused the request as too long, and no summary could be made"
             }
             _ => return Decision::Nothing,

@@ -6,12 +6,12 @@
 use transcript::Block;
 use transcript::view::View;
 
-use crate::compact::{Plan, is_due};
-use crate::economy;
+use crate::compact::Plan;
+use crate::due::{is_due, pays};
 use crate::extent::{Covered, kept_beside_notes, tokens_from};
 use crate::form;
 use crate::framing::Made;
-use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Reach, Situation};
+use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Reach, Situation};
 use crate::layers::Layers;
 
 /// In a small window notes have no more than this share of the threshold.
@@ -28,13 +28,17 @@ impl Layer for Noted {
         "compact"
     }
 
+    fn role(&self) -> LayerRole {
+        LayerRole::Compaction
+    }
+
     fn is_on(&self, layers: &Layers) -> bool {
         layers.notes && layers.notes_compact
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let wished = match now.occasion {
-            Occasion::Request => is_due(view, now) || economy::pays(view, now).is_some(),
+            Occasion::Request => is_due(view, now) || pays(view, now).is_some(),
             Occasion::Asked { instructions, reach } => instructions.is_none() && *reach == Reach::Everything,
             Occasion::Refused { .. } | Occasion::Provided { .. } | Occasion::End => false,
         };

@@ -4,22 +4,17 @@
 //! price: within a share of what the session costs, and out of what notes save: the summaries that nobody had to write, and
 //! the one to come, as near as it is.
 
+use transcript::tool_names;
 use transcript::view::View;
 use transcript::window::AutoCompact;
 
 use crate::clear;
-use crate::compact::may;
+use crate::due::may;
 use crate::extent::tokens_from;
-use crate::layer::{Decision, Layer, Need, Occasion, Situation, Update};
+use crate::layer::{Decision, Layer, LayerRole, Need, Occasion, Situation, Update};
 use crate::layers::Layers;
 use crate::state::Progress;
 
-/// Notes begin when the conversation has so many tokens.
-pub const FIRST_TOKENS: u64 = 10_000;
-/// They are brought up to date when so many tokens have come.
-pub const MORE_TOKENS: u64 = 5_000;
-/// And so many calls were made.
-pub const MORE_CALLS: u64 = 3;
 /// What an update is expected to write, in tokens.
 const USUAL_OUTPUT: f64 = 700.0;
 /// What a summary has at least, in tokens.
@@ -42,9 +37,10 @@ impl Layer for Notes {
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let asked = matches!(now.occasion, Occasion::Request | Occasion::End);
-        let can_edit = view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Edit"));
+        let can_edit =
+            view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == tool_names::EDIT));
         let on = asked && now.layers.notes && now.layers.auto_compact == AutoCompact::On && can_edit;
-        if !on || now.has_acted("compact") || !view.open_calls().is_empty() || !may(now) {
+        if !on || now.has_acted(LayerRole::Compaction) || !view.open_calls().is_empty() || !may(now) {
             return Decision::Nothing;
         }
         let full = Fullness::of(view, now);
@@ -59,10 +55,6 @@ impl Layer for Notes {
         let covered = view.visible().rev().find(|entry| entry.is_original() && entry.index() < end);
         let Some(covers) = covered.map(|entry| entry.line().clone()) else { return Decision::Nothing };
         Decision::Need(Need::Update(Update { end, covers, tokens: full.count, ready: full.needs_compaction() }))
-    }
-
-    fn changes_sent(&self) -> bool {
-        false
     }
 }
 

@@ -11,11 +11,8 @@ use transcript::view::View;
 use crate::compact::{self, Plan};
 use crate::extent::{Covered, unanswered_from};
 use crate::framing::Made;
-use crate::layer::{Change, Decision, Layer, Occasion, Situation};
+use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
 use crate::layers::Layers;
-
-/// The provider compacts no smaller conversation.
-pub(crate) const LEAST_TOKENS: u64 = 50_000;
 
 /// The provider's own summary takes the place of what was said.
 #[derive(Debug)]
@@ -24,6 +21,10 @@ pub struct Provided;
 impl Layer for Provided {
     fn name(&self) -> &'static str {
         "compact"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Compaction
     }
 
     fn is_on(&self, layers: &Layers) -> bool {

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 
 use transcript::Block;
 use transcript::commit::{Act, Commit, Reason};
+use transcript::tool_names;
 use transcript::view::{Stands, View};
 
-use crate::layer::{Answer, Change, Decision, Layer, Need, Situation};
+use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Situation};
 use crate::layers::Layers;
 
-/// So many files come back, unless the settings say otherwise.
-pub const FILES: usize = 5;
 /// The most of one file, in tokens.
 const FILE_TOKENS: u64 = 5_000;
 /// The most of all together.
@@ -39,7 +38,7 @@ impl Layer for Restore {
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
-        if !now.has_acted("compact") || now.layers.restored_files == 0 {
+        if !now.has_acted(LayerRole::Compaction) || now.layers.restored_files == 0 {
             return Decision::Nothing;
         }
         let files = candidates(view, now);
@@ -61,10 +60,6 @@ impl Layer for Restore {
         let reason = Reason { why: Some("what the model was working with".into()), ..Reason::default() };
         Ok(Change::of(Commit { act: Act::Restore { blocks }, reason }))
     }
-
-    fn changes_sent(&self) -> bool {
-        false
-    }
 }
 
 /// Files that were read or written, the newest first, each once, without those that are in view.
@@ -72,7 +67,7 @@ fn candidates(view: &View, now: &Situation<'_>) -> Vec<PathBuf> {
     let replies = view.visible().filter(|entry| entry.stands() == Stands::Reply);
     let whole = replies
         .flat_map(|entry| entry.calls())
-        .filter(|call| call.tool == "Read" && call.result.is_some_and(|result| result.is_same(call.shown)));
+        .filter(|call| call.tool == tool_names::READ && call.result.is_some_and(|result| result.is_same(call.shown)));
     let in_view: Vec<&str> = whole.map(|call| &**call.id).collect();
     let seen = || now.state.seen.iter().rev();
     let shown: Vec<&PathBuf> = seen()
@@ -147,6 +142,7 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layers::RESTORED_FILES;
     use crate::sample::{Session, Stage, layers, tokens};
 
     /// COMPACT-4: after a compaction the files seen last are asked for, each once, without those that are in view.
@@ -159,9 +155,9 @@ mod tests {
         let seen = [("x", "/a"), ("y", "/b"), (call.as_str(), "/shown"), ("z", "/a"), ("w", "/c")];
         stage.state.seen = seen.map(|(call, path)| (Some(call.to_owned()), PathBuf::from(path))).into();
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), Decision::Nothing, "nothing was covered");
-        stage.done = vec!["compact"];
+        stage.done = vec![LayerRole::Compaction];
         let files = ["/c", "/a", "/b"].map(PathBuf::from).into();
-        let need = Decision::Need(Need::Read { files, most: FILES });
+        let need = Decision::Need(Need::Read { files, most: RESTORED_FILES });
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), need);
         let read = Answer::Files(vec![("/c".into(), "text".into())]);
         let change = stage.with(|now| Restore.answered(session.log.view(), now, &read)).unwrap();

@@ -7,7 +7,7 @@ use transcript::mark::Ttl;
 use transcript::window::{Window, WindowHints};
 use transcript::{Block, Id, Log, Outcome, Usage};
 
-use crate::layer::{Occasion, Situation};
+use crate::layer::{LayerRole, Occasion, Situation};
 use crate::layers::Layers;
 use crate::state::State;
 
@@ -29,7 +29,7 @@ pub(crate) struct Stage {
     pub(crate) state: State,
     pub(crate) occasion: Occasion,
     pub(crate) now: Timestamp,
-    pub(crate) done: Vec<&'static str>,
+    pub(crate) done: Vec<LayerRole>,
 }
 
 impl Stage {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clear::{CLEARABLE, KEPT_WHEN_IDLE};
-use crate::layers::Layers;
+use crate::clear::CLEARABLE;
+use crate::layers::{KEPT_WHEN_IDLE, Layers};
 use crate::provided;
 
 /// The provider clears from here on, at the latest.

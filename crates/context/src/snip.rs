@@ -9,7 +9,7 @@ use transcript::commit::{Act, Commit, Reason};
 use transcript::size::Size;
 use transcript::view::{Cover, Entry, Stands, View};
 
-use crate::layer::{Change, Decision, Layer, Occasion, Situation};
+use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
 use crate::layers::Layers;
 
 /// The oldest messages are dropped.
@@ -19,6 +19,10 @@ pub struct Snip;
 impl Layer for Snip {
     fn name(&self) -> &'static str {
         "snip"
+    }
+
+    fn role(&self) -> LayerRole {
+        LayerRole::Snip
     }
 
     fn is_on(&self, layers: &Layers) -> bool {

@@ -13,7 +13,6 @@ use transcript::line::{Body, Line, Source};
 use transcript::{Block, Id, Usage};
 
 use crate::fact::Fact;
-use crate::layer::changes_sent;
 use crate::worth::Pace;
 
 /// Forks whose work ends up in the notes.
@@ -121,7 +120,7 @@ impl State {
             return;
         }
         match &line.body {
-            Body::Commit(commit) if changes_sent(&commit.act) => self.changed_behind.clone_from(&self.newest_line),
+            Body::Commit(commit) if commit.act.changes_sent() => self.changed_behind.clone_from(&self.newest_line),
             Body::Prologue(_) => self.changed_behind.clone_from(&self.newest_line),
             Body::Assistant { .. } => self.newest_line.clone_from(&line.id),
             _ => {}

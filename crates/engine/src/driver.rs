@@ -30,7 +30,7 @@ use tools::{Output, Scope};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{mark, mark_answered};
-use transcript::{Block, Id, Outcome, Request};
+use transcript::{Block, Id, Outcome, Request, tool_names};
 
 use crate::agent::{Listener, Parts};
 use crate::background::Background;
@@ -195,7 +195,7 @@ impl Driver {
     pub(crate) fn bounded_output(&self, id: &str, text: &str) -> String {
         let result = Block::tool_result(id, &[Block::text(text)], Outcome::Done);
         let limit = self.parts.layers.spill.then_some(SHELL_CHARACTERS);
-        let fresh = Fresh { id, tool: "Bash", result: &result, limit };
+        let fresh = Fresh { id, tool: tool_names::BASH, result: &result, limit };
         match context::spill::choose(&[fresh], usize::MAX).into_iter().find(|spilled| spilled.file.is_some()) {
             None => text.to_owned(),
             Some(spilled) => match self.session.keep_result(id, "txt", text) {

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::Rules;
 use tools::{Scope, Tool};
-use transcript::{Block, Id, Request};
+use transcript::{Block, Id, Request, tool_names};
 
 use crate::ledger::Ledger;
 use crate::session::Session;
@@ -50,7 +50,8 @@ const USUAL_WORDS: f64 = 1_500.0;
 /// Why nothing is learnt from these turns, whatever was said in them.
 fn passed_over(learning: &Learning, session: &Path, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
     let memory = files::real(memory).unwrap_or_else(|_| memory.to_owned());
-    let mut written = new.calls.iter().filter(|(tool, _)| matches!(tool.as_str(), "Write" | "Edit"));
+    let mut written =
+        new.calls.iter().filter(|(tool, _)| matches!(tool.as_str(), tool_names::WRITE | tool_names::EDIT));
     let place = |input: &serde_json::Value| Some(scope.place(input["file_path"].as_str()?).1);
     if written.any(|(_, input)| place(input).is_some_and(|real| real.starts_with(&memory))) {
         return Some("memories were saved in the conversation itself".to_owned());
@@ -352,5 +353,5 @@ pub fn set_private(session: &mut Session, on: bool) -> Result<(), crate::Error> 
 /// Without Write there is nothing it could do.
 fn can_write(session: &Session) -> bool {
     let prologue = session.log().view().prologue();
-    prologue.is_some_and(|known| known.tools.iter().any(|tool| tool.name == "Write"))
+    prologue.is_some_and(|known| known.tools.iter().any(|tool| tool.name == tool_names::WRITE))
 }

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tools::{Access, Output, Scope, Subject, Typed};
 
 use message::{Message, heading, read};
+use transcript::tool_names;
 use wanted::{Wanted, search};
 
 /// How many messages a search shows.
@@ -71,7 +72,7 @@ impl History {
 
 impl Typed for History {
     type Input = HistoryInput;
-    const NAME: &'static str = "History";
+    const NAME: &'static str = tool_names::HISTORY;
 
     fn access(&self, _: &HistoryInput) -> Access {
         Access::ReadOnly

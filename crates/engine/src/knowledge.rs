@@ -23,7 +23,7 @@ use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Scope as Whose, Shelf};
 use memory::store::Indexing;
-use tools::{EditInput, Scope};
+use tools::{EditInput, Scope, texts_put_in};
 use transcript::Block;
 
 use crate::session::{Beside, Session};
@@ -394,8 +394,7 @@ pub(crate) fn refuses(input: &serde_json::Value, file: &Path) -> Option<String> 
         secrets::scan(text.as_bytes(), "", Remarks::Ignored).into_iter().map(|finding| finding.rule).collect()
     };
     // What an edit takes out may be a secret: that is how one is mended.
-    let given = input.as_object()?.iter().filter(|(name, _)| *name != "old_string");
-    let mut found: Vec<&'static str> = given.filter_map(|(_, value)| value.as_str()).flat_map(rules).collect();
+    let mut found: Vec<&'static str> = texts_put_in(input).flat_map(rules).collect();
     if let Some((before, after)) = edited(input, file) {
         // A secret can come in two parts.
         let (before, after) = (rules(&before), rules(&after));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, Verdict, always, decide};
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
+use transcript::tool_names;
 
 use crate::agents::Narrowed;
 use crate::sandbox;
@@ -356,7 +357,7 @@ impl Policy {
         };
         let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
         let spared = decide(&accepting, access, tool.name(), &subject).allows();
-        let spared = spared || tool.name() == "ExitPlanMode"; // who approves of a plan may let it be carried out at once
+        let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves of a plan may let it be carried out at once
         let spared_by = (spared && leave != Leave::Asked).then_some(Mode::AcceptEdits);
         let always = always(&situation, access, tool.name(), &subject);
         let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
@@ -385,5 +386,5 @@ pub fn readable(rules: &Rules) -> Arc<Readable> {
 
 fn may_read(rules: &Rules, named: &Path, real: &Path) -> bool {
     let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
-    !matches!(rules.decide("Read", &subject), Verdict::Deny(_))
+    !matches!(rules.decide(tool_names::READ, &subject), Verdict::Deny(_))
 }

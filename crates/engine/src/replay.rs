@@ -11,8 +11,9 @@
 mod check;
 mod recorded;
 
-use context::layer::{Answer, Change, Decision, LIST, Need};
-use context::{Fact, Layers, Occasion, Situation, State, digest, framing};
+use context::layer::{Answer, Change, Decision, Need};
+use context::list::LIST;
+use context::{Fact, LayerRole, Layers, Occasion, Situation, State, digest, framing};
 use jiff::Timestamp;
 use serde::Serialize;
 use transcript::commit::Act;
@@ -246,7 +247,7 @@ impl Player {
             let change = match decision {
                 Decision::Nothing => continue,
                 Decision::Commit(change) => Some(change),
-                Decision::Need(need) => match self.answer(&need, &recorded) {
+                Decision::Need(need) => match self.answer(layer.role(), &need, &recorded) {
                     Said::Answer(answer) => {
                         self.look(&occasion, &acted, |view, now| layer.answered(view, now, &answer)).ok()
                     }
@@ -256,13 +257,13 @@ impl Player {
             };
             let Some(change) = change else { continue };
             acts.push((change.commit.act.clone(), change.summary.clone()));
-            acted.push(layer.name());
+            acted.push(layer.role());
             done.push(self.put(layer.name(), change, &recorded));
         }
         if before && acts != recorded.acts {
             self.differs_from = Some(self.rounds.len() + 1);
         }
-        if !self.is_in_step() && acted.contains(&"compact") {
+        if !self.is_in_step() && acted.contains(&LayerRole::Compaction) {
             self.judge_compaction();
         }
         self.walked = Some(done);
@@ -271,7 +272,7 @@ impl Player {
     fn look<T>(
         &self,
         occasion: &Occasion,
-        done: &[&'static str],
+        done: &[LayerRole],
         look: impl FnOnce(&transcript::view::View, &Situation<'_>) -> T,
     ) -> T {
         let tools = tools::standard();
@@ -289,14 +290,14 @@ impl Player {
     }
 
     /// What the record says to a need, or else filler. A file is as it was then: what came back is taken whole.
-    fn answer(&self, need: &Need, recorded: &RecordedRound) -> Said {
+    fn answer(&self, role: LayerRole, need: &Need, recorded: &RecordedRound) -> Said {
         Said::Answer(match need {
             Need::Keep(spilled) => {
                 let usual = |id: &str| Ok(format!("tool-results/{id}.txt"));
                 let place = |id: &str| recorded.place_of(id).unwrap_or_else(|| usual(id));
                 Answer::Kept(spilled.iter().map(|one| place(&one.id)).collect())
             }
-            Need::Write(write) if write.kind == "clear" => match &recorded.digest {
+            Need::Write(write) if role == LayerRole::Clear => match &recorded.digest {
                 Some(Some(text)) => Answer::Text(digest::written(text).unwrap_or(text).to_owned()),
                 Some(None) => Answer::Failed("nothing was written down".to_owned()),
                 None => Answer::Text(WRITTEN_DOWN.repeat(write.directive.lines().count().saturating_sub(2).max(1))),

@@ -21,6 +21,7 @@ use serde_json::Value;
 use tools::permission::{Confined, Decision, Mode, Rules, Situation, Wall, decide};
 use tools::sandbox::{Confinement, Leaves, Sandbox, Standing};
 use tools::{Access, Scope, Subject, Tool};
+use transcript::tool_names;
 
 use crate::extract::Apart;
 use crate::fork::{Judge, ToolPolicy};
@@ -133,8 +134,8 @@ impl Restricted {
     /// The policy, over the tools its requests name and where the parent's run.
     pub fn policy(self: &Arc<Self>, tools: &[Arc<dyn Tool>], scope: &Scope) -> ToolPolicy {
         let tools = tools.iter().map(|tool| match tool.name() {
-            "Write" => Arc::new(saving::Write(self.clone())) as Arc<dyn Tool>,
-            "Edit" => Arc::new(saving::Edit(self.clone())),
+            tool_names::WRITE => Arc::new(saving::Write(self.clone())) as Arc<dyn Tool>,
+            tool_names::EDIT => Arc::new(saving::Edit(self.clone())),
             _ => tool.clone(),
         });
         let (parent, looks, apart) = (scope.clone(), self.looks.clone(), self.apart.clone());
@@ -179,7 +180,7 @@ impl Restricted {
     fn may(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String> {
         let subject = tool.subject(input, scope);
         match tool.name() {
-            "Read" | "Grep" | "Glob" => {
+            tool_names::READ | tool_names::GREP | tool_names::GLOB => {
                 if let Subject::Path { real, .. } = &subject
                     && self.is_apart(real)
                 {
@@ -191,7 +192,7 @@ impl Restricted {
                 }
                 self.may_look(tool.name(), Access::ReadOnly, &subject, scope, &self.looks)
             }
-            "Bash" => {
+            tool_names::BASH => {
                 if input["run_in_background"] == Value::Bool(true) {
                     return Err("No command runs in the background here.".to_owned());
                 }
@@ -200,9 +201,9 @@ impl Restricted {
                         "Commands do not run here: there is no sandbox that holds. Use Read, Grep and Glob.".into()
                     );
                 }
-                self.may_look("Bash", Access::Changes, &subject, scope, &self.commands_look)
+                self.may_look(tool_names::BASH, Access::Changes, &subject, scope, &self.commands_look)
             }
-            "Write" | "Edit" => self.place(&subject).map(drop),
+            tool_names::WRITE | tool_names::EDIT => self.place(&subject).map(drop),
             other => Err(format!(
                 "{other} does not run here. Read, Grep and Glob look; Write and Edit keep memories in {}.",
                 self.directory.display()

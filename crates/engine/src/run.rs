@@ -13,14 +13,14 @@
 
 use serde::{Deserialize, Serialize};
 use transcript::block::Kind;
-use transcript::{Block, Log, Reply, StopReason};
+use transcript::{Block, Log, Reply, StopReason, tool_names};
 
 /// So many times the same calls in a row, and the model is told.
 pub const REPEATS_TOLD: u32 = 3;
 /// So many times, and the turn ends.
 pub const REPEATS_ENDED: u32 = 10;
 /// Calls that wait for something else: the same one again is how that is done.
-const WAITING: [&str; 2] = ["TaskOutput", "BashOutput"];
+const WAITING: [&str; 2] = [tool_names::TASK_OUTPUT, "BashOutput"];
 /// So many of them count as one.
 const WAITS_AS_ONE: u32 = 20;
 

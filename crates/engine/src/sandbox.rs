@@ -31,7 +31,8 @@ pub async fn sandbox(said: &settings::Sandbox, scope: &Scope, config: &Path) -> 
     if said.all_sockets == Some(true) || !said.sockets.is_empty() {
         confinement.sockets = Sockets::All;
     }
-    let mut sandbox = Sandbox::new(confinement, standing).with_outside(outside(said, scope)?);
+    let sandbox = Sandbox::new(confinement, standing).with_repositories();
+    let mut sandbox = sandbox.with_outside(outside(said, scope)?);
     let any = said.allowed_domains.iter().any(|host| host == ANY) && said.denied_domains.is_empty();
     if !said.allowed_domains.is_empty() && !any {
         sandbox = sandbox.asked("settings name single hosts, and the whole network is open");

@@ -12,7 +12,7 @@ use transcript::message::MOST_TOKENS;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
-use context::{Fact, layer};
+use context::{Fact, list};
 
 /// What a layer did for a session, or for many.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -37,7 +37,7 @@ const BY_HAND: &str = "snip";
 
 /// Nothing yet, in the layers' order.
 fn none() -> Vec<Saving> {
-    let mut names = layer::names();
+    let mut names = list::names();
     if !names.contains(&BY_HAND) {
         names.push(BY_HAND);
     }
@@ -158,7 +158,7 @@ fn taken_by(commit: &Commit) -> Option<(&'static str, u64, bool)> {
         Act::Restore { .. } | Act::Undo { .. } | Act::Rewind { .. } | Act::ServerEdit { .. } => return None,
         _ => commit.reason.freed?,
     };
-    Some((commit.act.name(), freed, layer::changes_sent(&commit.act)))
+    Some((commit.act.name(), freed, commit.act.changes_sent()))
 }
 
 /// What a line says a layer cost.

@@ -10,7 +10,7 @@ use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
 use crate::savings;
-use context::{Fact, layer};
+use context::Fact;
 
 pub use teammates::{Teammate, Used, cost_with, teammates};
 
@@ -149,7 +149,7 @@ impl Stats {
                 }
                 Body::Commit(commit) => {
                     stats.commits += 1;
-                    if layer::changes_sent(&commit.act) && !matches!(commit.act, Act::ServerEdit { .. }) {
+                    if commit.act.changes_sent() && !matches!(commit.act, Act::ServerEdit { .. }) {
                         windows.push(replied);
                     }
                 }

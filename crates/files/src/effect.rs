@@ -1,12 +1,16 @@
 //! Everything this crate does to the disk, announced before it happens.
 //!
 //! In the program an announcement is nothing. With the feature `faults`, which only tests switch on, a disk that was
-//! mounted for the path is asked first and can refuse: see [`crate::faults`].
+//! mounted for the path is asked first and can refuse: see `faults`.
 
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use crate::faults::{before, sync};
+pub mod faults;
+
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+
+#[cfg(any(test, feature = "faults"))]
+pub(crate) use faults::{before, sync};
 
 /// One thing that happens to the disk.
 #[cfg_attr(not(any(test, feature = "faults")), allow(unreachable_pub, dead_code, reason = "nobody is told"))]

@@ -16,11 +16,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "this crate is the way to the disk that the bans point to")]
 
+mod directory;
 mod effect;
 mod error;
 pub mod exact;
-#[cfg(any(test, feature = "faults"))]
-pub mod faults;
 mod lines;
 mod lock;
 mod lockfile;
@@ -33,14 +32,17 @@ mod shared;
 mod stamp;
 mod walk;
 
+pub use directory::{create_directory, is_own};
+#[cfg(any(test, feature = "faults"))]
+pub use effect::faults;
 pub use error::Error;
 pub use lines::{Ending, Line, Lines, OVERSIZED, Text};
 pub use lock::Lock;
 pub use lockfile::{LockFile, Said};
 pub use log::Log;
 pub use named::{
-    Glance, create_directory, create_new, glance, is_own, list, make_private, open, read, read_range, real, remove,
-    remove_tree, replace, replace_private, replace_unchanged, stamp,
+    Glance, create_new, glance, list, make_private, open, read, read_range, real, remove, remove_tree, replace,
+    replace_private, replace_unchanged, stamp,
 };
 pub use process::process_runs;
 pub use root::{Entry, EntryKind, Head, Root};

@@ -19,6 +19,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::directory::create_directory;
 use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::root::Root;
@@ -81,7 +82,7 @@ impl Log {
         let path = crate::named::real(path)?;
         let failed = |error| Error::of(&path, error);
         let parent = path.parent().ok_or_else(|| Error::IsDirectory { path: path.clone() })?;
-        crate::named::create_directory(parent)?;
+        create_directory(parent)?;
         if path.exists() {
             // Refuses what is not a regular file.
             crate::named::open(&path)?;

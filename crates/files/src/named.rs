@@ -6,16 +6,16 @@
 //! is cut loose from the others, as with every atomic replacement.
 
 use std::collections::VecDeque;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::exact;
 use crate::put;
-use crate::root::{Entry, PRIVATE_DIRECTORY, Root};
+use crate::root::{Entry, Root};
 use crate::stamp::{Snapshot, Stamp};
 
 /// The most symbolic links that are followed for one path, as in the kernel.
@@ -139,23 +139,9 @@ pub fn remove_tree(path: impl AsRef<Path>) -> Result<(), Error> {
     }
 }
 
-/// Whether what a path names, no link followed, belongs to us, to the system, or to the owner of `known`.
-pub fn is_own(path: impl AsRef<Path>, known: impl AsRef<Path>) -> bool {
-    let owner = |path: &Path| std::fs::symlink_metadata(path).ok().map(|metadata| metadata.uid());
-    let found = owner(path.as_ref());
-    found == Some(0)
-        || found == Some(rustix::process::geteuid().as_raw())
-        || found.is_some() && found == owner(known.as_ref())
-}
-
 /// Everything in a directory, by name.
 pub fn list(directory: impl AsRef<Path>) -> Result<Vec<Entry>, Error> {
     Root::open(directory)?.list()
-}
-
-/// Makes a directory and its parents (0700) where they are missing, to last.
-pub fn create_directory(path: impl AsRef<Path>) -> Result<(), Error> {
-    make_directories(path.as_ref(), PRIVATE_DIRECTORY)
 }
 
 /// Where a path leads once every symbolic link in it is followed. What does not exist yet is kept as it is named, so
@@ -205,33 +191,5 @@ fn regular(path: &Path, metadata: &std::fs::Metadata) -> Result<(), Error> {
         Ok(())
     } else {
         Err(Error::NotRegular { path: path.to_owned() })
-    }
-}
-
-fn make_directories(path: &Path, mode: u32) -> Result<(), Error> {
-    let failed = |error| Error::of(path, error);
-    if path.is_dir() {
-        return Ok(());
-    }
-    effect::before(Effect::MakeDirectory, || path.to_owned()).map_err(failed)?;
-    match DirBuilder::new().mode(mode).create(path) {
-        Ok(()) => {}
-        Err(_) if path.is_dir() => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = path.parent().ok_or_else(|| failed(error))?;
-            make_directories(parent, mode)?;
-            match DirBuilder::new().mode(mode).create(path) {
-                Err(_) if path.is_dir() => return Ok(()),
-                made => made.map_err(failed)?,
-            }
-        }
-        Err(error) => return Err(failed(error)),
-    }
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => {
-            let flush = || File::open(parent).and_then(|directory| directory.sync_all());
-            effect::sync(Effect::SyncDirectory, || parent.to_owned(), flush).map_err(failed)
-        }
-        _ => Ok(()),
     }
 }

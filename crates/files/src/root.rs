@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, FileType};
 
+use crate::directory::{self, PRIVATE_DIRECTORY};
 use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::put::{self, Mode};
@@ -20,9 +21,6 @@ use crate::stamp::{Snapshot, Stamp};
 
 /// The bits of a mode by which the group or anybody may write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-
-/// The mode of directories that are made on the way.
-pub(crate) const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// An opened directory.
 #[derive(Debug)]
@@ -78,7 +76,7 @@ impl Root {
 
     /// Opens a directory, making it and its parents (0700) where they are missing.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
-        crate::named::create_directory(path.as_ref())?;
+        directory::create_directory(path.as_ref())?;
         Self::open(path)
     }
 
@@ -88,7 +86,7 @@ impl Root {
         let path = path.as_ref();
         let found = std::fs::symlink_metadata(path).map_err(|error| Error::of(path, error))?;
         let alone = found.is_dir() && found.mode() & WRITABLE_BY_OTHERS == 0;
-        if !alone || !crate::named::is_own(path, path.parent().unwrap_or(path)) {
+        if !alone || !directory::is_own(path, path.parent().unwrap_or(path)) {
             return Err(Error::NotOwn { path: path.to_owned() });
         }
         Self::open(path)

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::directory::create_directory;
 use crate::effect::{self, Effect};
 use crate::error::Error;
 
@@ -22,7 +23,7 @@ pub fn add_line(path: impl AsRef<Path>, line: &[u8]) -> Result<(), Error> {
     if path.exists() {
         crate::named::open(&path)?; // refuses what is not a regular file
     } else if let Some(parent) = path.parent() {
-        crate::named::create_directory(parent)?;
+        create_directory(parent)?;
     }
     let mut options = OpenOptions::new();
     let mut file = options.read(true).append(true).create(true).mode(PRIVATE_FILE).open(&path).map_err(failed)?;

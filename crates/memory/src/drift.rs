@@ -14,9 +14,6 @@ use files::Root;
 
 use crate::entry::Memory;
 
-/// Where the record stands, under `metadata`.
-pub const KEY: &str = "names";
-
 /// How many things of one memory are looked for.
 const MOST: usize = 12;
 

@@ -19,6 +19,9 @@ pub(crate) const READ_LIMIT: u64 = 1024 * 1024;
 /// The key of the questions it answers.
 pub(crate) const ASKED: &str = "asked";
 
+/// The key, under `metadata`, of what it names and was there when it was saved.
+pub(crate) const NAMED: &str = "names";
+
 /// A memory as it was read.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -80,7 +83,7 @@ impl Memory {
             asked: asked(&front),
             kind,
             applies_to,
-            named: below(&front, crate::drift::KEY),
+            named: below(&front, NAMED),
             body: text.get(front.body_start()..).unwrap_or_default().to_owned(),
             dated: written_date(&front).or(modified),
             modified,

@@ -1,8 +1,7 @@
 //! What can go wrong with memory, by what the caller can do about it.
 
+use std::fmt;
 use std::path::PathBuf;
-
-use crate::place::Rule;
 
 /// A failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +17,7 @@ pub enum Error {
         /// Which input it came from.
         from: &'static str,
         /// The rule it breaks.
-        rule: Rule,
+        rule: PlaceRule,
     },
     /// A memory cannot have this file name: choose another.
     #[error("{name:?} cannot be a memory's file name: {why}")]
@@ -80,4 +79,37 @@ pub enum Error {
         /// What is wrong with it.
         source: globset::Error,
     },
+}
+
+/// Why a path may not hold memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceRule {
+    /// It does not start at the root.
+    Relative,
+    /// It is the file system's root.
+    Root,
+    /// It is directly below the root, such as `/tmp`.
+    BelowRoot,
+    /// It is the root of a drive, such as `C:\`.
+    DriveRoot,
+    /// It is on another machine, such as `\\server\share`.
+    Unc,
+    /// It holds a NUL byte.
+    Nul,
+    /// It is the home directory itself: all that lies in it would become memory.
+    Home,
+}
+
+impl fmt::Display for PlaceRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Relative => "it is a relative path; give an absolute one",
+            Self::Root => "it is the root of the file system",
+            Self::BelowRoot => "it is directly below the root; choose a directory at least two levels deep",
+            Self::DriveRoot => "it is the root of a drive",
+            Self::Unc => "it is a network (UNC) path",
+            Self::Nul => "it holds a NUL byte",
+            Self::Home => "it is the home directory itself",
+        })
+    }
 }

@@ -42,7 +42,7 @@ pub mod taxonomy;
 
 pub use diagnostic::{Diagnostic, Problem};
 pub use entry::Memory;
-pub use error::Error;
+pub use error::{Error, PlaceRule};
 pub use rank::Ranker;
 pub use scan::Header;
 pub use store::Store;

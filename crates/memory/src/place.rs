@@ -5,10 +5,9 @@
 //! checkout. A worktree is believed only if the repository points back at it; else a checkout from a stranger could name
 //! another repository as its own and read that one's memory.
 
-use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::{Error, PlaceRule};
 
 /// Longer slugs are cut and get a hash, since file names have a limit.
 const SLUG_LENGTH: usize = 200;
@@ -74,39 +73,6 @@ pub enum OffBy {
     Settings,
 }
 
-/// Why a path may not hold memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// It does not start at the root.
-    Relative,
-    /// It is the file system's root.
-    Root,
-    /// It is directly below the root, such as `/tmp`.
-    BelowRoot,
-    /// It is the root of a drive, such as `C:\`.
-    DriveRoot,
-    /// It is on another machine, such as `\\server\share`.
-    Unc,
-    /// It holds a NUL byte.
-    Nul,
-    /// It is the home directory itself: all that lies in it would become memory.
-    Home,
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Relative => "it is a relative path; give an absolute one",
-            Self::Root => "it is the root of the file system",
-            Self::BelowRoot => "it is directly below the root; choose a directory at least two levels deep",
-            Self::DriveRoot => "it is the root of a drive",
-            Self::Unc => "it is a network (UNC) path",
-            Self::Nul => "it holds a NUL byte",
-            Self::Home => "it is the home directory itself",
-        })
-    }
-}
-
 /// Whether memory is on. The first input that speaks decides; a `CLAUDE_CODE_DISABLE_AUTO_MEMORY` of 0 says yes.
 pub fn switch(inputs: &Inputs) -> Switch {
     let remote_without_a_place = inputs.remote && given(inputs.remote_memory_directory.as_ref()).is_none();
@@ -152,26 +118,26 @@ fn given(value: Option<&String>) -> Option<&str> {
 fn admitted(path: &str, from: &'static str, home: Option<&Path>, inputs: &Inputs) -> Result<PathBuf, Error> {
     let refused = |rule| Error::Refused { path: path.to_owned(), from, rule };
     if path.contains('\0') {
-        return Err(refused(Rule::Nul));
+        return Err(refused(PlaceRule::Nul));
     }
     if path.starts_with("\\\\") || path.starts_with("//") {
-        return Err(refused(Rule::Unc));
+        return Err(refused(PlaceRule::Unc));
     }
     if is_drive_root(path) {
-        return Err(refused(Rule::DriveRoot));
+        return Err(refused(PlaceRule::DriveRoot));
     }
     let expanded = match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
         _ => PathBuf::from(path),
     };
     if !expanded.is_absolute() {
-        return Err(refused(Rule::Relative));
+        return Err(refused(PlaceRule::Relative));
     }
     let plain = without_dots(&expanded);
     match plain.components().filter(|part| matches!(part, Component::Normal(_))).count() {
-        0 => Err(refused(Rule::Root)),
-        1 => Err(refused(Rule::BelowRoot)),
-        _ if inputs.home.as_deref() == Some(plain.as_path()) => Err(refused(Rule::Home)),
+        0 => Err(refused(PlaceRule::Root)),
+        1 => Err(refused(PlaceRule::BelowRoot)),
+        _ if inputs.home.as_deref() == Some(plain.as_path()) => Err(refused(PlaceRule::Home)),
         _ => Ok(plain),
     }
 }

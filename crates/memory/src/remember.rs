@@ -9,12 +9,12 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::drift;
-use crate::entry::Memory;
+use crate::entry::{Memory, NAMED};
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index;
 use crate::scan;
-use crate::secrets::{self, Remarks};
+use crate::secrets::no_secret;
 use crate::store::{MODE, New, Saved, Store, checked, file_name, render};
 
 /// A memory larger than this is not settled.
@@ -111,7 +111,7 @@ impl Origin {
             ("agent", &self.agent),
             ("model", &self.model),
             ("modified", &at),
-            (drift::KEY, &names),
+            (NAMED, &names),
         ];
         let given = parts.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
         let front = frontmatter::read(text);
@@ -139,14 +139,6 @@ fn scalar(value: &str) -> String {
         && value.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/'))
         && !value.ends_with(':');
     if plain { value } else { serde_json::Value::from(value).to_string() }
-}
-
-/// Fails if a text holds a secret. A remark in the text excuses nothing: a model may have written it.
-pub fn no_secret(path: &str, text: &str) -> Result<(), Error> {
-    match secrets::scan(text.as_bytes(), "", Remarks::Ignored).first() {
-        Some(found) => Err(Error::Secret { path: path.to_owned(), rule: found.rule, line: found.line }),
-        None => Ok(()),
-    }
 }
 
 /// A text by its words.

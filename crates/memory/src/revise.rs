@@ -15,7 +15,8 @@ use crate::entry::Memory;
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index;
-use crate::remember::{Origin, no_secret};
+use crate::remember::Origin;
+use crate::secrets::no_secret;
 use crate::store::{MODE, Saved, Store, checked, home};
 
 /// A memory is one topic: agents write none that is larger.

@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::frontmatter;
 use crate::index::{self, Warning};
 use crate::neutral;
-use crate::remember::no_secret;
 use crate::scan;
+use crate::secrets::no_secret;
 use crate::taxonomy::Kind;
 
 /// Memories are nobody else's business.

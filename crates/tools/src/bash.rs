@@ -24,15 +24,19 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::capture::Capture;
+use crate::confinement::{Base, Confinement, Leaves, Strength};
+use crate::environment::Variables;
 use crate::jobs::NotStarted;
 use crate::permission::{Rights, Wall};
-use crate::process::{self, End, Ended, Ground, Variables, exit_code};
+use crate::process::{self, End, Ended, Ground, exit_code};
 use crate::run::CANCELLED;
-use crate::sandbox::{self, Base, Confinement, Leaves, Strength};
+use crate::sandbox;
 use crate::scope::Scope;
-use crate::tool::{Access, Limit, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Limit, Output, Typed};
 
 /// How long a command may run where the call does not say.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -86,7 +90,7 @@ pub struct Bash;
 
 impl Typed for Bash {
     type Input = BashInput;
-    const NAME: &'static str = "Bash";
+    const NAME: &'static str = tool_names::BASH;
     const LIMIT: Limit = Limit::Characters(30_000);
 
     fn access(&self, _: &BashInput) -> Access {
@@ -183,7 +187,7 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
         // It goes with the command, so nobody waits for it to be on the disk.
         let made = std::fs::DirBuilder::new().mode(0o700).create(&temporary);
         made.map_err(|error| format!("The command could not be started: {}: {error}.", temporary.display()))?;
-        return Ok(Some(sandbox::looking(scope, looking, Some(temporary))));
+        return Ok(Some(scope.looking(looking, Some(temporary))));
     }
     let leaves = if input.dangerously_disable_sandbox == Some(true) { Leaves::Yes } else { Leaves::No };
     let Some(sandbox) = scope.sandbox() else { return Ok(None) };

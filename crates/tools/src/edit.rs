@@ -12,12 +12,14 @@ use files::Error;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::read::WHOLE;
 use crate::run::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 use crate::write::refusal;
 
 /// How many lines are shown before and after the change.
@@ -57,14 +59,14 @@ pub struct Edit;
 
 impl Typed for Edit {
     type Input = EditInput;
-    const NAME: &'static str = "Edit";
+    const NAME: &'static str = tool_names::EDIT;
 
     fn access(&self, _: &EditInput) -> Access {
         Access::Changes
     }
 
     fn subject(&self, input: &EditInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn changes(&self, input: &EditInput, scope: &Scope) -> Option<PathBuf> {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::confinement::Confinement;
+use crate::environment::Environment;
 use crate::permission::{git_runs_programs, repository};
-use crate::process::Environment;
 use crate::program::{Ended, Program};
-use crate::sandbox::Confinement;
 
 /// What every call of git is told: no hooks, nobody who watches files.
 const QUIET: [&str; 5] = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];

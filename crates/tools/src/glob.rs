@@ -12,11 +12,13 @@ use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 
 /// How many files are listed.
 const LISTED: usize = 100;
@@ -41,7 +43,7 @@ pub struct Glob;
 
 impl Typed for Glob {
     type Input = GlobInput;
-    const NAME: &'static str = "Glob";
+    const NAME: &'static str = tool_names::GLOB;
 
     fn access(&self, _: &GlobInput) -> Access {
         Access::ReadOnly
@@ -49,7 +51,7 @@ impl Typed for Glob {
 
     fn subject(&self, input: &GlobInput, scope: &Scope) -> Subject {
         let (directory, _) = split(input, scope);
-        Subject::path(scope, &directory.to_string_lossy())
+        scope.subject(&directory.to_string_lossy())
     }
 
     fn run(&self, input: GlobInput, scope: Scope) -> BoxFuture<'static, Output> {

@@ -18,11 +18,13 @@ use crate::glob::{modified, named, narrowed, newest_first, walk};
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Limit, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Limit, Output, Typed};
 
 mod sink;
 
 use sink::{Collected, Counting, Printing};
+use transcript::tool_names;
 
 /// How many lines or files are shown where the call does not say.
 const HEAD: usize = 250;
@@ -100,7 +102,7 @@ pub struct Grep;
 
 impl Typed for Grep {
     type Input = GrepInput;
-    const NAME: &'static str = "Grep";
+    const NAME: &'static str = tool_names::GREP;
     const LIMIT: Limit = Limit::Characters(20_000);
 
     fn access(&self, _: &GrepInput) -> Access {
@@ -108,7 +110,7 @@ impl Typed for Grep {
     }
 
     fn subject(&self, input: &GrepInput, scope: &Scope) -> Subject {
-        Subject::path(scope, input.path.as_deref().unwrap_or("."))
+        scope.subject(input.path.as_deref().unwrap_or("."))
     }
 
     fn run(&self, input: GrepInput, scope: Scope) -> BoxFuture<'static, Output> {

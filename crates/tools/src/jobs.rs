@@ -17,8 +17,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::process::{self, End, Ended, Environment, Ground, Trouble, Variables, exit_code};
-use crate::sandbox::MadePath;
+use crate::confinement::MadePath;
+use crate::environment::{Environment, Variables};
+use crate::process::{self, End, Ended, Ground, Trouble, exit_code};
 
 mod unread;
 

@@ -17,7 +17,10 @@
 
 mod bash;
 mod capture;
+mod confinement;
 mod edit;
+mod environment;
+mod file_change;
 pub mod git;
 mod glob;
 mod grep;
@@ -32,8 +35,8 @@ mod read;
 mod run;
 pub mod sandbox;
 mod scope;
-pub mod shell;
 mod show;
+mod subject;
 mod task_output;
 mod task_stop;
 mod tool;
@@ -43,16 +46,18 @@ use std::sync::Arc;
 
 pub use bash::{Bash, BashInput, PRINTED_NOTHING};
 pub use edit::{Edit, EditInput, edited};
+pub use environment::{Credentials, Environment};
+pub use file_change::{FileChange, texts_put_in};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};
 pub use jobs::{Job, JobKind, JobState, Jobs, NoSuchJob};
-pub use process::{Credentials, Environment};
 pub use read::{Read, ReadInput, picture};
-pub use run::{CONCURRENT, Call, run_all};
+pub use run::{Call, run_all};
 pub use scope::Scope;
+pub use subject::{Access, Subject};
 pub use task_output::{TaskOutput, TaskOutputInput};
 pub use task_stop::{TaskStop, TaskStopInput};
-pub use tool::{Access, Limit, Output, Runs, Subject, Tool, Typed, limit_of};
+pub use tool::{CONCURRENT, Limit, Output, Runs, Tool, Typed, limit_of};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model is told of them.

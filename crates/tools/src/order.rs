@@ -1,16 +1,26 @@
 //! What we and a guard tell one another, a line each: what to run, and how it ended.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{Confinement, MadePath, paths};
+use crate::confinement::{Confinement, MadePath, paths};
 
 /// The byte that asks a guard to end what it runs. Closing the socket ends it at once.
 pub(crate) const END: u8 = b'e';
 
 /// The byte by which a guard shows that it is still at work, any number of times before its report.
 pub(crate) const SIGN: u8 = b' ';
+
+/// How long output may still come after the shell has ended, from a process it left in the background.
+pub(crate) const AFTER_EXIT: Duration = Duration::from_millis(500);
+
+/// How long processes have between being asked to end and being killed.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
+/// How often is looked whether those who were asked have ended.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// What a guard is to run, in its own directory and environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -29,8 +29,8 @@ pub use rule::{BadRule, Places, Rule};
 use std::path::Path;
 
 use self::command::{Command, allowable};
-use crate::shell::Found;
-use crate::tool::Subject;
+use crate::subject::Subject;
+use ::shell::Found;
 
 /// The rules that hold, from all settings.
 #[derive(Debug, Clone, Default)]

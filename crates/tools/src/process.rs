@@ -19,27 +19,16 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
+use crate::confinement::{Base, Confinement, MadePath};
+use crate::environment::{Environment, Variables};
 use crate::guard;
 use crate::order::{Order, Side};
-use crate::sandbox::{Base, Confinement, MadePath};
 
-mod environment;
 mod group;
 mod guarded;
 
-pub use environment::{Credentials, Environment};
-pub(crate) use environment::{Variables, looks_secret};
 use group::Group;
 use guarded::Guarded;
-
-/// How long output may still come after the shell has ended, from a process it left in the background.
-pub(crate) const AFTER_EXIT: Duration = Duration::from_millis(500);
-
-/// How long processes have between being asked to end and being killed.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
-
-/// How often is looked whether those who were asked have ended.
-pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// How long the rest of the output is waited for once all are dead; one who left the group may hold the pipe forever.
 const LAST_WORDS: Duration = Duration::from_millis(100);

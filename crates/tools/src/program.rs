@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::Capture;
-use crate::process::{self, End, Environment, Ground, Stream, Variables, exit_code};
-use crate::sandbox::Confinement;
+use crate::confinement::Confinement;
+use crate::environment::{Environment, Variables};
+use crate::process::{self, End, Ground, Stream, exit_code};
 
 /// A program to run.
 #[derive(Debug, Clone)]

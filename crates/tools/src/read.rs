@@ -14,11 +14,13 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use transcript::block::Block;
+use transcript::tool_names;
 
 use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Limit, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Limit, Output, Typed};
 
 /// How many lines are shown where the call does not say.
 const LINES: u64 = 2_000;
@@ -67,7 +69,7 @@ pub struct Read;
 
 impl Typed for Read {
     type Input = ReadInput;
-    const NAME: &'static str = "Read";
+    const NAME: &'static str = tool_names::READ;
     const LIMIT: Limit = Limit::Unlimited;
 
     fn access(&self, _: &ReadInput) -> Access {
@@ -75,7 +77,7 @@ impl Typed for Read {
     }
 
     fn subject(&self, input: &ReadInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn run(&self, input: ReadInput, scope: Scope) -> BoxFuture<'static, Output> {

@@ -16,10 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::permission::Rights;
 use crate::scope::Scope;
-use crate::tool::{Output, Runs, Subject, Tool};
-
-/// How many read-only calls run at the same time.
-pub const CONCURRENT: usize = 10;
+use crate::subject::Subject;
+use crate::tool::{CONCURRENT, Output, Runs, Tool};
 
 /// What a call is answered that was stopped before its end.
 pub(crate) const CANCELLED: &str = "cancelled by the user";

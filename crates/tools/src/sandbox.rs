@@ -11,144 +11,18 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use transcript::tool_names;
 
 use crate::permission::{Confined, Rule, Rules, Verdict, repository_elsewhere};
-use crate::tool::Subject;
+use crate::subject::Subject;
 
-mod folders;
-mod looking;
-mod made;
 mod notes;
-pub(crate) mod paths;
-mod private;
 mod standing;
 
-pub(crate) use folders::beside;
-pub use folders::tool_folders;
-pub(crate) use looking::{confinement as looking, find_out as wall};
-pub use made::MadePath;
+pub use crate::confinement::{Base, Confinement, Leaves, MadePath, Network, Sockets, Strength, tool_folders};
 pub(crate) use notes::note;
-pub(crate) use private::private;
 pub use standing::Standing;
-
-/// Where people's homes are, besides the one that is known.
-const HOMES: [&str; 2] = ["/home", "/root"];
-
-/// What a command can see, change and reach. Paths are absolute; those that do not exist are left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confinement {
-    /// What it may change.
-    #[serde(with = "paths")]
-    pub writable: Vec<PathBuf>,
-    /// What it may not change all the same, besides guarded paths.
-    #[serde(with = "paths")]
-    pub read_only: Vec<PathBuf>,
-    /// What it does not see. The deeper path counts, here and below.
-    #[serde(with = "paths")]
-    pub hidden: Vec<PathBuf>,
-    /// What it sees of what is hidden.
-    #[serde(with = "paths")]
-    pub readable: Vec<PathBuf>,
-    /// What it does not see, whatever else is said of it.
-    #[serde(with = "paths")]
-    pub denied: Vec<PathBuf>,
-    /// What only root may read, where we are root: hidden as well, but not in what it may see or change.
-    #[serde(with = "paths")]
-    pub private: Vec<PathBuf>,
-    /// What is `/tmp` to it; without one, memory that ends with it.
-    #[serde(with = "paths::maybe")]
-    pub temporary: Option<PathBuf>,
-    /// What it can reach.
-    pub network: Network,
-    /// Which sockets it may open besides.
-    pub sockets: Sockets,
-    /// Variables that are kept from it, besides those that look like secrets.
-    pub variables: Vec<String>,
-    /// By what it is held.
-    pub strength: Strength,
-    /// What there is before anything is hidden or shown.
-    pub base: Base,
-}
-
-/// What a confined command sees before anything is hidden or shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Base {
-    /// All that there is, read-only, and only processes of its own.
-    #[default]
-    Everything,
-    /// The system's own folders, read-only, and all processes, of which it cannot touch any but its own.
-    System,
-}
-
-/// What a command can reach.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Network {
-    /// Nothing: it can open no socket but to ask the kernel for the state of the network.
-    None,
-    /// A loopback of its own.
-    #[default]
-    Loopback,
-    /// All that we reach.
-    All,
-}
-
-/// Which sockets with a path a command may open.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sockets {
-    /// None: whoever listens on one is outside.
-    #[default]
-    None,
-    /// All that it sees.
-    All,
-}
-
-/// By what a command is held.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Strength {
-    /// Namespaces, Landlock and a filter of system calls.
-    #[default]
-    Namespaces,
-    /// Landlock and the filter: no view of its own, no network of its own.
-    Landlock,
-}
-
-impl Confinement {
-    /// For commands that work in `directories`: of the homes, nothing but these and the tools in `home` is seen.
-    pub fn working_in(directories: impl IntoIterator<Item = PathBuf>, home: Option<&Path>) -> Self {
-        let writable: Vec<PathBuf> = directories.into_iter().collect();
-        let repositories = writable.iter().filter_map(|directory| repository_elsewhere(directory));
-        Self {
-            readable: repositories.chain(home.map(tool_folders).unwrap_or_default()).collect(),
-            hidden: HOMES.iter().map(PathBuf::from).chain(home.map(Path::to_owned)).collect(),
-            writable,
-            ..Self::default()
-        }
-    }
-
-    /// For an agent that may read and write what it was given, and nothing else of what is the user's.
-    pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>) -> Self {
-        Self { readable, ..Self::working_in(writable, None) }
-    }
-
-    /// With all that has to be found out about the system.
-    pub(crate) fn here(&self) -> Self {
-        Self { private: private().to_vec(), ..self.clone() }
-    }
-
-    /// What is private and lies in nothing that was named.
-    pub(crate) fn private(&self) -> impl Iterator<Item = &PathBuf> {
-        let named = |path: &&PathBuf| self.writable.iter().chain(&self.readable).any(|named| path.starts_with(named));
-        self.private.iter().filter(move |path| !named(path))
-    }
-
-    /// Why this keeps less than a sandbox should, whatever the system can do.
-    fn weakness(&self) -> Option<String> {
-        let covers = |directory: &&PathBuf| self.hidden.iter().any(|home| home.starts_with(directory));
-        let directory = self.writable.iter().find(covers)?;
-        Some(format!("{} is a working directory, and all of the home is in it", directory.display()))
-    }
-}
+pub(crate) use standing::trial;
 
 /// The sandbox of a session: which commands run in it, and how well it holds.
 #[derive(Debug, Clone)]
@@ -192,6 +66,14 @@ impl Sandbox {
     /// is none no command runs.
     pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, standing: Standing) -> Self {
         Self::new(Confinement::restricted(readable, writable), standing).closed().required()
+    }
+
+    /// With what git keeps elsewhere of the worktrees that commands work in, to read.
+    #[must_use]
+    pub fn with_repositories(mut self) -> Self {
+        let Confinement { writable, readable, .. } = &mut self.confinement;
+        readable.extend(writable.iter().filter_map(|directory| repository_elsewhere(directory)));
+        self
     }
 
     /// For who works in a worktree, and not in the directory that it is a copy of.
@@ -242,7 +124,7 @@ impl Sandbox {
     pub(crate) fn confinement(&self, command: &str, leaves: Leaves) -> Result<Option<&Confinement>, String> {
         let subject = Subject::Command(command.to_owned());
         let leaves = leaves == Leaves::Yes && self.leaving == Leaving::Asked;
-        if leaves || self.outside.decide("Bash", &subject) == Verdict::Allow {
+        if leaves || self.outside.decide(tool_names::BASH, &subject) == Verdict::Allow {
             return Ok(None);
         }
         match &self.standing {
@@ -272,14 +154,4 @@ impl Sandbox {
     fn weaknesses(&self) -> impl Iterator<Item = String> {
         self.asked.iter().cloned().chain(self.confinement.weakness())
     }
-}
-
-/// Whether a command asks to run outside of the sandbox.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leaves {
-    /// It does not.
-    #[default]
-    No,
-    /// It does.
-    Yes,
 }

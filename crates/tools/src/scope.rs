@@ -12,11 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use files::Stamp;
 use tokio_util::sync::CancellationToken;
 
+use crate::confinement::Confinement;
+use crate::environment::{Environment, Variables};
 use crate::jobs::Jobs;
-use crate::permission::{Rights, Wall};
-use crate::process::Environment;
+use crate::permission::{Looking, Rights, Wall};
+use crate::process::Ground;
 use crate::sandbox::{self, Sandbox};
-use crate::tool::Subject;
+use crate::subject::Subject;
 
 /// Says whether a file may be shown, by how it is named and where it leads. Given by the engine, from the deny rules.
 type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
@@ -225,8 +227,31 @@ impl Scope {
     pub async fn find_wall(&self) {
         let known = self.memory().wall.is_some();
         if !known {
-            let found = sandbox::wall(self).await;
+            let found = self.try_wall().await;
             self.memory().wall = Some(found);
+        }
+    }
+
+    async fn try_wall(&self) -> Result<(), String> {
+        let Some(guard) = self.guard().filter(|_| cfg!(target_os = "linux")) else {
+            return Err("there is no guard program to make it".to_owned());
+        };
+        let (directory, confinement) = (self.project(), self.looking(&Looking::default(), None));
+        let (environment, variables) = (self.environment(), Variables::Ordinary);
+        let ground = Ground { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
+        sandbox::trial(ground).await
+    }
+
+    /// What a command sees that only looks. `temporary` is its own, and is `/tmp` to it; without one that is memory.
+    pub(crate) fn looking(&self, looking: &Looking, temporary: Option<PathBuf>) -> Confinement {
+        let mut readable = self.directories();
+        readable.extend(looking.readable.iter().cloned());
+        readable.extend(std::iter::once(self.temporary()).chain(self.scratchpad()).map(Path::to_owned));
+        Confinement {
+            hidden: self.private().to_vec(),
+            denied: looking.hidden.clone(),
+            temporary,
+            ..Confinement::looking_at(readable, Vec::new(), self.home())
         }
     }
 
@@ -305,6 +330,12 @@ impl Scope {
             let leads = real(&named);
             (named, leads)
         })
+    }
+
+    /// What rules look at in a path as a model writes it.
+    pub fn subject(&self, path: &str) -> Subject {
+        let (named, real) = self.place(path);
+        Subject::Path { named, real }
     }
 
     /// A path as it is shown: relative to the working directory where it lies below it.

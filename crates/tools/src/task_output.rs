@@ -9,12 +9,14 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::bash::OTHERS_STOPPED;
 use crate::jobs::{JobState, Leave, Printed};
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Limit, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Limit, Output, Typed};
 
 /// How long is waited for the end where the call does not say, in milliseconds.
 const WAIT: u64 = 30_000;
@@ -46,7 +48,7 @@ pub struct TaskOutput;
 
 impl Typed for TaskOutput {
     type Input = TaskOutputInput;
-    const NAME: &'static str = "TaskOutput";
+    const NAME: &'static str = tool_names::TASK_OUTPUT;
     const LIMIT: Limit = Limit::Characters(30_000);
 
     fn access(&self, _: &TaskOutputInput) -> Access {

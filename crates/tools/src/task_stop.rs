@@ -3,10 +3,12 @@
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::jobs::JobState;
 use crate::scope::Scope;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 
 /// Stops a command or an agent in the background and everything it started. TaskOutput still shows what it printed.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,7 +25,7 @@ pub struct TaskStop;
 
 impl Typed for TaskStop {
     type Input = TaskStopInput;
-    const NAME: &'static str = "TaskStop";
+    const NAME: &'static str = tool_names::TASK_STOP;
 
     fn access(&self, _: &TaskStopInput) -> Access {
         Access::Session

@@ -14,9 +14,13 @@ use serde_json::Value;
 use transcript::block::{Block, Outcome};
 use transcript::message::ToolDefinition;
 
+use crate::confinement::MadePath;
 use crate::input;
-use crate::sandbox::MadePath;
 use crate::scope::Scope;
+use crate::subject::{Access, Subject};
+
+/// How many read-only calls run at the same time.
+pub const CONCURRENT: usize = 10;
 
 /// A tool, as the engine sees it.
 pub trait Tool: Send + Sync {
@@ -39,7 +43,7 @@ pub trait Tool: Send + Sync {
 
     /// How many calls of one reply run at the same time.
     fn most_beside(&self) -> usize {
-        crate::run::CONCURRENT
+        CONCURRENT
     }
 
     /// The file this call would write, symbolic links followed, so that its content can be kept before.
@@ -66,7 +70,7 @@ pub trait Typed: Send + Sync + 'static {
     const LIMIT: Limit = Limit::Characters(100_000);
 
     /// How many calls of one reply run at the same time.
-    const MOST_BESIDE: usize = crate::run::CONCURRENT;
+    const MOST_BESIDE: usize = CONCURRENT;
 
     /// What this call would do.
     fn access(&self, input: &Self::Input) -> Access;
@@ -130,19 +134,6 @@ impl<T: Typed> Tool for T {
     }
 }
 
-/// What a call does to the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It only looks.
-    ReadOnly,
-    /// It changes nothing but what the session itself made, such as a command in the background: nobody has to be asked.
-    Session,
-    /// It changes nothing by itself, and is for the user to decide each time, such as a plan to be approved.
-    Asks,
-    /// It may change something.
-    Changes,
-}
-
 /// Whether a call can run at the same time as others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
@@ -156,32 +147,6 @@ impl Runs {
     /// As usual: what only looks does not mind others.
     pub fn of(access: Access) -> Self {
         if access == Access::ReadOnly { Self::Beside } else { Self::Alone }
-    }
-}
-
-/// What a permission rule is matched against.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
-    /// A shell command.
-    Command(String),
-    /// A file or a directory.
-    Path {
-        /// As it was named, made absolute.
-        named: PathBuf,
-        /// Where it leads once symbolic links are followed.
-        real: PathBuf,
-    },
-    /// One of several that go by name, such as an agent: rules match whose pattern is that name.
-    Name(String),
-    /// The call as a whole: only rules without a pattern match.
-    Whole,
-}
-
-impl Subject {
-    /// A path as a model names it.
-    pub fn path(scope: &Scope, path: &str) -> Self {
-        let (named, real) = scope.place(path);
-        Self::Path { named, real }
     }
 }
 

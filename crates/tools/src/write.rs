@@ -9,12 +9,14 @@ use files::Error;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use transcript::tool_names;
 
 use crate::read::{WHOLE, explain};
 use crate::run::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
-use crate::tool::{Access, Output, Subject, Typed};
+use crate::subject::{Access, Subject};
+use crate::tool::{Output, Typed};
 
 /// Writes a whole file, making its directories where they are missing.
 ///
@@ -34,14 +36,14 @@ pub struct Write;
 
 impl Typed for Write {
     type Input = WriteInput;
-    const NAME: &'static str = "Write";
+    const NAME: &'static str = tool_names::WRITE;
 
     fn access(&self, _: &WriteInput) -> Access {
         Access::Changes
     }
 
     fn subject(&self, input: &WriteInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn changes(&self, input: &WriteInput, scope: &Scope) -> Option<PathBuf> {

@@ -29,10 +29,8 @@ mod it {
     mod sandbox_sequences;
     mod sandbox_size;
     mod search;
-    mod shell;
     mod shell_asking;
     mod shell_plain;
-    mod shell_running;
     mod trick;
     mod write;
 }

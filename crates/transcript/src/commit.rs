@@ -137,6 +137,11 @@ pub enum Act {
 }
 
 impl Act {
+    /// Whether it changes bytes that may have been sent. Results are spilled before they are, and what is restored is added.
+    pub fn changes_sent(&self) -> bool {
+        !matches!(self, Self::Spill { .. } | Self::Restore { .. })
+    }
+
     /// The word for it: the layer's name.
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,7 +1,5 @@
 //! Messages, tool definitions, usage and replies: the vocabulary shared by the log, the providers and the tools.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -159,17 +157,6 @@ pub struct Prologue {
     /// What the provider may leave out of what the model sees, as the provider wants it said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_management: Option<Value>,
-}
-
-/// A request, ready for a provider to put on the wire.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Tools, system, model and parameters.
-    pub prologue: Arc<Prologue>,
-    /// The view.
-    pub messages: Vec<Message>,
-    /// Where the cache breakpoints stand.
-    pub marks: crate::mark::Marks,
 }
 
 /// Why the model stopped.

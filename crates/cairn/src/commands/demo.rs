@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
-use engine::context::{Layers, Reach, layer};
+use engine::context::{Layers, Reach, list};
 use engine::knowledge::Knowledge;
 use engine::permission::Policy;
 use engine::run::Ending;
@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Mode, Rules as PermissionRules};
 use transcript::price::Prices;
+use transcript::tool_names;
 use transcript::window::{Window, WindowHints};
 
 use crate::env;
@@ -116,7 +117,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let sent = agents::play(&root).await?;
 
     print_figures(&report);
-    print_savings(&savings, &layer::off(agent.layers()), largest.unwrap_or_default());
+    print_savings(&savings, &list::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
     let recalled = recalled && agreed && learnt && searched && found && matches!(compacted.end, End::Ended(_));
     if args.keep {
@@ -255,7 +256,8 @@ impl Timeline {
             return self.line("layer", &told);
         }
         match event {
-            Event::ToolStarted { tool, .. } | Event::ToolEnded { tool, .. } if self.brief && tool == "Bash" => {}
+            Event::ToolStarted { tool, .. } | Event::ToolEnded { tool, .. }
+                if self.brief && tool == tool_names::BASH => {}
             Event::Text(text) => self.speak(text),
             Event::ToolStarted { tool, input, .. } => {
                 let about = ["command", "pattern", "file_path"].iter().find_map(|key| input[*key].as_str());

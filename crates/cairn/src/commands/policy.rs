@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader};
 
 use serde_json::json;
-use tools::shell::{Verdict, judge};
+use shell::{Verdict, judge};
 
 use crate::exit::Code;
 use crate::out::data;

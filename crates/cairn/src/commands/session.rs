@@ -18,9 +18,8 @@ use provider::anthropic::envelope;
 use serde_json::{Value, json};
 use transcript::line::Body;
 use transcript::mark::{Ttl, mark};
-use transcript::tokens::predictions;
 use transcript::window::{AutoCompact, Window, WindowHints};
-use transcript::{Log, Prologue, Request};
+use transcript::{Log, Prediction, Prologue, Request, predictions};
 
 use crate::env;
 use crate::exit::Code;
@@ -375,7 +374,7 @@ fn tokens(path: &Path, as_json: bool) -> anyhow::Result<()> {
     for one in &made {
         data!("{:>10}  {:>10}  {:>6.2}%  {}", one.estimated, one.reported, one.error() * 100.0, one.reply)?;
     }
-    let mut errors: Vec<f64> = made.iter().map(transcript::tokens::Prediction::error).collect();
+    let mut errors: Vec<f64> = made.iter().map(Prediction::error).collect();
     errors.sort_by(f64::total_cmp);
     if let (Some(median), Some(high)) = (errors.get(errors.len() / 2), errors.get(errors.len() * 95 / 100)) {
         data!("\n{} replies, median {:.2}%, 95th percentile {:.2}%", errors.len(), median * 100.0, high * 100.0)?;

@@ -9,6 +9,7 @@ use engine::mailbox::Rest;
 use engine::stats::Used;
 use serde_json::{Value, json};
 use tools::JobState;
+use transcript::tool_names;
 
 /// The version of Claude Code whose lines these are: programs look whether it is new enough for them.
 const SPEAKS: &str = "2.1.325";
@@ -24,7 +25,8 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
     Some(match event {
         Event::SessionStarted { model, tools, mode, .. } => {
             // Claude Code calls it by its older name there, and programs look for that.
-            let tools: Vec<&str> = tools.iter().map(|tool| if tool == "Agent" { "Task" } else { tool }).collect();
+            let tools: Vec<&str> =
+                tools.iter().map(|tool| if tool == tool_names::AGENT { tool_names::TASK } else { tool }).collect();
             json!({
                 "type": "system", "subtype": "init", "cwd": directory, "model": model, "tools": tools,
                 "permissionMode": mode, "mcp_servers": [], "slash_commands": [], "agents": [],

@@ -9,6 +9,7 @@ use engine::Event;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use tokio::time::Instant;
+use tools::FileChange;
 use transcript::{Outcome, Usage};
 
 use super::conversation::Conversation;
@@ -103,11 +104,8 @@ impl Figures {
 
 /// How many lines an edit adds and removes.
 fn changes(input: &Value) -> Option<(usize, usize)> {
-    let text = |key: &str| input[key].as_str();
-    let (before, after) = match text("content") {
-        Some(content) => ("", content),
-        None => (text("old_string")?, text("new_string")?),
-    };
+    let change = FileChange::of(input)?;
+    let (before, after) = change.texts();
     let diff = TextDiff::from_lines(before, after);
     let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
     Some((count(ChangeTag::Insert), count(ChangeTag::Delete)))

@@ -8,7 +8,7 @@ use engine::permission::{Answer, CallQuestion, Question};
 use similar::{ChangeTag, TextDiff};
 use tokio::sync::oneshot;
 use tools::permission::Mode;
-use tools::{EditInput, Subject};
+use tools::{FileChange, Subject};
 
 use super::editor::{Done, Editor};
 use super::inquiring::{self, Inquiring, Step};
@@ -333,14 +333,14 @@ fn show_call(call: &CallQuestion, asker: Span, page: &mut Page, short: impl Fn(&
             }
         }
         Subject::Path { named, real } => {
-            let changes = !call.input["content"].is_null() || !call.input["new_string"].is_null();
-            let verb = match (changes, files::stamp(real).is_ok()) {
+            let change = FileChange::of(&call.input);
+            let verb = match (change.is_some(), files::stamp(real).is_ok()) {
                 (true, true) => " wants to change ",
                 (true, false) => " wants to create ",
                 (false, _) => " wants to look at ",
             };
             page.line(&[asker, Span::plain(verb), Span::new(&short(named), Look::BOLD)], 2);
-            for row in detail(call, real) {
+            for row in change.map(|change| detail(&change, real)).unwrap_or_default() {
                 page.line(&row, 8);
             }
         }
@@ -367,17 +367,9 @@ pub(crate) fn reason_shown(why: &str) -> String {
 }
 
 /// What will happen to a file: the diff of an edit, the text of a new file.
-fn detail(question: &CallQuestion, file: &Path) -> Vec<Vec<Span>> {
-    let input = &question.input;
-    if let Some(content) = input["content"].as_str() {
-        return diff(&current(file), content);
-    }
-    let Ok(edit) = serde_json::from_value::<EditInput>(input.clone()) else { return Vec::new() };
+fn detail(change: &FileChange, file: &Path) -> Vec<Vec<Span>> {
     let before = current(file);
-    if edit.old_string.is_empty() && before.is_empty() {
-        return diff("", &edit.new_string);
-    }
-    match tools::edited(&before, &edit) {
+    match change.applied(&before) {
         Ok(after) => diff(&before, &after),
         Err(why) => vec![vec![Span::new(&format!("  This edit would fail: {why}"), Look::of(Colour::Red))]],
     }

@@ -1,6 +1,6 @@
 //! The window: what fills it, and making room in it by hand.
 
-use engine::context::{Reach as Covered, layer};
+use engine::context::{Reach as Covered, list};
 use engine::filling::Filling;
 use transcript::Id;
 
@@ -27,7 +27,7 @@ impl Conversation {
         );
         self.page.begin(Part::Note);
         self.page.line(&[Span::new(&heading, Look::BOLD)], 2);
-        let off = layer::off(layers);
+        let off = list::off(layers);
         self.bars(&filling, threshold);
         if !off.is_empty() {
             let text = format!("layers that are off: {}", off.join(", "));

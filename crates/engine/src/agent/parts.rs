@@ -10,7 +10,7 @@ use provider::anthropic::envelope;
 use tools::permission::Rule;
 use tools::{Credentials, Environment, Scope, Tool, Typed};
 use transcript::mark::Ttl;
-use transcript::{Effort, Prologue, Request, Thinking};
+use transcript::{Effort, Prologue, Request, Thinking, tool_names};
 
 use super::{Listener, Reload};
 use crate::agents::{Children, Latest, Sent, label};
@@ -195,12 +195,12 @@ impl Parts {
     pub(super) fn without_forbidden_tools(mut self) -> Self {
         self.tools.retain(|tool| !self.policy.rules.forbid(tool.name()));
         // Without commands there is nothing in the background to look at.
-        if !self.tools.iter().any(|tool| tool.name() == "Bash") {
-            self.tools.retain(|tool| !["TaskOutput", "TaskStop"].contains(&tool.name()));
+        if !self.tools.iter().any(|tool| tool.name() == tool_names::BASH) {
+            self.tools.retain(|tool| ![tool_names::TASK_OUTPUT, tool_names::TASK_STOP].contains(&tool.name()));
         }
         // Nor is there anybody to write to without agents, a team, or somebody who sent it out.
         let in_team = self.teammates.is_some() || self.post.as_ref().is_some_and(|post| post.team().is_some());
-        if self.sent.is_none() && !in_team && !self.tools.iter().any(|tool| tool.name() == "Agent") {
+        if self.sent.is_none() && !in_team && !self.tools.iter().any(|tool| tool.name() == tool_names::AGENT) {
             self.tools.retain(|tool| tool.name() != SendMessage::NAME);
         }
         self
@@ -241,7 +241,7 @@ impl Parts {
     }
 
     fn makes_files(&self) -> bool {
-        self.tools.iter().any(|tool| ["Write", "Bash"].contains(&tool.name()))
+        self.tools.iter().any(|tool| [tool_names::WRITE, tool_names::BASH].contains(&tool.name()))
     }
 
     fn betas(&self) -> Vec<String> {
@@ -285,7 +285,7 @@ impl Parts {
 pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<Rule>, Error> {
     let mut inside = vec![format!("Read(/{}/**)", session.path().with_extension("").display())];
     if let Some(path) = scratchpad {
-        inside.extend(["Read", "Edit"].map(|may| format!("{may}(/{}/**)", path.display())));
+        inside.extend([tool_names::READ, tool_names::EDIT].map(|may| format!("{may}(/{}/**)", path.display())));
     }
     Ok(rules(&inside, &Ground { directory: session.directory(), home: None })?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tools::{Bash, Call, Output, Tool, run_all};
 use transcript::line::{Body, Source};
-use transcript::{Block, Usage};
+use transcript::{Block, Usage, tool_names};
 
 use super::{Agent, End, NOT_RUN, Turn};
 use crate::event::Event;
@@ -23,7 +23,7 @@ impl Agent {
             below: 0,
         };
         let id = format!("shell-{}", self.session().world().fresh_id());
-        let (tool, input) = ("Bash".to_owned(), serde_json::json!({"command": command}));
+        let (tool, input) = (tool_names::BASH.to_owned(), serde_json::json!({"command": command}));
         self.driver.tell(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
         let scope = self.driver.scope.clone().with_cancel(cancel.clone());
         let mut call = Call::new(tool.clone(), input);

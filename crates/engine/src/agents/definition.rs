@@ -7,14 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tools::Subject;
 use tools::permission::{Mode, Rules, Verdict};
-use transcript::Effort;
+use transcript::{Effort, tool_names};
 
 use super::hooks::hooks_of;
 use super::registry::Source;
 use crate::trust::{Claim, Kind, Site};
 
-/// The tool that sends agents out.
-pub(super) const TOOL: &str = "Agent";
 /// The type of an agent that goes on from where the conversation stands.
 pub const FORK: &str = "fork";
 /// The most requests of one run, where the definition says nothing.
@@ -300,7 +298,7 @@ impl Definition {
 
 /// Whether a rule keeps an agent of a name from being sent out.
 pub(super) fn is_denied(name: &str, rules: &Rules) -> bool {
-    matches!(rules.decide(TOOL, &Subject::Name(name.to_owned())), Verdict::Deny(_))
+    matches!(rules.decide(tool_names::AGENT, &Subject::Name(name.to_owned())), Verdict::Deny(_))
 }
 
 const MEMORIES: &[(&str, Memory)] = &[("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];

@@ -2,6 +2,7 @@
 //! of others. The agent stays, and whoever checks definitions reads of it. It changes nothing and refuses nobody.
 
 use serde_json::{Map, Value};
+use transcript::tool_names;
 
 use super::definition::{Definition, Offered, is_model};
 use super::narrow::base;
@@ -11,20 +12,27 @@ use crate::settings::Weight;
 pub(super) type Doubt = (&'static str, String, Weight);
 
 /// Tools that are made anew for each session, beside the standard ones.
-const OF_SESSIONS: [&str; 3] = ["Agent", "History", "SendMessage"];
+const OF_SESSIONS: [&str; 3] = [tool_names::AGENT, tool_names::HISTORY, tool_names::SEND_MESSAGE];
 
 /// The tools for plans, questions and tasks. A session that began without them goes on without.
-pub const OF_PLANS: [&str; 7] =
-    ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+pub const OF_PLANS: [&str; 7] = [
+    tool_names::ASK_USER_QUESTION,
+    tool_names::ENTER_PLAN_MODE,
+    tool_names::EXIT_PLAN_MODE,
+    tool_names::TASK_CREATE,
+    tool_names::TASK_GET,
+    tool_names::TASK_LIST,
+    tool_names::TASK_UPDATE,
+];
 
 /// Tools that definitions name which were written for Claude Code, and what does the same here.
 const ELSEWHERE: [(&str, Option<&str>); 32] = [
-    ("AgentOutputTool", Some("TaskOutput")),
-    ("BashOutput", Some("TaskOutput")),
-    ("KillBash", Some("TaskStop")),
-    ("KillShell", Some("TaskStop")),
-    ("LS", Some("Glob")),
-    ("MultiEdit", Some("Edit")),
+    ("AgentOutputTool", Some(tool_names::TASK_OUTPUT)),
+    ("BashOutput", Some(tool_names::TASK_OUTPUT)),
+    ("KillBash", Some(tool_names::TASK_STOP)),
+    ("KillShell", Some(tool_names::TASK_STOP)),
+    ("LS", Some(tool_names::GLOB)),
+    ("MultiEdit", Some(tool_names::EDIT)),
     ("Config", None),
     ("CronCreate", None),
     ("CronDelete", None),

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use tools::permission::Rule;
+use transcript::tool_names;
 
 use super::children::Children;
 use super::definition::{Definition, Memory, Offered};
@@ -43,13 +44,13 @@ pub(super) fn place(definition: &Definition, children: &Children) -> Option<Plac
 /// It reads and writes them with the ordinary tools.
 pub(super) fn add_tools(definition: &mut Definition) {
     if let Offered::Only(names) = &mut definition.tools {
-        for tool in ["Read", "Edit", "Write"] {
+        for tool in [tool_names::READ, tool_names::EDIT, tool_names::WRITE] {
             if !names.iter().any(|name| name == tool) {
                 names.push(tool.to_owned());
             }
         }
     }
-    definition.without.retain(|name| !["Read", "Edit", "Write"].contains(&name.as_str()));
+    definition.without.retain(|name| ![tool_names::READ, tool_names::EDIT, tool_names::WRITE].contains(&name.as_str()));
 }
 
 impl Place {

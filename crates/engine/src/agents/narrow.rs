@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tools::permission::{Decision, Mode, Rights, Rule, Rules, Situation, Verdict, decide};
 use tools::{Access, Subject, Tool};
+use transcript::tool_names;
 
 use super::definition::{Definition, Offered};
 use crate::error::Error;
@@ -12,7 +13,7 @@ use crate::settings::{Ground, rules};
 /// Commands that only look, as a definition writes it.
 const READ_ONLY: &str = "read-only";
 /// What the tool that sends agents out was called before.
-const TASK: &str = "Task";
+const TASK: &str = tool_names::TASK;
 
 /// Calls that a definition lets an agent make, where it names more than tools.
 #[derive(Debug, Clone, Default)]
@@ -60,14 +61,14 @@ impl Narrowed {
             return Ok(above);
         }
         let looking = Situation { mode: Mode::Plan, rules: &Rules::default(), ..*situation };
-        if tool == "Bash"
+        if tool == tool_names::BASH
             && self.looks
             && let Decision::Allow(rights) = decide(&looking, access, tool, subject)
         {
             return Ok(rights);
         }
         let mut named: Vec<String> = only.allow.iter().map(ToString::to_string).collect();
-        if tool == "Bash" && self.looks {
+        if tool == tool_names::BASH && self.looks {
             named.push("commands that only look".to_owned());
         }
         Err(format!("This agent may use {tool} only for {}.", named.join(", ")))
@@ -93,7 +94,7 @@ pub(super) fn narrow(
             let looks = |name: &str| {
                 name.strip_suffix(')').and_then(|name| name.split_once('(')).map(|(_, what)| what) == Some(READ_ONLY)
             };
-            narrowed.looks |= tool.name() == "Bash" && mine.iter().any(|name| looks(name));
+            narrowed.looks |= tool.name() == tool_names::BASH && mine.iter().any(|name| looks(name));
             let patterns: Vec<String> =
                 mine.into_iter().filter(|name| !looks(name)).flat_map(|name| each(name)).collect();
             let allow: Vec<Rule> = rules(&patterns, ground)?;
@@ -114,7 +115,7 @@ fn each(name: &str) -> Vec<String> {
 
 /// The agents that `Agent(one, two)` names.
 pub(super) fn agents_named(tool: &str) -> Option<impl Iterator<Item = &str>> {
-    let (_, names) = tool.trim().strip_suffix(')')?.split_once('(').filter(|_| base(tool) == "Agent")?;
+    let (_, names) = tool.trim().strip_suffix(')')?.split_once('(').filter(|_| base(tool) == tool_names::AGENT)?;
     Some(names.split(',').map(str::trim))
 }
 
@@ -130,7 +131,7 @@ pub(super) fn offers(definition: &Definition, tool: &str) -> bool {
 /// The tool that a name in a definition means.
 pub(super) fn base(name: &str) -> &str {
     match name.split('(').next().unwrap_or_default().trim() {
-        TASK => "Agent",
+        TASK => tool_names::AGENT,
         name => name,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tools::Tool;
 use transcript::line::{Body, Source};
+use transcript::tool_names;
 use transcript::window::{Window, WindowHints};
 
 use super::built_in;
@@ -49,7 +50,7 @@ pub(super) fn typed(
     let (tools, narrowed) = narrow(&definition, &seat.parts.tools, &ground)?;
     let mut parts = seat.parts.clone();
     // Those that know their session are made anew for it, and plans are a person's.
-    let sends = tools.iter().any(|tool| tool.name() == "Agent");
+    let sends = tools.iter().any(|tool| tool.name() == tool_names::AGENT);
     parts.tools = own(tools).into_iter().filter(|tool| !OF_PLANS.contains(&tool.name())).collect();
     parts.agents = sends.then(|| children.below()).flatten();
     parts.branch = None;
@@ -102,9 +103,9 @@ pub(super) fn forked(
 /// The tools of a parent without what is bound to it.
 fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let standard = tools::standard();
-    let kept = tools.into_iter().filter(|tool| !["Agent", "History"].contains(&tool.name()));
+    let kept = tools.into_iter().filter(|tool| ![tool_names::AGENT, tool_names::HISTORY].contains(&tool.name()));
     let fresh = |tool: Arc<dyn Tool>| match tool.name() {
-        name @ ("TaskOutput" | "TaskStop") => {
+        name @ (tool_names::TASK_OUTPUT | tool_names::TASK_STOP) => {
             standard.iter().find(|one| one.name() == name).cloned().unwrap_or_else(|| tool.clone())
         }
         _ => tool,

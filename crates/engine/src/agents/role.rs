@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tools::Tool;
+use transcript::tool_names;
 
 use super::built_in;
 use super::definition::Definition;
@@ -37,7 +38,7 @@ pub fn take_role(
     let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut parts.tools).into_iter().partition(of_a_team);
     let (offered, narrowed) = narrow(definition, &others, ground)?;
     parts.tools = offered.into_iter().chain(kept).collect();
-    parts.agents = parts.agents.take().filter(|_| offers(definition, "Agent"));
+    parts.agents = parts.agents.take().filter(|_| offers(definition, tool_names::AGENT));
     parts.policy.narrowed = parts.policy.narrowed.below(narrowed);
     if let Some(mode) = definition.mode {
         parts.policy.mode.narrow(mode);

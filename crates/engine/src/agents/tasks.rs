@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::message::ToolDefinition;
+use transcript::tool_names;
 
 use super::children::Children;
 use super::errand::Errand;
@@ -24,7 +25,9 @@ struct Task {
 /// The tools with those two made to know agents.
 pub(crate) fn knowing(tools: Vec<Arc<dyn Tool>>, children: &Arc<Children>) -> Vec<Arc<dyn Tool>> {
     let knowing = |tool: Arc<dyn Tool>| match tool.name() {
-        "TaskOutput" | "TaskStop" => Arc::new(Task { commands: tool, children: children.clone() }) as Arc<dyn Tool>,
+        tool_names::TASK_OUTPUT | tool_names::TASK_STOP => {
+            Arc::new(Task { commands: tool, children: children.clone() }) as Arc<dyn Tool>
+        }
         _ => tool,
     };
     tools.into_iter().map(knowing).collect()
@@ -59,7 +62,7 @@ impl Tool for Task {
         let Some(errand) = input["task_id"].as_str().and_then(|id| self.children.find(id)) else {
             return self.commands.run(input, scope);
         };
-        let (children, stops) = (self.children.clone(), self.name() == "TaskStop");
+        let (children, stops) = (self.children.clone(), self.name() == tool_names::TASK_STOP);
         Box::pin(
             async move { if stops { stop(&errand).await } else { look(&children, &errand, &input, &scope).await } },
         )

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tokio_util::task::AbortOnDropHandle;
 use tools::{Access, Limit, Output, Scope, Subject, Typed};
 use transcript::Outcome;
+use transcript::tool_names;
 
 use super::child::{self, Begins, Order, Seat, Who};
 use super::children::{Children, MOST_OUT};
@@ -61,7 +62,7 @@ impl SendOut {
 
 impl Typed for SendOut {
     type Input = AgentInput;
-    const NAME: &'static str = super::definition::TOOL;
+    const NAME: &'static str = tool_names::AGENT;
     const LIMIT: Limit = Limit::Characters(50_000);
     const MOST_BESIDE: usize = MOST_OUT;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tools::{Access, Limit, Output, Scope, Subject, Tool};
-use transcript::{Block, ToolDefinition};
+use transcript::{Block, ToolDefinition, tool_names};
 
 /// The most of one result, and of all, in bytes: some 4,000 and some 100,000 tokens.
 const EACH: usize = 12_000;
@@ -24,7 +24,9 @@ struct Rationed {
 pub(super) fn rationed(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let left = Arc::new(AtomicUsize::new(ALL));
     let ration = |tool: Arc<dyn Tool>| match tool.name() {
-        "Read" | "Grep" | "Glob" => Arc::new(Rationed { tool, left: left.clone() }) as Arc<dyn Tool>,
+        tool_names::READ | tool_names::GREP | tool_names::GLOB => {
+            Arc::new(Rationed { tool, left: left.clone() }) as Arc<dyn Tool>
+        }
         _ => tool,
     };
     tools.into_iter().map(ration).collect()

@@ -24,7 +24,7 @@ use tools::sandbox::Standing;
 use tools::{Scope, Tool};
 use transcript::block::Kind;
 use transcript::mark::{Seams, Ttl, mark};
-use transcript::{Block, Prologue, Reply, Request, Usage};
+use transcript::{Block, Prologue, Reply, Request, Usage, tool_names};
 
 use super::book::{Began, How, Over};
 use super::disk::{Lock, Place};
@@ -50,7 +50,7 @@ const FILES: usize = 100;
 /// It may remove a third of what there is, and a few in any case.
 const REMOVED: usize = 5;
 /// The tools it has.
-const TOOLS: [&str; 5] = ["Read", "Grep", "Glob", "Write", "Edit"];
+const TOOLS: [&str; 5] = [tool_names::READ, tool_names::GREP, tool_names::GLOB, tool_names::WRITE, tool_names::EDIT];
 /// A file larger than this is no memory that a rehearsal needs.
 const COPIED: u64 = 4 * 1024 * 1024;
 

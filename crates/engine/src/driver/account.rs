@@ -1,7 +1,7 @@
 //! After a reply: what the provider did by itself, and whether its cache held.
 
+use context::Fact;
 use context::breaks::{Break, Cause, Declared};
-use context::{Fact, layer};
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::Body;
 use transcript::{Reply, Request, Usage};
@@ -64,7 +64,7 @@ impl Driver {
         let lines = self.session.log().lines();
         for line in lines.get(self.accounted..).unwrap_or_default() {
             if let Body::Commit(commit) = &line.body
-                && layer::changes_sent(&commit.act)
+                && commit.act.changes_sent()
             {
                 let what = commit.act.name().to_owned();
                 self.detector.declare(Declared { commit: line.id.clone(), what });

@@ -10,6 +10,7 @@ use tools::{Call, Output, Runs, Scope, Subject, run_all};
 use transcript::Block;
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
+use transcript::tool_names;
 
 use super::Driver;
 use crate::agents::{Branch, FORK, Seat};
@@ -22,7 +23,7 @@ use crate::run::REPEATS_TOLD;
 use crate::session::{Beside, SeenFile};
 
 /// Tools that send out agents or write to them.
-const SITTING: [&str; 2] = ["Agent", "SendMessage"];
+const SITTING: [&str; 2] = [tool_names::AGENT, tool_names::SEND_MESSAGE];
 /// What a fork is told that wants to fork.
 const NO_FORK: &str = "A fork cannot be forked again. Do it yourself, or name a type in subagent_type.";
 
@@ -162,7 +163,7 @@ impl Driver {
         }
         let is_fork = |call: &Asked| {
             let kind = call.input["subagent_type"].as_str().unwrap_or_default();
-            call.tool == "Agent" && (kind.is_empty() || kind == FORK)
+            call.tool == tool_names::AGENT && (kind.is_empty() || kind == FORK)
         };
         // Whether it is a fork itself, the conversation says.
         let branch = match self.request().filter(|_| calls.iter().any(is_fork)) {
@@ -255,7 +256,7 @@ impl Driver {
             }
             _ => None,
         });
-        let directory = (call.tool == "Bash").then(|| scope.directory());
+        let directory = (call.tool == tool_names::BASH).then(|| scope.directory());
         Beside { seen, directory, ..Beside::default() }
     }
 }
@@ -285,7 +286,7 @@ type Told = (String, Value, String, Value);
 
 fn told(call: &Asked, output: &Output) -> Told {
     // What an agent reports is told in blocks, as Claude Code has it.
-    let is_text = call.tool != "Agent" && output.content.iter().all(|block| *block.kind() == Kind::Text);
+    let is_text = call.tool != tool_names::AGENT && output.content.iter().all(|block| *block.kind() == Kind::Text);
     let seen = match is_text {
         true => Value::from(output.text()),
         false => output.content.iter().map(Block::value).collect(),

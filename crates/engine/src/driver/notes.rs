@@ -9,7 +9,7 @@ use context::layer::Update;
 use context::{Fact, form};
 use tokio_util::sync::CancellationToken;
 use tools::EditInput;
-use transcript::{Block, Usage};
+use transcript::{Block, Usage, tool_names};
 
 use super::{Driver, Ended};
 use crate::error::Error;
@@ -155,7 +155,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, upd
 /// The notes after a call, if it is one that may run: an edit of this one file that keeps its form.
 fn edited(text: &str, path: &Path, tool: &str, input: &serde_json::Value) -> Result<String, String> {
     let only = || format!("Only Edit on {} runs here.", path.display());
-    if tool != "Edit" {
+    if tool != tool_names::EDIT {
         return Err(only());
     }
     let input: EditInput = serde_json::from_value(input.clone()).map_err(|error| error.to_string())?;

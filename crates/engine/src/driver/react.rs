@@ -1,6 +1,6 @@
 //! When the provider says no: a request it finds too long is made shorter and sent again, once until the model has replied.
 
-use context::{Fact, Occasion};
+use context::{Fact, LayerRole, Occasion};
 use provider::Error as ProviderError;
 use tokio_util::sync::CancellationToken;
 use transcript::line::{Body, Source};
@@ -51,7 +51,7 @@ impl Driver {
         let occasion = Occasion::Refused { over };
         let walked = self.walk(&occasion, knowledge, cancel).await?;
         // What was staged goes first, and may be enough; there is no more of it then.
-        self.reacted = !walked.done.contains(&"collapse");
+        self.reacted = !walked.done.contains(&LayerRole::Collapse);
         Ok(!walked.cancelled && self.session.log().view().tally().count() < count)
     }
 

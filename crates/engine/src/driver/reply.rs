@@ -1,6 +1,6 @@
 //! Asking the model: one request, its stream, and the reply in the log.
 
-use context::{Fact, Occasion};
+use context::{Fact, LayerRole, Occasion};
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
@@ -94,7 +94,7 @@ impl Driver {
     ) -> Result<bool, Error> {
         let summary = super::carry::quoted(summary);
         let walked = self.walk(&Occasion::Provided { summary }, knowledge, cancel).await?;
-        Ok(walked.done.contains(&"compact"))
+        Ok(walked.done.contains(&LayerRole::Compaction))
     }
 
     /// Sends the view and passes on what comes back.

@@ -1,10 +1,11 @@
 //! Walking the layers: what each decides is written, what it needs is done.
 
-use context::compact::MOST_FAILURES;
+use context::due::MOST_FAILURES;
 use context::framing::{self, Made};
-use context::layer::{Change, Decision, LIST, Need};
+use context::layer::{Change, Decision, Need};
+use context::list::LIST;
 use context::notes::saved_by_notes;
-use context::{Fact, Occasion, Reach, Situation, digest, restore};
+use context::{Fact, LayerRole, Occasion, Reach, Situation, digest, restore};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
@@ -20,9 +21,6 @@ use crate::event::Event;
 use crate::knowledge::Knowledge;
 use crate::session::Beside;
 
-/// The layers in which something else takes the place of what was said.
-const COMPACTING: [&str; 3] = ["noted", "compact", "named"];
-
 /// Whether the next request can be sent.
 pub(crate) enum Room {
     /// It can.
@@ -37,7 +35,7 @@ pub(crate) enum Room {
 #[derive(Default)]
 pub(super) struct Walked {
     /// The layers that acted.
-    pub(super) done: Vec<&'static str>,
+    pub(super) done: Vec<LayerRole>,
     /// Why a summary came to nothing.
     pub(super) failed: Option<String>,
     pub(super) cancelled: bool,
@@ -69,7 +67,7 @@ struct Compaction {
 struct Place<'a> {
     occasion: &'a Occasion,
     now: Timestamp,
-    done: &'a [&'static str],
+    done: &'a [LayerRole],
 }
 
 impl Driver {
@@ -103,7 +101,7 @@ impl Driver {
         Ok(match walked {
             Walked { hooks: Some(Err(why)), .. } => Err(format!("a hook prevents it: {why}")),
             _ if walked.cancelled => Err("stopped".to_owned()),
-            _ if walked.done.contains(&"compact") => Ok(()),
+            _ if walked.done.contains(&LayerRole::Compaction) => Ok(()),
             _ => Err(walked.failed.unwrap_or_else(|| "there is nothing to summarise".to_owned())),
         })
     }
@@ -128,7 +126,7 @@ impl Driver {
             let mut by = if matches!(occasion, Occasion::Provided { .. }) { By::Answer } else { By::Itself };
             let change = match self.look(&place, |view, now| layer.decide(view, now)) {
                 Decision::Nothing => continue,
-                _ if COMPACTING.contains(&layer.name())
+                _ if layer.role() == LayerRole::Compaction
                     && !self.may_compact(occasion, &mut walked.hooks, cancel).await? =>
                 {
                     continue;
@@ -136,7 +134,7 @@ impl Driver {
                 Decision::Commit(change) => change,
                 Decision::Need(need) => {
                     by = By::Answer;
-                    if layer.name() == "compact" && !std::mem::replace(&mut told, true) {
+                    if layer.role() == LayerRole::Compaction && !std::mem::replace(&mut told, true) {
                         self.tell(Event::Compacting { tokens: self.session.log().view().tally().count() });
                     }
                     let answer = match self.carry_out(&need, knowledge.as_ref(), cancel).await? {
@@ -150,7 +148,7 @@ impl Driver {
                     match self.look(&place, |view, now| layer.answered(view, now, &answer)) {
                         Ok(change) => change,
                         Err(why) => {
-                            if let ("compact", Need::Write(_)) = (layer.name(), &need) {
+                            if let (LayerRole::Compaction, Need::Write(_)) = (layer.role(), &need) {
                                 self.compaction_failed(why.clone())?;
                                 walked.failed = Some(why);
                             }
@@ -160,8 +158,8 @@ impl Driver {
                 }
             };
             self.put(change, by, now, &mut walked)?;
-            walked.done.push(layer.name());
-            if let ("collapse", Some(knowledge)) = (layer.name(), knowledge.as_mut()) {
+            walked.done.push(layer.role());
+            if let (LayerRole::Collapse, Some(knowledge)) = (layer.role(), knowledge.as_mut()) {
                 knowledge.remember(&self.session); // what went with the span may come again
             }
         }

@@ -14,13 +14,14 @@ use serde_json::Value;
 use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, Wall, decide};
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject};
+use transcript::tool_names;
 
 use crate::session::CHILDREN;
 
 /// Whether a directory, or a file in it, is excluded.
 pub(crate) fn is_excluded(excluded: &Rules, scope: &Scope, path: &str) -> bool {
     let (named, real) = scope.place(path);
-    matches!(excluded.decide("Read", &Subject::Path { named, real }), Verdict::Deny(_))
+    matches!(excluded.decide(tool_names::READ, &Subject::Path { named, real }), Verdict::Deny(_))
 }
 
 /// Whether a call touched what is excluded: by the path it names, or by one in its command. `directory` is where it ran.
@@ -47,7 +48,7 @@ pub(crate) fn touches(excluded: &Rules, scope: &Scope, directory: &Path, input: 
         wall: Wall::None,
         leaves: Leaves::No,
     };
-    let judged = decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()));
+    let judged = decide(&situation, Access::Changes, tool_names::BASH, &Subject::Command(command.to_owned()));
     matches!(judged, Decision::Deny { .. })
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Mode, Places, Rights, Rule};
 use tools::{Output, Scope, Subject, Tool};
-use transcript::{Block, Outcome};
+use transcript::{Block, Outcome, tool_names};
 
 use crate::agent::NOT_RUN;
 use crate::driver::{Asked, Driver};
@@ -50,7 +50,7 @@ impl Driver {
             Ok(leave) => leave,
             Err(why) => return Ok(refused(&why)),
         };
-        if call.tool == "Bash" {
+        if call.tool == tool_names::BASH {
             scope.find_wall().await;
         }
         let mut question = match self.weigh(&tool, call, scope, leave) {
@@ -310,7 +310,7 @@ fn called<'a>(call: &'a Asked, input: &'a Value, subject: &'a Subject) -> Called
 /// A call's input with what stands where nothing is said, as Claude Code tells it.
 pub(crate) fn told_input(call: &Asked) -> Value {
     let mut input = call.input.clone();
-    if call.tool == "Edit" && input.is_object() && input["replace_all"].is_null() {
+    if call.tool == tool_names::EDIT && input.is_object() && input["replace_all"].is_null() {
         input["replace_all"] = json!(false);
     }
     input

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use transcript::Block;
 use transcript::line::{Body, Source};
 use transcript::mark::Ttl;
+use transcript::tool_names;
 
 use crate::agent::End;
 use crate::agents::Sent;
@@ -120,7 +121,7 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let start = Start::Compact { model: self.parts.name.clone() };
-        let has_plans = self.parts.tools.iter().any(|tool| tool.name() == "ExitPlanMode");
+        let has_plans = self.parts.tools.iter().any(|tool| tool.name() == tool_names::EXIT_PLAN_MODE);
         if let Some(plan) = crate::plan::restored(self.scope.temporary()).filter(|_| has_plans) {
             self.attach(vec![Block::text(plan)], &Beside::default())?;
         }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tools::Subject;
 use tools::permission::Mode;
 use transcript::Effort;
+use transcript::tool_names;
 
 use super::moment::Moment;
 
@@ -118,8 +119,8 @@ impl Happening {
             fields.append(more);
         }
         let mut happening = Self::new(moment, Some(call.tool), fields);
-        if call.tool == "Agent" {
-            happening.names.push("Task".to_owned()); // as it was called before
+        if call.tool == tool_names::AGENT {
+            happening.names.push(tool_names::TASK.to_owned()); // as it was called before
         }
         happening.call = Some((call.tool.to_owned(), call.subject.clone()));
         happening

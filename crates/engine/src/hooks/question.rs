@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use tools::{Scope, Tool};
 use transcript::mark::Marks;
-use transcript::{Block, Prologue, Request, Usage};
+use transcript::{Block, Prologue, Request, Usage, tool_names};
 
 use super::answer::Said;
 use super::moment::Moment;
@@ -33,7 +33,7 @@ const ROUNDS: u32 = 50;
 /// What an agent may read and write in all of them, in tokens.
 const BUDGET: u64 = 500_000;
 /// What an agent may use.
-const LOOKING: [&str; 3] = ["Read", "Grep", "Glob"];
+const LOOKING: [&str; 3] = [tool_names::READ, tool_names::GREP, tool_names::GLOB];
 /// What stands for the input in a question.
 const ARGUMENTS: &str = "$ARGUMENTS";
 /// What requests of hooks are counted under.

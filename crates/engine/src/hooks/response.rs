@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
-use tools::{Output, Subject};
+use tools::{EditInput, FileChange, Output, Subject};
 use transcript::block::Kind;
+use transcript::tool_names;
 
 use crate::agents::{Errand, Phase};
 
@@ -49,12 +50,12 @@ pub(crate) fn response(
         _ => None,
     };
     match (tool, path) {
-        ("Read", Some((named, real))) => read(named, real, input, output),
-        ("Write", Some((named, _))) => write(named, input, before),
-        ("Edit", Some((named, real))) => edit(named, real, input, before),
-        ("Bash", _) => bash(input, output),
-        ("Glob", _) => glob(output, took),
-        ("Grep", _) => grep(input, output),
+        (tool_names::READ, Some((named, real))) => read(named, real, input, output),
+        (tool_names::WRITE, Some((named, _))) => write(named, input, before),
+        (tool_names::EDIT, Some((named, real))) => edit(named, real, input, before),
+        (tool_names::BASH, _) => bash(input, output),
+        (tool_names::GLOB, _) => glob(output, took),
+        (tool_names::GREP, _) => grep(input, output),
         (crate::plan::ask::NAME, _) => json!({"questions": input["questions"], "answers": input["answers"]}),
         _ => json!(output.text()),
     }
@@ -117,7 +118,8 @@ fn read(named: &Path, real: &Path, input: &Value, output: &Output) -> Value {
 }
 
 fn write(named: &Path, input: &Value, before: &Before) -> Value {
-    let content = input["content"].as_str().unwrap_or_default();
+    let change = FileChange::of(input);
+    let content = change.as_ref().map(|change| change.texts().1).unwrap_or_default();
     let (kind, patch, original) = match before {
         Before::None => ("create", json!([]), Value::Null),
         Before::Text(before) => ("update", patch(before, content), json!(before)),
@@ -134,10 +136,12 @@ fn edit(named: &Path, real: &Path, input: &Value, before: &Before) -> Value {
         Before::Text(before) => before.as_str(),
         Before::None => "",
     };
+    let edit: Option<EditInput> = serde_json::from_value(input.clone()).ok();
+    let (old, new) = edit.as_ref().map(|edit| (&edit.old_string, &edit.new_string)).unzip();
     json!({
-        "filePath": named, "oldString": input["old_string"], "newString": input["new_string"],
+        "filePath": named, "oldString": old, "newString": new,
         "originalFile": before, "structuredPatch": patch(before, &after), "userModified": false,
-        "replaceAll": input["replace_all"] == true,
+        "replaceAll": edit.as_ref().is_some_and(|edit| edit.replace_all == Some(true)),
     })
 }
 

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tools::{Access, Output, Scope, Subject, Tool, Typed};
+use transcript::tool_names;
 
 use super::post::SOCKET;
 use super::{Life, Post, Teammates};
@@ -88,7 +89,7 @@ pub struct SendMessage {
 
 impl Typed for SendMessage {
     type Input = SendMessageInput;
-    const NAME: &'static str = "SendMessage";
+    const NAME: &'static str = tool_names::SEND_MESSAGE;
 
     fn access(&self, input: &SendMessageInput) -> Access {
         access(&input.to)

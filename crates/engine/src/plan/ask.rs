@@ -10,9 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tools::{Access, Output, Scope, Subject, Typed};
+use transcript::tool_names;
 
 /// The tool's name.
-pub const NAME: &str = "AskUserQuestion";
+pub const NAME: &str = tool_names::ASK_USER_QUESTION;
 /// Where the answers stand in the input.
 pub const ANSWERS: &str = "answers";
 /// So many questions at once.

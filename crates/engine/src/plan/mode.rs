@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tools::permission::Mode;
 use tools::{Access, Output, Scope, Subject, Typed};
+use transcript::tool_names;
 
 use super::file;
 use crate::mail::Post;
@@ -21,7 +22,7 @@ pub struct EnterPlanMode(pub LiveMode);
 
 impl Typed for EnterPlanMode {
     type Input = EnterPlanModeInput;
-    const NAME: &'static str = "EnterPlanMode";
+    const NAME: &'static str = tool_names::ENTER_PLAN_MODE;
 
     fn access(&self, _: &EnterPlanModeInput) -> Access {
         Access::Asks
@@ -51,7 +52,7 @@ pub struct ExitPlanMode(pub LiveMode);
 
 impl Typed for ExitPlanMode {
     type Input = ExitPlanModeInput;
-    const NAME: &'static str = "ExitPlanMode";
+    const NAME: &'static str = tool_names::EXIT_PLAN_MODE;
 
     fn access(&self, _: &ExitPlanModeInput) -> Access {
         Access::Asks
@@ -82,7 +83,7 @@ pub struct HandInPlan(pub Post);
 
 impl Typed for HandInPlan {
     type Input = ExitPlanModeInput;
-    const NAME: &'static str = "ExitPlanMode";
+    const NAME: &'static str = tool_names::EXIT_PLAN_MODE;
 
     fn access(&self, _: &ExitPlanModeInput) -> Access {
         Access::Session

@@ -4,6 +4,7 @@ use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tools::{Access, Output, Scope, Subject, Typed};
+use transcript::tool_names;
 
 use super::board::{Board, claim, may_change};
 use crate::mailbox::LEAD;
@@ -98,7 +99,7 @@ pub struct TaskCreate(pub Board);
 
 impl Typed for TaskCreate {
     type Input = TaskCreateInput;
-    const NAME: &'static str = "TaskCreate";
+    const NAME: &'static str = tool_names::TASK_CREATE;
 
     fn access(&self, _: &TaskCreateInput) -> Access {
         Access::Session
@@ -134,7 +135,7 @@ pub struct TaskGet(pub Board);
 
 impl Typed for TaskGet {
     type Input = TaskGetInput;
-    const NAME: &'static str = "TaskGet";
+    const NAME: &'static str = tool_names::TASK_GET;
 
     fn access(&self, _: &TaskGetInput) -> Access {
         Access::ReadOnly
@@ -168,7 +169,7 @@ pub struct TaskList(pub Board);
 
 impl Typed for TaskList {
     type Input = TaskListInput;
-    const NAME: &'static str = "TaskList";
+    const NAME: &'static str = tool_names::TASK_LIST;
 
     fn access(&self, _: &TaskListInput) -> Access {
         Access::ReadOnly
@@ -210,7 +211,7 @@ pub struct TaskUpdate(pub Board);
 
 impl Typed for TaskUpdate {
     type Input = TaskUpdateInput;
-    const NAME: &'static str = "TaskUpdate";
+    const NAME: &'static str = tool_names::TASK_UPDATE;
 
     fn access(&self, _: &TaskUpdateInput) -> Access {
         Access::Session

@@ -9,6 +9,7 @@ use files::Stamp;
 use futures_util::future::BoxFuture;
 use memory::Error;
 use tools::{Access, EditInput, Output, Scope, Subject, Typed, WriteInput};
+use transcript::tool_names;
 
 use super::Restricted;
 
@@ -23,20 +24,20 @@ pub(super) struct Edit(pub(super) Arc<Restricted>);
 
 impl Typed for Write {
     type Input = WriteInput;
-    const NAME: &'static str = "Write";
+    const NAME: &'static str = tool_names::WRITE;
 
     fn access(&self, _: &WriteInput) -> Access {
         Access::Changes
     }
 
     fn subject(&self, input: &WriteInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn run(&self, input: WriteInput, scope: Scope) -> BoxFuture<'static, Output> {
         let restricted = self.0.clone();
         let save = move || {
-            let subject = Subject::path(&scope, &input.file_path);
+            let subject = scope.subject(&input.file_path);
             restricted.answered(|| restricted.save(&subject, |_| Ok(input.content.clone()), &scope))
         };
         Box::pin(off_the_loop(save))
@@ -45,20 +46,20 @@ impl Typed for Write {
 
 impl Typed for Edit {
     type Input = EditInput;
-    const NAME: &'static str = "Edit";
+    const NAME: &'static str = tool_names::EDIT;
 
     fn access(&self, _: &EditInput) -> Access {
         Access::Changes
     }
 
     fn subject(&self, input: &EditInput, scope: &Scope) -> Subject {
-        Subject::path(scope, &input.file_path)
+        scope.subject(&input.file_path)
     }
 
     fn run(&self, input: EditInput, scope: Scope) -> BoxFuture<'static, Output> {
         let restricted = self.0.clone();
         let save = move || {
-            let subject = Subject::path(&scope, &input.file_path);
+            let subject = scope.subject(&input.file_path);
             let text = |before: Option<&str>| match before {
                 None if input.old_string.is_empty() => Ok(input.new_string.clone()),
                 None => Err("There is no such memory. Write makes a new one.".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use context::extent::Tail;
+use context::layers::Tail;
 use context::{Layers, When};
 use transcript::price::Price;
 use transcript::tokens::Estimator;

@@ -7,11 +7,20 @@
 use std::path::{Component, Path, PathBuf};
 
 use tools::permission::runs_others;
+use transcript::tool_names;
 
 use super::{Claim, Kind, Site};
 
 /// Tools whose rules are about files.
-const FILE_TOOLS: [&str; 7] = ["Read", "Grep", "Glob", "Edit", "Write", "MultiEdit", "NotebookEdit"];
+const FILE_TOOLS: [&str; 7] = [
+    tool_names::READ,
+    tool_names::GREP,
+    tool_names::GLOB,
+    tool_names::EDIT,
+    tool_names::WRITE,
+    "MultiEdit",
+    "NotebookEdit",
+];
 /// What a path pattern is no longer literal from.
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 /// Where macOS keeps what other systems hide in the home.
@@ -32,7 +41,7 @@ pub(super) fn covers(claim: &Claim, site: &Site) -> bool {
 fn rule_is_narrow(rule: &str, site: &Site) -> bool {
     let parts = rule.trim().split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?.trim())));
     let Some((tool, pattern)) = parts else { return false };
-    if tool == "Bash" {
+    if tool == tool_names::BASH {
         let program = pattern.split_whitespace().next().unwrap_or_default().trim_end_matches(":*");
         // What runs what it is given is about every command.
         return !program.is_empty() && !program.contains('*') && !runs_others(program);

@@ -98,14 +98,7 @@ fn a_rule_tried_at_its_keyword_finds_what_a_search_of_the_whole_text_finds() {
                 example(&hir, &mut numbers, &mut text);
                 text.extend([b" ", b"\n", b"x"][numbers.below(3)].iter());
             }
-            let search = || Search {
-                scanner: &SHIPPED,
-                text: &text,
-                path: path_for(&kind.rule.id),
-                remarks: Remarks::Ignored,
-                states: vec![State::New; SHIPPED.rules.len()],
-                found: Vec::new(),
-            };
+            let search = || Search::new(&SHIPPED, &text, path_for(&kind.rule.id), Remarks::Ignored);
             let (mut pinned, mut whole) = (search(), search());
             pinned.run();
             let (mut from, regex) = (0, kind.rule.regex().unwrap());
@@ -140,4 +133,26 @@ fn randomness_is_counted_in_bits_a_character() {
     assert!((entropy(b"abcd") - 2.0).abs() < 1e-9);
     assert!((entropy("abcä".as_bytes()) - 4.0 * 0.2 * 5f64.log2()).abs() < 1e-9);
     assert_eq!(entropy(b""), 0.0);
+}
+
+/// TEAM-6: a text made to slow the scan down does not: four times the text is four times the work.
+#[test]
+fn a_hostile_text_is_scanned_in_linear_time() {
+    let dash = "-----";
+    for unit in [
+        format!("{dash}BEGIN PRIVATE KEY{dash}"),
+        "key=".to_owned(),
+        "api_key_token_".to_owned(),
+        "\u{fffd}".to_owned(),
+    ] {
+        let tried = |length: usize| {
+            let text = unit.repeat(length / unit.len());
+            let mut search = Search::new(&SHIPPED, text.as_bytes(), "", Remarks::Ignored);
+            search.run();
+            search.tried
+        };
+        // The windows of the last keywords are cut short, which counts more in the shorter text.
+        let (short, long) = (tried(100_000), tried(400_000));
+        assert!(long <= 5 * short, "{unit:?}: {short} for 100 KB, {long} for 400 KB");
+    }
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use memory::Error;
-use memory::place::{BySource, Inputs, OffBy, Rule, Switch, canonical_root, directory, slug, switch};
+use memory::PlaceRule;
+use memory::place::{BySource, Inputs, OffBy, Switch, canonical_root, directory, slug, switch};
 
 fn inputs(working: &Path) -> Inputs {
     Inputs {
@@ -104,20 +105,20 @@ fn the_directory_is_chosen_in_order() {
 fn a_bad_place_is_refused_by_name() {
     let here = tempfile::tempdir().unwrap();
     let cases = [
-        ("notes", Rule::Relative),
-        ("~", Rule::Relative),
-        ("/", Rule::Root),
-        ("/a/..", Rule::Root),
-        ("/tmp", Rule::BelowRoot),
-        ("/tmp/", Rule::BelowRoot),
-        ("/a/b/../../tmp", Rule::BelowRoot),
-        ("C:\\", Rule::DriveRoot),
-        ("d:", Rule::DriveRoot),
-        ("\\\\server\\share", Rule::Unc),
-        ("//server/share", Rule::Unc),
-        ("/a/b\0c", Rule::Nul),
-        ("~/", Rule::Home),
-        ("~/x/..", Rule::Home),
+        ("notes", PlaceRule::Relative),
+        ("~", PlaceRule::Relative),
+        ("/", PlaceRule::Root),
+        ("/a/..", PlaceRule::Root),
+        ("/tmp", PlaceRule::BelowRoot),
+        ("/tmp/", PlaceRule::BelowRoot),
+        ("/a/b/../../tmp", PlaceRule::BelowRoot),
+        ("C:\\", PlaceRule::DriveRoot),
+        ("d:", PlaceRule::DriveRoot),
+        ("\\\\server\\share", PlaceRule::Unc),
+        ("//server/share", PlaceRule::Unc),
+        ("/a/b\0c", PlaceRule::Nul),
+        ("~/", PlaceRule::Home),
+        ("~/x/..", PlaceRule::Home),
     ];
     for (path, rule) in cases {
         let mut inputs = inputs(here.path());

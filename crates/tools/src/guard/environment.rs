@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::process::looks_secret;
-use crate::sandbox::{Confinement, Strength};
+use crate::confinement::{Confinement, Strength};
+use crate::environment::looks_secret;
 
 /// Where caches go, which would be kept in the home.
 const CACHES: [(&str, &str); 3] =

@@ -13,7 +13,7 @@ use nix::unistd::chdir;
 
 use super::namespaces::failed;
 use super::{lock, view};
-use crate::sandbox::{Base, Confinement, Strength, beside};
+use crate::confinement::{Base, Confinement, Strength, beside};
 
 /// Confines this process.
 pub(super) fn confine(confinement: &Confinement, guarded: &[PathBuf]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::pinned::{lies_in, resolved};
-use crate::sandbox::{Base, Confinement, Network};
+use crate::confinement::{Base, Confinement, Network};
 
 /// Where sockets of the system lie.
 const RUN: [&str; 2] = ["/run", "/var/run"];

@@ -15,7 +15,7 @@ use seccompiler::{
     sock_filter,
 };
 
-use crate::sandbox::{Base, Confinement, Network, Sockets, Strength};
+use crate::confinement::{Base, Confinement, Network, Sockets, Strength};
 
 /// The newest Landlock that is known here. What an older kernel does not know is left out.
 const NEWEST: ABI = ABI::V8;

@@ -11,7 +11,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 use nix::unistd::{getegid, geteuid, setgroups};
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::sandbox::{Base, Confinement, Network};
+use crate::confinement::{Base, Confinement, Network};
 
 /// Enters new namespaces. Processes that are started from now on live in them.
 pub(super) fn enter(confinement: &Confinement) -> io::Result<()> {

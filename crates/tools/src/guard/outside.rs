@@ -17,9 +17,8 @@ use super::program::{PATIENCE, gone_within, kill};
 use super::tree::Tree;
 use super::watch::Guarded;
 use super::{ARGUMENT, environment, namespaces};
-use crate::order::{END, Order, Report, Side};
-use crate::process::{AFTER_EXIT, GRACE};
-use crate::sandbox::{Confinement, Strength};
+use crate::confinement::{Confinement, Strength};
+use crate::order::{AFTER_EXIT, END, GRACE, Order, Report, Side};
 
 /// This program, also after an update has replaced its file.
 const AGAIN: &str = "/proc/self/exe";

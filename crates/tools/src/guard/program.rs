@@ -11,9 +11,8 @@ use process_wrap::std::{CommandWrap, ResetSigmask};
 use super::caller::{Caller, Word};
 use super::tree::Tree;
 use super::{inside, lock, namespaces, outside};
-use crate::order::{Report, Side};
-use crate::process::{AFTER_EXIT, GRACE, LOOK};
-use crate::sandbox::Base;
+use crate::confinement::Base;
+use crate::order::{AFTER_EXIT, GRACE, LOOK, Report, Side};
 
 /// How long those who were killed may take to be gone. One who hangs in the kernel cannot be waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);

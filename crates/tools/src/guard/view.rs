@@ -15,7 +15,7 @@ use super::layers::{Layer, layers};
 use super::mounts::Mounts;
 use super::namespaces::{failed, write};
 use super::pinned::{Pinned, lies_in};
-use crate::sandbox::{Base, Confinement};
+use crate::confinement::{Base, Confinement};
 
 /// Where the view may be put together: any directory that holds nothing of what is put into it.
 const STAGES: [&str; 8] = ["/mnt", "/media", "/srv", "/opt", "/boot", "/var", "/usr", "/etc"];

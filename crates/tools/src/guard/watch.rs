@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use files::exact::{Identity, identity};
 
 use super::listing::{Enter, Entry, Sign, Stopped, walk};
+use crate::confinement::MadePath;
 use crate::permission::is_guarded_name;
-use crate::sandbox::MadePath;
 
 /// What git holds most of and never changes; clones on one disk share it by links.
 const OBJECTS: &str = "objects";

@@ -12,8 +12,8 @@ use super::guard::is_guarded_name;
 use super::mode::{Situation, decide};
 use super::shell::is_harmless;
 use super::{Places, Rule, Rules};
-use crate::shell::{Field, Found};
-use crate::tool::{Access, Subject};
+use crate::subject::{Access, Subject};
+use shell::{Field, Found};
 
 /// Programs that run what they are given.
 const RUNS_OTHERS: &str = "bash sh zsh dash ksh fish csh tcsh python python2 python3 perl ruby node nodejs deno php lua Rscript java \

@@ -5,7 +5,7 @@
 //! command, with quotes and wrappers taken off; it finds too much rather than too little, for a shell can spell
 //! any command in endless ways. Where something runs that cannot be named at all, that is said.
 
-use crate::shell::{self, Field, Found, Judgement};
+use shell::{Field, Found, Judgement};
 
 /// How many words behind a wrapper are taken for the beginning of a command, where the text is not understood.
 const GUESSES: usize = 8;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::guard::guarded;
 use super::{Rules, Verdict, shell};
-use crate::sandbox::Leaves;
-use crate::tool::{Access, Subject};
+use crate::confinement::Leaves;
+use crate::subject::{Access, Subject};
 
 /// How much may happen without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

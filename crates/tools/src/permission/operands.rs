@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::Situation;
-use crate::shell::{Field, Found, PROCESS, Reads};
+use shell::{Field, Found, PROCESS, Reads};
 
 /// How many matches of a pattern are looked at.
 const MOST: usize = 5_000;

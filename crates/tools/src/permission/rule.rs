@@ -12,6 +12,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use transcript::tool_names;
 
 use super::command::Command;
 use super::guard::is_guarded_name;
@@ -98,7 +99,7 @@ impl Rule {
         }
         let pattern = match pattern {
             None | Some("" | "*" | "**" | ":*") => Pattern::Any,
-            Some(pattern) if tool == "Bash" => Pattern::Of { command: pattern.to_owned(), path: None },
+            Some(pattern) if tool == tool_names::BASH => Pattern::Of { command: pattern.to_owned(), path: None },
             Some(pattern) => {
                 let path = path_pattern(pattern, places).map_err(|why| bad(&why))?;
                 Pattern::Of { command: pattern.to_owned(), path: Some(Box::new(path)) }
@@ -128,11 +129,14 @@ impl Rule {
     pub fn covers(&self, tool: &str) -> bool {
         match self.tool.as_str() {
             name if name == tool => true,
-            "Edit" => matches!(tool, "Write" | "MultiEdit" | "NotebookEdit"),
-            "Read" => matches!(tool, "Grep" | "Glob"),
+            tool_names::EDIT => matches!(tool, tool_names::WRITE | "MultiEdit" | "NotebookEdit"),
+            tool_names::READ => matches!(tool, tool_names::GREP | tool_names::GLOB),
             // The name that the task list had.
-            "TodoWrite" => matches!(tool, "TaskCreate" | "TaskGet" | "TaskList" | "TaskUpdate"),
-            "Task" => tool == "Agent", // as it was called before
+            "TodoWrite" => matches!(
+                tool,
+                tool_names::TASK_CREATE | tool_names::TASK_GET | tool_names::TASK_LIST | tool_names::TASK_UPDATE
+            ),
+            tool_names::TASK => tool == tool_names::AGENT, // as it was called before
             name if name.starts_with("mcp__") => {
                 let rest = &name["mcp__".len()..];
                 let server = rest.strip_suffix("__*").unwrap_or(rest);

@@ -12,9 +12,10 @@ use super::mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, in
 use super::operands::{Operand, operands, places};
 use super::repository::{around, runs_programs};
 use super::{Rule, Verdict};
-use crate::sandbox::Leaves;
-use crate::shell::{Found, Reads, Verdict as Does};
-use crate::tool::Subject;
+use crate::confinement::Leaves;
+use crate::subject::Subject;
+use shell::{Found, Reads, Verdict as Does};
+use transcript::tool_names;
 
 /// A simple command, and where its words lead.
 type Part<'a> = (&'a Found, Vec<Operand>);
@@ -130,7 +131,7 @@ fn doubt(whole: &Part<'_>, situation: &Situation<'_>) -> Option<String> {
 
 fn may_be_read(path: &Operand, situation: &Situation<'_>) -> bool {
     let subject = Subject::Path { named: path.named.clone(), real: path.real.clone() };
-    inside(&path.real, situation.directories) || situation.rules.decide("Read", &subject) == Verdict::Allow
+    inside(&path.real, situation.directories) || situation.rules.decide(tool_names::READ, &subject) == Verdict::Allow
 }
 
 /// What a command that looks has to see besides the working directories: what a rule lets be read, and for git the
@@ -152,7 +153,7 @@ fn readable(situation: &Situation<'_>, parts: &[Part<'_>]) -> Vec<PathBuf> {
 /// The first rule for files that names what a command touches.
 fn touched<'a>(rules: &'a [Rule], parts: &[Part<'_>]) -> Option<&'a Rule> {
     rules.iter().find(|rule| {
-        let (reads, edits) = (rule.covers("Read"), rule.covers("Edit"));
+        let (reads, edits) = (rule.covers(tool_names::READ), rule.covers(tool_names::EDIT));
         parts.iter().any(|(part, operands)| {
             let writes = part.words.first().and_then(|field| field.text()) == Some(">");
             let looks = part.finding.verdict <= Does::Confined;
@@ -179,7 +180,7 @@ fn reached(situation: &Situation<'_>, parts: &[Part<'_>], hiding: Hiding) -> Res
         Reads::Trees | Reads::Anything => true,
     };
     let mut hidden = Vec::new();
-    let about_reading = |rule: &&Rule| rule.covers("Read");
+    let about_reading = |rule: &&Rule| rule.covers(tool_names::READ);
     for rule in situation.rules.deny.iter().chain(&situation.rules.ask).filter(about_reading) {
         match rule.hides().filter(|_| hiding == Hiding::ByKernel) {
             // What git has kept of a file is not hidden with it.

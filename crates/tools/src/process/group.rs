@@ -10,7 +10,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{AFTER_EXIT, End, Ended, GRACE, LAST_WORDS, LOOK, Pipe, Stream};
+use super::{End, Ended, LAST_WORDS, Pipe, Stream};
+use crate::order::{AFTER_EXIT, GRACE, LOOK};
 
 /// The longest description of a process in `/proc`.
 const STAT: u64 = 8 * 1024;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Base, Confinement, Network, Sockets, Strength};
+use crate::confinement::{Base, Confinement, Network, Sockets, Strength};
 
 /// What programs say when they may not change a file.
 const WRITES: [&str; 6] =

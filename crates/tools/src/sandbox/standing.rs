@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Confinement, Strength};
+use crate::confinement::{Confinement, Strength};
+use crate::environment::{Environment, Variables};
 use crate::permission::Confined;
-use crate::process::{self, End, Environment, Ground, Variables};
+use crate::process::{self, End, Ground};
 
 /// How long a trial may take. It takes a few milliseconds.
 const TRIAL: Duration = Duration::from_secs(10);
@@ -97,16 +98,20 @@ const PARTLY: [(&str, &str); 8] = [
 
 async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
     let confinement = Confinement { strength, ..Confinement::working_in([], None) };
-    let environment = Environment::default();
-    let ground = Ground {
+    trial(Ground {
         directory: Path::new("/"),
-        environment: &environment,
+        environment: &Environment::default(),
         guard: Some(guard),
         confinement: Some(&confinement),
         variables: Variables::Inherited,
-    };
-    let trial = process::start("true", ground).map_err(|trouble| trouble.why());
-    let ended = trial?.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
+    })
+    .await
+}
+
+/// Runs a command that does nothing; the error is why it could not.
+pub(crate) async fn trial(ground: Ground<'_>) -> Result<(), String> {
+    let trial = process::start("true", ground).map_err(|trouble| trouble.why())?;
+    let ended = trial.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
     match ended.end {
         End::Exited(status) if status.success() => Ok(()),
         End::Exited(status) => Err(format!("a trial ended with {status}")),

@@ -86,7 +86,7 @@ async fn what_may_not_be_shown_is_not_found_by_another_name() {
         assert!(found.contains("open.txt") && !found.contains("key.txt") && !found.contains("link.txt"), "{found}");
     }
     assert_eq!(
-        Subject::path(&place.scope, "alias/secrets/key.txt"),
+        place.scope.subject("alias/secrets/key.txt"),
         Subject::Path { named: place.path("alias/secrets/key.txt"), real: place.path("secrets/key.txt") }
     );
 }

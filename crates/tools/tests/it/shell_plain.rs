@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use shell::{Verdict, judge};
 use tools::permission::{Looking, Mode, Rights};
-use tools::shell::{Verdict, judge};
 use tools::{Call, Environment, Scope, run_all, standard};
 
 use super::looked::outside;

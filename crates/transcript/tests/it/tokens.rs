@@ -3,7 +3,8 @@ use std::path::Path;
 use serde_json::json;
 use transcript::commit::{Act, Commit, Reason, Trigger};
 use transcript::line::{Body, Line, Source, Translator, Writer};
-use transcript::tokens::{predictions, rough};
+use transcript::predictions;
+use transcript::tokens::rough;
 use transcript::{Block, Id, Log, Outcome, Prologue, Usage};
 
 fn said(number: u32, parent: Option<u32>, body: Body) -> Line {

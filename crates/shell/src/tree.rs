@@ -1,34 +1,34 @@
 //! A command as a small tree: lists of pipelines of commands, with the text of every word as it was written.
 //!
-//! The grammar is brush-parser's; the tokens are ours ([`scan`](super::scan)). What the tree has no room for
+//! The grammar is brush-parser's; the tokens are ours ([`lexer`]). What the tree has no room for
 //! (functions, coprocesses, `select`, arithmetic commands, arrays) is one node that says so.
 
 use brush_parser::{ParserOptions, SourcePosition, SourceSpan, Token as Brush, ast};
 
-use super::scan::{self, Kind};
-use super::word::Refused;
+use crate::lexer::word::Refused;
+use crate::lexer::{self, Kind};
 
 /// Commands one after another.
-pub(super) type List = Vec<Item>;
+pub(crate) type List = Vec<Item>;
 
 /// Pipelines joined by `&&` and `||`.
 #[derive(Debug, Clone)]
-pub(super) struct Item {
-    pub(super) first: Pipeline,
-    pub(super) then: Vec<(Join, Pipeline)>,
-    pub(super) background: bool,
+pub(crate) struct Item {
+    pub(crate) first: Pipeline,
+    pub(crate) then: Vec<(Join, Pipeline)>,
+    pub(crate) background: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Join {
+pub(crate) enum Join {
     And,
     Or,
 }
 
-pub(super) type Pipeline = Vec<Command>;
+pub(crate) type Pipeline = Vec<Command>;
 
 #[derive(Debug, Clone)]
-pub(super) enum Command {
+pub(crate) enum Command {
     Simple(Simple),
     Group {
         shell: Shell,
@@ -66,14 +66,14 @@ pub(super) enum Command {
 
 /// Whether a group has a shell of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shell {
+pub(crate) enum Shell {
     Same,
     Own,
 }
 
 /// A word in `[[ … ]]`.
 #[derive(Debug, Clone)]
-pub(super) enum TestWord {
+pub(crate) enum TestWord {
     /// Only looked at as text.
     Text(String),
     /// Names a file that is looked at.
@@ -85,17 +85,17 @@ pub(super) enum TestWord {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Simple {
+pub(crate) struct Simple {
     /// Names and values.
-    pub(super) assignments: Vec<(String, String)>,
-    pub(super) words: Vec<String>,
-    pub(super) redirects: Vec<Redirect>,
+    pub(crate) assignments: Vec<(String, String)>,
+    pub(crate) words: Vec<String>,
+    pub(crate) redirects: Vec<Redirect>,
     /// Something in it that is not taken apart.
-    pub(super) odd: Option<Refused>,
+    pub(crate) odd: Option<Refused>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Redirect {
+pub(crate) enum Redirect {
     Read(String),
     Write(String),
     /// Another number for what is open already, or closing it.
@@ -109,8 +109,8 @@ pub(super) enum Redirect {
 }
 
 /// Takes a command apart.
-pub(super) fn parse(text: &str, depth: usize) -> Result<List, Refused> {
-    let tokens = scan::tokens(text, depth)?;
+pub(crate) fn parse(text: &str, depth: usize) -> Result<List, Refused> {
+    let tokens = lexer::tokens(text, depth)?;
     let tokens: Vec<Brush> = tokens
         .into_iter()
         .map(|token| {

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use crate::effect::Effect;
+pub use super::Effect;
 
 /// A disk that decides what happens.
 pub trait FaultyDisk: Send {

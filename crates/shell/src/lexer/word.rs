@@ -4,14 +4,14 @@
 //! it cannot read as bash surely does: `$[…]`, `$"…"`, `${ cmd; }`, backslashes in backquotes, a `\` before a newline in
 //! the middle of a word, control characters. Refused means unknown; nothing is guessed.
 
-use super::scan;
+use crate::lexer;
 
 /// Why a text is not understood, in words.
-pub(super) type Refused = &'static str;
+pub(crate) type Refused = &'static str;
 
 /// A piece of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// Text as it stands: between quotes, or escaped.
     Quoted(String),
     /// Text outside of quotes, in which `*`, `?`, `[`, `{` and `~` mean something.
@@ -38,31 +38,31 @@ pub(super) enum Piece {
 
 /// Where the reader stands in the text.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor<'a> {
-    pub(super) text: &'a str,
-    pub(super) at: usize,
+pub(crate) struct Cursor<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) at: usize,
     /// How many substitutions it is inside of.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(text: &'a str, depth: usize) -> Self {
+    pub(crate) fn new(text: &'a str, depth: usize) -> Self {
         Self { text, at: 0, depth }
     }
 
-    pub(super) fn rest(&self) -> &'a str {
+    pub(crate) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    pub(super) fn peek(&self) -> Option<char> {
+    pub(crate) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
-    pub(super) fn starts_with(&self, text: &str) -> bool {
+    pub(crate) fn starts_with(&self, text: &str) -> bool {
         self.rest().starts_with(text)
     }
 
-    pub(super) fn take(&mut self, text: &str) -> bool {
+    pub(crate) fn take(&mut self, text: &str) -> bool {
         let taken = self.starts_with(text);
         if taken {
             self.at += text.len();
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    pub(super) fn next(&mut self) -> Option<char> {
+    pub(crate) fn next(&mut self) -> Option<char> {
         let next = self.peek()?;
         self.at += next.len_utf8();
         Some(next)
@@ -97,12 +97,12 @@ enum Ends {
 }
 
 /// Reads one word of a command.
-pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<Piece>, Refused> {
+pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<Piece>, Refused> {
     pieces(cursor, Ends::AtBlank)
 }
 
 /// The pieces of a text that is one word as a whole.
-pub(super) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, Refused> {
+pub(crate) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, Refused> {
     // A word cannot begin with these signs but here.
     let process = text.strip_prefix("<(").or_else(|| text.strip_prefix(">("));
     if let Some(text) = process.and_then(|rest| rest.strip_suffix(')')) {
@@ -112,7 +112,7 @@ pub(super) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, Refused> {
 }
 
 /// The pieces of a here-document, in which quotes mean nothing.
-pub(super) fn document(text: &str, depth: usize) -> Result<Vec<Piece>, Refused> {
+pub(crate) fn document(text: &str, depth: usize) -> Result<Vec<Piece>, Refused> {
     let mut cursor = Cursor::new(text, depth);
     let mut found = Vec::new();
     inside_quotes(&mut cursor, None, &mut found)?;
@@ -178,7 +178,7 @@ fn flush(bare: &mut String, found: &mut Vec<Piece>) {
 }
 
 /// Characters that end a word.
-pub(super) fn is_meta(letter: char) -> bool {
+pub(crate) fn is_meta(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>')
 }
 
@@ -245,7 +245,7 @@ fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, Ref
         return arithmetic(cursor).map(Some);
     }
     if cursor.take("$(") {
-        let text = scan::substitution(cursor)?;
+        let text = lexer::substitution(cursor)?;
         return Ok(Some(Piece::Command { text, quoted }));
     }
     if cursor.starts_with("$[") {
@@ -294,7 +294,7 @@ fn name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
 /// Reads `${…}` behind its opening. Subscripts, indirection, substrings and `@` are refused: they calculate.
 fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, Refused> {
     let depth = cursor.depth + 1;
-    if depth > scan::DEEPEST {
+    if depth > lexer::DEEPEST {
         return Err("too deeply nested");
     }
     cursor.depth = depth;
@@ -379,7 +379,7 @@ fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, Refused
 fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, Refused> {
     cursor.at += 3;
     cursor.depth += 1;
-    if cursor.depth > scan::DEEPEST {
+    if cursor.depth > lexer::DEEPEST {
         return Err("too deeply nested");
     }
     let mut found = Vec::new();

@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 
-use super::field::{self, Field};
-use super::finding::{Finding, Reads, Verdict};
-use super::scan::DEEPEST;
-use super::tree::{self, Command, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
-use super::variables::{harmless_name, harmless_variable, ordinary_name, plain_variable};
-use super::word::{self, Piece};
-use super::wrap::{Wrapped, unwrap};
-use super::{plain, readers};
+use crate::field::{self, Field};
+use crate::finding::{Finding, Reads, Verdict};
+use crate::lexer::DEEPEST;
+use crate::lexer::word::{self, Piece};
+use crate::tree::{self, Command, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
+use crate::variables::{harmless_name, harmless_variable, ordinary_name, plain_variable};
+use crate::wrap::{Wrapped, unwrap};
+use crate::{plain, readers};
 
 /// How many pipelines are followed. More is unknown. A command of the longest length has fewer.
 const MOST_STEPS: usize = 10_000;
@@ -30,25 +30,26 @@ const CHANGES_SHELL: &str = "alias unalias source . exec trap export declare typ
 
 /// A simple command that was found, wherever it stands.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub struct Found {
     /// Its words, the name first. A redirection is one whose name is its sign.
-    pub(crate) words: Vec<Field>,
+    pub words: Vec<Field>,
     /// The words as they were written, where they were: for rules that allow.
-    pub(crate) text: Option<String>,
-    pub(crate) finding: Finding,
+    pub text: Option<String>,
+    /// What is known of it.
+    pub finding: Finding,
     /// The directories it may run in, from where the whole started; none: not known.
-    pub(crate) directories: Option<Vec<Field>>,
+    pub directories: Option<Vec<Field>>,
     /// Something before it, or in front of it, gives its words another meaning.
-    pub(crate) changed: bool,
+    pub changed: bool,
     /// Whether variables are set for it alone of which a program may make something.
-    pub(crate) preset: bool,
+    pub preset: bool,
     /// Whether it surely runs if the whole does, or is only guessed at.
-    pub(crate) guessed: bool,
+    pub guessed: bool,
 }
 
 impl Found {
     /// The name of the program, without where it lies.
-    pub(crate) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         self.words.first().and_then(Field::text).and_then(bare_name)
     }
 }
@@ -64,15 +65,15 @@ struct State {
 
 /// What a walk has found.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
-    pub(super) found: Vec<Found>,
+pub(crate) struct Walk {
+    pub(crate) found: Vec<Found>,
     depth: usize,
     steps: usize,
 }
 
 impl Walk {
     /// Goes through a whole command.
-    pub(super) fn all(&mut self, text: &str) {
+    pub(crate) fn all(&mut self, text: &str) {
         let directories = Some(vec![Field::Plain(String::new())]);
         self.script(text, &mut State { directories, variables: HashMap::new(), changed: false });
     }
@@ -391,7 +392,7 @@ impl Walk {
 }
 
 /// The name of a program without where it lies, if it lies where programs do.
-pub(super) fn bare_name(name: &str) -> Option<&str> {
+pub(crate) fn bare_name(name: &str) -> Option<&str> {
     if !name.contains('/') {
         return Some(name);
     }

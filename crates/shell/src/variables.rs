@@ -2,11 +2,11 @@
 //!
 //! A list of those that may, by name or by shape; `PATH`, `IFS`, `LD_PRELOAD`, `GIT_*` and all others are not in it.
 
-use super::field::Field;
+use crate::field::Field;
 
 /// Whether a variable that nobody set here may be shown: the shell's own, and those of the environment that say where
 /// things are. Any other may hold a key.
-pub(crate) fn ordinary_name(name: &str) -> bool {
+pub fn ordinary_name(name: &str) -> bool {
     const ORDINARY: &str = "HOME PWD OLDPWD USER LOGNAME SHELL SHLVL LANG LANGUAGE TERM HOSTNAME TMPDIR UID EUID PPID GROUPS RANDOM SRANDOM \
         SECONDS EPOCHSECONDS LINENO BASH BASH_VERSION BASHPID BASH_SUBSHELL COLUMNS LINES OSTYPE HOSTTYPE MACHTYPE IFS PIPESTATUS \
         FUNCNAME REPLY OPTIND OPTARG EDITOR VISUAL PAGER DISPLAY CI TZ";
@@ -17,7 +17,7 @@ pub(crate) fn ordinary_name(name: &str) -> bool {
 }
 
 /// Whether a name is surely nobody's but the command's own.
-pub(super) fn harmless_name(name: &str) -> bool {
+pub(crate) fn harmless_name(name: &str) -> bool {
     const CAPITALS: &str = "FILE FILES DIR DIRS NAME NAMES COUNT TOTAL BASE SRC DEST OUT ROOT REPO TARGET PATTERN QUERY BRANCH COMMIT SHA REV \
         RESULT OUTPUT LINE ITEM KEY VALUE START END MODULE PKG";
     let small = name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
@@ -27,12 +27,12 @@ pub(super) fn harmless_name(name: &str) -> bool {
 }
 
 /// Whether a variable may be set for a program of the table.
-pub(super) fn harmless_variable(name: &str, value: &Field) -> bool {
+pub(crate) fn harmless_variable(name: &str, value: &Field) -> bool {
     harmless_name(name) || plain_variable(name, value)
 }
 
 /// Whether a variable may be set for any program.
-pub(super) fn plain_variable(name: &str, value: &Field) -> bool {
+pub(crate) fn plain_variable(name: &str, value: &Field) -> bool {
     let Some(text) = value.text() else { return false };
     let plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-@,:+".contains(letter));
     match name {

@@ -1,4 +1,4 @@
-//! Is a compaction cheaper than carrying on? The sum behind one that the window does not ask for.
+//! When a compaction is made by itself: the window asks for it, or it is cheaper than carrying on.
 //!
 //! Old is what lies before the newest rounds and cannot be cleared. Carrying it through the rounds to come is weighed
 //! against reading all once more, the summary, and writing what then stands: the summary with the user's words and the
@@ -6,18 +6,42 @@
 
 use transcript::size::Size;
 use transcript::view::{Stands, View};
+use transcript::window::AutoCompact;
 
 use crate::clear;
-use crate::compact::may_save;
 use crate::extent::young_from;
 use crate::framing::{Made, framed};
-use crate::layer::Situation;
+use crate::layer::{LayerRole, Situation};
+use crate::layers::When;
 use crate::restore;
 
+/// So many compactions in a row may fail, or not do enough, before none is tried by itself any more.
+pub const MOST_FAILURES: u32 = 3;
 /// A compaction for economy leaves the last one alone for so many rounds.
 const ECONOMY_ROUNDS: u32 = 10;
 /// What a summary is expected to have, in tokens, before there is one.
 const USUAL_SUMMARY: u64 = 1_500;
+
+/// Whether a compaction may be made by itself: it is on, the last ones did not fail, and there was a reply since.
+pub fn may(now: &Situation<'_>) -> bool {
+    let layers = now.layers;
+    layers.auto_compact == AutoCompact::On
+        && !layers.collapse
+        && !(layers.reactive && layers.reactive_only)
+        && now.state.failures < MOST_FAILURES
+        && now.state.rounds_since != Some(0)
+}
+
+/// Whether the window asks for compaction, and it may be made.
+pub(crate) fn is_due(view: &View, now: &Situation<'_>) -> bool {
+    may(now) && view.tally().count() > now.layers.due()
+}
+
+/// Whether a compaction for economy may be thought about.
+fn may_save(now: &Situation<'_>) -> bool {
+    // Right after clearing, the cache holds little of what a summary would have to read.
+    may(now) && now.layers.when == When::Economy && !now.has_acted(LayerRole::Clear)
+}
 
 /// Whether a compaction is cheaper than carrying on, with the sum.
 pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
@@ -61,6 +85,7 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::layer::LayerRole;
     use crate::layers::When;
     use crate::sample::{Session, Stage};
     use transcript::Block;
@@ -84,7 +109,7 @@ mod tests {
         }
         let sum = pays(&session, &stage).unwrap();
         assert!(sum.contains("× 8 rounds saves"), "{sum}");
-        stage.done = vec!["clear"];
+        stage.done = vec![LayerRole::Clear];
         assert_eq!(pays(&session, &stage), None, "right after clearing the cache is cold");
         stage.done.clear();
         let kept = session.log.view().line_of(2).unwrap().clone();

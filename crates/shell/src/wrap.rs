@@ -1,9 +1,10 @@
 //! Commands that run another: which one, as far as it can be told.
 
-use super::field::Field;
+use crate::field::Field;
+use crate::readers::is_version_asked;
 
 /// What a command runs.
-pub(super) enum Wrapped {
+pub(crate) enum Wrapped {
     /// It runs no other.
     No,
     /// It runs this, with these variables set. `plainly`: what stands before it is a few plain words.
@@ -45,8 +46,8 @@ fn runs_others(name: &str) -> bool {
 }
 
 /// Looks for the command that another runs.
-pub(super) fn unwrap(name: &str, arguments: &[Field]) -> Wrapped {
-    if super::readers::is_version_asked(arguments) {
+pub(crate) fn unwrap(name: &str, arguments: &[Field]) -> Wrapped {
+    if is_version_asked(arguments) {
         return Wrapped::No;
     }
     match name {

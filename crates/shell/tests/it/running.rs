@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use tools::shell::{Verdict, judge};
+use shell::{Verdict, judge};
 
 /// How many commands are tried. Most are not judged to only look, so most cost nothing.
 const TRIED: u32 = 5_000;

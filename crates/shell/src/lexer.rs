@@ -4,13 +4,15 @@
 //! substitutions end, and refuses what the grammar and bash could read differently: `((`, `word(`, array subscripts,
 //! `case` inside of a substitution. The grammar gets these tokens and no others.
 
-use super::word::{self, Cursor, Piece, Refused, is_meta};
+pub(crate) mod word;
+
+use word::{Cursor, Piece, Refused, is_meta};
 
 /// The longest command that is taken apart, in bytes.
-pub(super) const LONGEST: usize = 16 * 1024;
+pub(crate) const LONGEST: usize = 16 * 1024;
 
 /// How deeply substitutions, groups and loops may be nested. The grammar recurses, and stacks are small.
-pub(super) const DEEPEST: usize = 32;
+pub(crate) const DEEPEST: usize = 32;
 
 /// How many `case` may be in one command: the grammar reads each twice, and so those inside of it four times.
 const CASES: usize = 4;
@@ -22,14 +24,14 @@ const OPERATORS: [&str; 22] = [
 
 /// One token, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Word(String),
     Operator(String),
     /// The body of a here-document.
@@ -46,7 +48,7 @@ struct Pending {
 }
 
 /// The tokens of a whole command.
-pub(super) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, Refused> {
+pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, Refused> {
     if text.len() > LONGEST {
         return Err("longer than is taken apart");
     }
@@ -57,7 +59,7 @@ pub(super) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, Refused> {
 }
 
 /// Reads a substitution behind its opening parenthesis, and gives its text.
-pub(super) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, Refused> {
+pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, Refused> {
     if cursor.depth + 1 > DEEPEST {
         return Err("too deeply nested");
     }

@@ -2,11 +2,11 @@
 //!
 //! Only what is in plain sight is followed: variables that were set to one text, braces, the home. All else is unknown.
 
-use super::word::Piece;
+use crate::lexer::word::Piece;
 
 /// One argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Field {
+pub enum Field {
     /// Exactly this, and it is written so.
     Plain(String),
     /// This, once variables and braces are put in.
@@ -23,11 +23,11 @@ pub(crate) enum Field {
 const MOST: usize = 64;
 
 /// What the name of a process substitution looks like.
-pub(crate) const PROCESS: &str = "/dev/fd/63";
+pub const PROCESS: &str = "/dev/fd/63";
 
 impl Field {
     /// The text, where it is known.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         match self {
             Self::Plain(text) | Self::Known(text) => Some(text),
             _ => None,
@@ -35,7 +35,7 @@ impl Field {
     }
 
     /// The text as far as it is known.
-    pub(crate) fn beginning(&self) -> &str {
+    pub fn beginning(&self) -> &str {
         match self {
             Self::Plain(text) | Self::Known(text) | Self::Unknown(text) => text,
             Self::Home(_) => "~",
@@ -43,17 +43,19 @@ impl Field {
         }
     }
 
-    pub(crate) fn is_option(&self) -> bool {
+    /// A dash and something behind it.
+    pub fn is_option(&self) -> bool {
         self.beginning().len() > 1 && self.beginning().starts_with('-')
     }
 
-    pub(crate) fn unknown() -> Self {
+    /// A field of which nothing is known.
+    pub fn unknown() -> Self {
         Self::Unknown(String::new())
     }
 }
 
 /// The fields a word becomes. `value` says what a variable is worth.
-pub(super) fn fields(pieces: &[Piece], value: &dyn Fn(&str) -> Option<String>) -> Vec<Field> {
+pub(crate) fn fields(pieces: &[Piece], value: &dyn Fn(&str) -> Option<String>) -> Vec<Field> {
     match braces(pieces) {
         None => vec![field(pieces, value)],
         Some(words) => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
-use crate::shell::is_ordinary_variable;
+use shell::is_ordinary_variable;
 
 /// Parts of the names of variables that hold secrets.
 const SECRET: &str = "KEY KEYS APIKEY TOKEN TOKENS SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS AUTH COOKIE PAT";
@@ -63,7 +63,7 @@ pub(crate) enum Variables {
 
 impl Environment {
     /// All the variables of a program, ours being `inherited`.
-    pub(super) fn variables(
+    pub(crate) fn variables(
         &self,
         which: Variables,
         inherited: impl Iterator<Item = (OsString, OsString)>,

@@ -5,9 +5,9 @@
 //! an option from the list, wherever it stands, and every other word may be a path and is resolved as one by whoever
 //! asks. An option from the list is harmless whether the word behind it is its value or not.
 
-use super::field::Field;
-use super::finding::Reads;
-use super::wrap::Wrapped;
+use crate::field::Field;
+use crate::finding::Reads;
+use crate::wrap::Wrapped;
 
 /// What words that are no options may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ const TESTS: &str =
 const SIGNS: &str = ",:;|=+._%@#";
 
 /// What a command reads that surely only looks. None: it may do something else.
-pub(super) fn reads(name: &str, arguments: &[Field], wrapped: &Wrapped) -> Option<Reads> {
+pub(crate) fn reads(name: &str, arguments: &[Field], wrapped: &Wrapped) -> Option<Reads> {
     let plain = |field: &Field| match field {
         Field::Plain(text) => Some(text.clone()),
         _ => None,
@@ -209,7 +209,7 @@ fn git(words: &[&str]) -> Option<Reads> {
 }
 
 /// Whether a format of printf only prints: it sets no variable, and is no option.
-pub(super) fn is_plain_format(format: &str) -> bool {
+pub(crate) fn is_plain_format(format: &str) -> bool {
     let mut rest = format;
     while let Some((_, behind)) = rest.split_once('%') {
         let sign = behind.trim_start_matches(|sign: char| sign.is_ascii_digit() || "-+ #.*'".contains(sign));
@@ -222,7 +222,7 @@ pub(super) fn is_plain_format(format: &str) -> bool {
 }
 
 /// Whether `set` only makes the shell stricter, or tell what it does.
-pub(super) fn is_plain_set(arguments: &[Field]) -> bool {
+pub(crate) fn is_plain_set(arguments: &[Field]) -> bool {
     arguments.iter().all(|field| match field.text() {
         Some("pipefail" | "errexit" | "nounset" | "xtrace") => true,
         Some(flags) => flags

@@ -6,17 +6,8 @@
 //! are not theirs they see no more than the names.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use tokio_util::sync::CancellationToken;
 
 use super::{Base, Confinement, Network, tool_folders};
-use crate::permission::Looking;
-use crate::process::{self, End, Ground, Variables};
-use crate::scope::Scope;
-
-/// How long a trial may take. It takes a few milliseconds.
-const TRIAL: Duration = Duration::from_secs(10);
 
 /// Where git looks for the user's configuration, from the home.
 const GIT: [&str; 4] = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
@@ -30,42 +21,12 @@ const CONFIG: u64 = 256 * 1024;
 /// Words that stand where a key does.
 const KEYS: [&str; 6] = ["token", "secret", "password", "passwd", "extraheader", "_key"];
 
-/// What a command sees that only looks. `temporary` is its own, and is `/tmp` to it; without one that is memory.
-pub(crate) fn confinement(scope: &Scope, looking: &Looking, temporary: Option<PathBuf>) -> Confinement {
-    let mut readable = scope.directories();
-    readable.extend(looking.readable.iter().cloned());
-    readable.extend(std::iter::once(scope.temporary()).chain(scope.scratchpad()).map(Path::to_owned));
-    Confinement {
-        hidden: scope.private().to_vec(),
-        denied: looking.hidden.clone(),
-        temporary,
-        ..Confinement::looking_at(readable, Vec::new(), scope.home())
-    }
-}
-
 impl Confinement {
     /// For a program that looks at these places, and changes those.
     pub fn looking_at(mut readable: Vec<PathBuf>, writable: Vec<PathBuf>, home: Option<&Path>) -> Self {
         readable.extend(home.map(tool_folders).unwrap_or_default());
         readable.extend(home.map(git_files).unwrap_or_default());
         Self { readable, writable, network: Network::None, base: Base::System, ..Self::default() }
-    }
-}
-
-/// Tries the wall with a command that does nothing; the error is why there is none.
-pub(crate) async fn find_out(scope: &Scope) -> Result<(), String> {
-    let Some(guard) = scope.guard().filter(|_| cfg!(target_os = "linux")) else {
-        return Err("there is no guard program to make it".to_owned());
-    };
-    let (directory, confinement) = (scope.project(), confinement(scope, &Looking::default(), None));
-    let (environment, variables) = (scope.environment(), Variables::Ordinary);
-    let ground = Ground { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
-    let trial = process::start("true", ground).map_err(|trouble| trouble.why())?;
-    let ended = trial.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
-    match ended.end {
-        End::Exited(status) if status.success() => Ok(()),
-        End::Exited(status) => Err(format!("a trial ended with {status}")),
-        End::TimedOut | End::Cancelled => Err("a trial did not end".to_owned()),
     }
 }
 

@@ -4,8 +4,8 @@
 //! nobody has to understand the programs of awk and sed or the options of git. What is said here only spares people
 //! commands that would fail in there: a name that is not in the list, and what is known to change something, is asked about.
 
-use super::field::Field;
-use super::finding::{Finding, Reads};
+use crate::field::Field;
+use crate::finding::{Finding, Reads};
 
 /// Programs that look, whatever they are given.
 const READERS: &str = "cat tac head tail wc nl cut paste comm join fold fmt expand unexpand rev column pr tr strings od hexdump hd xxd \
@@ -128,14 +128,14 @@ const GIT_LISTS: &str =
 const GIT_CHANGES: &str = "-d -D -m -M -c -C -f -u -s --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description --annotate --sign";
 
 /// Whether a program is only asked for its version or its help.
-pub(super) fn is_version_asked(arguments: &[Field]) -> bool {
+pub(crate) fn is_version_asked(arguments: &[Field]) -> bool {
     const ASKS: &str = "--version -version version --help -h help -V --client";
     let asks = |field: &Field| field.text().is_some_and(|text| ASKS.split(' ').any(|known| known == text));
     !arguments.is_empty() && arguments.len() <= 2 && arguments.iter().all(asks)
 }
 
 /// Looks at a command that runs no other, or whose other is looked at apart.
-pub(super) fn judge(name: &str, arguments: &[Field]) -> Finding {
+pub(crate) fn judge(name: &str, arguments: &[Field]) -> Finding {
     let looks = || Finding::confined(format!("{name} only looks"));
     let begins = |words: &str| {
         let words: Vec<&str> = words.split_whitespace().collect();
@@ -224,7 +224,7 @@ fn find(arguments: &[Field]) -> Finding {
 }
 
 /// The commands that find runs for each file.
-pub(super) fn find_runs(arguments: &[Field]) -> Vec<Vec<Field>> {
+pub(crate) fn find_runs(arguments: &[Field]) -> Vec<Vec<Field>> {
     let mut found = Vec::new();
     let mut rest = arguments.iter();
     while let Some(field) = rest.next() {

@@ -16,7 +16,7 @@ pub enum Verdict {
 
 /// The files that a command reads, by its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub enum Reads {
     /// None: its words are text.
     Nothing,
     /// Names, sizes, dates.
@@ -31,14 +31,17 @@ pub(crate) enum Reads {
 
 /// What is found out about one command.
 #[derive(Debug, Clone)]
-pub(crate) struct Finding {
-    pub(crate) verdict: Verdict,
-    pub(crate) reason: String,
-    pub(crate) reads: Reads,
+pub struct Finding {
+    /// Its effect.
+    pub verdict: Verdict,
+    /// Why it is thought so, in words.
+    pub reason: String,
+    /// The files it reads.
+    pub reads: Reads,
     /// Something is run in it that cannot be named.
-    pub(crate) opaque: bool,
+    pub opaque: bool,
     /// What it shows that is the user's and not the project's, and may hold keys.
-    pub(crate) private: Option<String>,
+    pub private: Option<String>,
 }
 
 impl Finding {
@@ -46,25 +49,25 @@ impl Finding {
         Self { verdict, reason, reads: Reads::Anything, opaque: false, private: None }
     }
 
-    pub(super) fn confined(reason: impl Into<String>) -> Self {
+    pub(crate) fn confined(reason: impl Into<String>) -> Self {
         Self::new(Verdict::Confined, reason.into())
     }
 
-    pub(super) fn unknown(reason: impl Into<String>) -> Self {
+    pub(crate) fn unknown(reason: impl Into<String>) -> Self {
         Self::new(Verdict::Unknown, reason.into())
     }
 
     /// Something is run, and what is not known.
-    pub(super) fn opaque(reason: impl Into<String>) -> Self {
+    pub(crate) fn opaque(reason: impl Into<String>) -> Self {
         Self { opaque: true, ..Self::unknown(reason) }
     }
 
-    pub(super) fn writes(reason: impl Into<String>) -> Self {
+    pub(crate) fn writes(reason: impl Into<String>) -> Self {
         Self::new(Verdict::Writes, reason.into())
     }
 
     /// What it shows may hold keys.
-    pub(super) fn showing(mut self, what: impl Into<String>) -> Self {
+    pub(crate) fn showing(mut self, what: impl Into<String>) -> Self {
         self.private = Some(what.into());
         self
     }

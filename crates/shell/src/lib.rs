@@ -1,28 +1,26 @@
 //! What a shell command would do, judged by its text alone.
 //!
 //! Four answers, each with the reason: it only looks, it is made of programs that look, it writes, or none of that is known.
-//! The text is cut into words by [`scan`], put into a tree by a grammar, and gone through by [`walk`] for the simple commands
+//! The text is cut into words by [`lexer`], put into a tree by a grammar, and gone through by [`walk`] for the simple commands
 //! in it. Each is judged by its name ([`readers`]), which is enough where the kernel keeps it to looking; and by all its words
 //! ([`plain`]), where that has to hold without.
 //!
-//! No disk, no environment: what the names lead to is for the one who asks (`permission`).
+//! No disk, no environment: what the names lead to is for the one who asks (`tools::permission`).
 
 mod field;
 mod finding;
+mod lexer;
 mod plain;
 mod readers;
-mod scan;
 mod tree;
 mod variables;
 mod walk;
-mod word;
 mod wrap;
 
-pub(crate) use field::{Field, PROCESS};
-pub(crate) use finding::Reads;
-pub use finding::Verdict;
-pub(crate) use variables::ordinary_name as is_ordinary_variable;
-pub(crate) use walk::Found;
+pub use field::{Field, PROCESS};
+pub use finding::{Finding, Reads, Verdict};
+pub use variables::ordinary_name as is_ordinary_variable;
+pub use walk::Found;
 
 /// What is found out about a command.
 #[derive(Debug)]
@@ -32,7 +30,7 @@ pub struct Judgement {
     /// Why it is thought so, in words.
     pub reason: String,
     /// The simple commands in it, wherever they stand.
-    pub(crate) found: Vec<Found>,
+    pub found: Vec<Found>,
 }
 
 /// Judges a command by its text.

@@ -1,0 +1,32 @@
+//! The list of the layers.
+
+use crate::cache_edit::CacheEdit;
+use crate::clear::Clear;
+use crate::collapse::Collapse;
+use crate::compact::Compact;
+use crate::layer::Layer;
+use crate::layers::Layers;
+use crate::named::Named;
+use crate::noted::Noted;
+use crate::notes::Notes;
+use crate::provided::Provided;
+use crate::restore::Restore;
+use crate::snip::Snip;
+use crate::spill::Spill;
+
+/// The layers, in the order in which they act.
+pub const LIST: &[&dyn Layer] =
+    &[&Spill, &Snip, &Clear, &Collapse, &Provided, &Noted, &Compact, &Named, &Restore, &CacheEdit, &Notes];
+
+/// The layers' names in order, each once: rows of a table.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = LIST.iter().map(|layer| layer.name()).collect();
+    names.dedup();
+    names
+}
+
+/// The names of the layers that are off, in order.
+pub fn off(layers: &Layers) -> Vec<&'static str> {
+    let is_on = |name: &str| LIST.iter().any(|layer| layer.name() == name && layer.is_on(layers));
+    names().into_iter().filter(|name| !is_on(name)).collect()
+}
