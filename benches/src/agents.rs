@@ -9,14 +9,16 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use engine::agent::{End, Parts};
-use engine::agents::{AtEnd, Children, MOST_OUT, Registry, Sources};
+use engine::agents::{AtEnd, Children, MOST_OUT};
+use settings::agents::{Registry, Sources};
 use engine::provider::{Error, Event, Model};
 use engine::tools::permission::Mode;
 use engine::transcript::block::Kind;
 use engine::transcript::{Block, Remarks, Reply, Request, StopReason, Usage};
-use engine::{Agent, Home, Session, World};
+use engine::Agent;
+use session::{Home, Session, World};
 use futures_util::future::{BoxFuture, ready};
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::{BoxStream, StreamExt, self};
 use serde_json::json;
 
 use crate::table::{Row, Unit};

@@ -14,13 +14,14 @@ use anyhow::{Context, Result, bail, ensure};
 use engine::agent::{End, Parts};
 use engine::hooks::Hooks;
 use engine::provider::{Error, Event, Model};
-use engine::settings::{Files, Flag, Ground, Loaded, Settings};
+use settings::{Files, Flag, Ground, Loaded, Settings};
 use engine::tools::permission::Mode;
 use engine::transcript::block::Kind;
 use engine::transcript::{Block, Remarks, Reply, Request, StopReason, Usage};
-use engine::{Agent, Home, Session, World};
+use engine::Agent;
+use session::{Home, Session, World};
 use futures_util::future::{BoxFuture, ready};
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::{BoxStream, StreamExt, self};
 use serde_json::json;
 
 use crate::count;

@@ -69,7 +69,7 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
 /// Seconds to load and project, as a session is opened.
 fn load(path: &Path) -> Result<f64> {
     let start = Instant::now();
-    let record = engine::record::read(path)?;
+    let record = session::record::read(path)?;
     let seconds = start.elapsed().as_secs_f64();
     if !record.skipped.is_empty() || record.log.view().blocks().next().is_none() {
         bail!("{} did not load as it should: {} lines skipped", path.display(), record.skipped.len());

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use transcript::line::{Body, Line};
-use transcript::predictions;
+use transcript::{Id, Log, predictions};
 use transcript::tokens::Estimator;
-use transcript::{Id, Log};
 
 use crate::table::{Row, Unit};
 
@@ -27,7 +26,7 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
     let (mut fitted, mut rough) = (Vec::new(), Vec::new());
     let paths = recordings()?;
     for path in &paths {
-        let (lines, _) = engine::record::lines(path)?;
+        let (lines, _) = session::record::lines(path)?;
         fitted.extend(predictions(lines.clone()).iter().map(|prediction| prediction.error()));
         rough.extend(rough_errors(lines));
     }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use engine::agents::{Definition, Registry, Source, Sources, Standing};
-use engine::settings::Set;
-use engine::trust::{Claim, Site};
 use serde_json::{Map, Value};
+use settings::Set;
+use settings::agents::{Definition, Registry, Source, Sources, Standing};
+use settings::trust::{Claim, Site};
 
 use crate::setup::{Judged, Place};
 
@@ -32,7 +32,7 @@ pub(crate) fn whose(agent: &Definition, replaced_by: Option<Source>, is_denied: 
 
 /// What the definitions in the project's folders ask for.
 pub(crate) fn claims(place: &Place, site: &Site) -> Vec<Claim> {
-    engine::agents::claims(&sources(place, Vec::new()), site)
+    settings::agents::claims(&sources(place, Vec::new()), site)
 }
 
 fn sources(place: &Place, settings: Vec<Set>) -> Sources {

@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use engine::trust::{Claim, Kind};
+use settings::trust::{Claim, Kind};
 
 use crate::args::RunArgs;
 use crate::out::{show, show_part};

@@ -3,20 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::dream::beside::Dreaming;
-use engine::dream::progress::Progress;
-use engine::dream::run::Listener;
-use engine::dream::{Dream, Site};
-use engine::ledger::Ledger;
-use engine::settings::{Rhythm, Settings};
-use engine::{Event, Home, World};
+use engine::Event;
+use learning::dream::Site;
+use learning::dream::beside::Dreaming;
+use learning::dream::progress::Progress;
+use learning::dream::run::{Dream, Listener};
+use learning::ledger::Ledger;
+use session::{Home, World};
+use settings::{Rhythm, Settings};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 
-use crate::env;
-use crate::knowledge;
 use crate::model::Chosen;
 use crate::setup::Place;
+use crate::{env, knowledge};
 
 /// The largest beginning of a session that is read to find where it worked.
 const HEAD: u64 = 64 * 1024;

@@ -21,7 +21,7 @@ pub(crate) fn print(error: &anyhow::Error) {
 }
 
 fn hint(error: &anyhow::Error) -> Option<String> {
-    if let Some(error) = error.downcast_ref::<engine::Error>() {
+    if let Some(error) = error.downcast_ref::<session::Error>() {
         return error.hint();
     }
     if let Some(error) = error.downcast_ref::<provider::Error>() {

@@ -65,8 +65,8 @@ impl Code {
         if error.downcast_ref::<crate::commands::secrets::NotRead>().is_some() {
             return Self::Files;
         }
-        match error.downcast_ref::<engine::Error>() {
-            Some(engine::Error::BadId { .. } | engine::Error::Rule(_)) => Self::Usage,
+        match error.downcast_ref::<session::Error>() {
+            Some(session::Error::BadId { .. } | session::Error::Rule(_)) => Self::Usage,
             Some(_) => Self::Files,
             None if error.downcast_ref::<files::Error>().is_some() => Self::Files,
             None => Self::Failure,

@@ -3,21 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::Session;
 use engine::agents::MemoryPlaces;
-use engine::knowledge::{Authors, Daily, Knowledge, Recalling, Selector};
-use engine::settings::{Settings, Source};
-use engine::trust::Trust;
+use learning::knowledge::{Authors, Daily, Knowledge, Recalling, Selector};
 use memory::index;
 use memory::instructions::{Instructions, Reason, Sources};
 use memory::place::{BySource, Inputs, Switch};
 use memory::store::Indexing;
 use memory::taxonomy::{Rules, Variant, rules};
+use session::Session;
+use settings::trust::Trust;
+use settings::{Settings, Source};
 use team::state::SyncState;
 
-use crate::env;
-use crate::membership;
 use crate::setup::Place;
+use crate::{env, membership};
 
 /// What a session starts from.
 #[derive(Debug)]

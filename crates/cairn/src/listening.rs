@@ -10,9 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::mail::socket::{self, Patience};
-use engine::mail::{Mail, Origin};
-use engine::mailbox::{MailError, Mailbox, Message, Word};
+use mail::mailbox::{MailError, Mailbox, Message, Word};
+use mail::socket::{self, Patience};
+use mail::{Mail, Origin};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
 use tokio::net::UnixListener;

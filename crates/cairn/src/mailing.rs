@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use engine::mail::{Lead, Mail, Origin, Post, SendMessage, SendPlainly, Team, Teammates, briefing};
-use engine::mailbox::{Mailbox, Seal, SealKey};
-use engine::permission::LiveMode;
-use engine::plan::{self, board::Board, mode::HandInPlan};
-use engine::settings::Settings;
-use engine::{Session, World};
+use engine::plan;
+use engine::plan::mode::HandInPlan;
+use engine::send_message::{SendMessage, SendPlainly};
+use engine::teammates::{Lead, Teammates, briefing};
+use mail::board::Board;
+use mail::mailbox::{Mailbox, Seal, SealKey};
+use mail::{Mail, Origin, Post, Team};
+use session::{Session, World};
+use settings::Settings;
+use settings::permission::LiveMode;
 use tools::Tool;
 use tools::permission::Mode;
 use transcript::tool_names;
@@ -55,7 +59,7 @@ impl Mailing {
     ) -> anyhow::Result<Self> {
         let (mail, board, sockets) = (Mail::default(), Board::default(), listening::folder(place));
         let post = Post::new(World::real(), mail.clone(), Some(sockets.clone()));
-        let folder = session.path().with_extension("");
+        let folder = session.folder();
         let (teammates, member_of, warnings) = (None, None, Vec::new());
         let mut mailing = Self { board, post, teammates, member_of, warnings, listening: None };
         if args.is_bare() {

@@ -3,8 +3,8 @@
 //! A style is a text for the system prompt. Some are ours; the user's own lie in `output-styles` below the config home.
 //! A project names one, where it is trusted, and brings none: its texts are instructions, and are loaded as such.
 
-use engine::settings::Settings;
 use memory::frontmatter;
+use settings::Settings;
 
 use crate::setup::Place;
 

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use engine::Ledger;
 use engine::agent::Small;
-use engine::knowledge::Selector;
-use engine::settings::{Provider, ProviderKind, Settings, keys};
+use learning::knowledge::Selector;
+use learning::ledger::Ledger;
 use provider::Model;
 use provider::anthropic::{self, Anthropic, Auth};
 use provider::openai::{self, OpenAi, QUICK, USUAL};
+use settings::{Provider, ProviderKind, Settings, keys};
 use transcript::window::provider_name;
 
 use crate::env;
@@ -222,7 +222,7 @@ fn resolve_alias(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::settings::{Chosen as Named, Source};
+    use settings::{Chosen as Named, Source};
 
     fn settings(name: &str, source: Source, own: Option<&str>) -> Settings {
         let model = Some(Named { name: name.to_owned(), source, own: own.map(str::to_owned) });

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use engine::home::SessionFile;
-use engine::session::Fork;
-use engine::{Session, World};
+use session::home::SessionFile;
+use session::{Fork, Session, World};
 
 use crate::args::RunArgs;
 use crate::setup::Place;
@@ -23,7 +22,7 @@ pub(crate) fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
         None if args.continue_ => newest(place).ok()??.path,
         None => return None,
     };
-    let (lines, _) = engine::record::lines(&path).ok()?;
+    let (lines, _) = session::record::lines(&path).ok()?;
     lines.into_iter().rev().find_map(|line| match line.body {
         transcript::line::Body::Prologue(prologue) => Some(prologue.model),
         _ => None,
@@ -31,7 +30,7 @@ pub(crate) fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
 }
 
 /// The session that flags name, and what of its file was skipped.
-pub(crate) fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Session, Vec<engine::record::Skipped>)> {
+pub(crate) fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Session, Vec<session::record::Skipped>)> {
     let world = World::real();
     let fork = if args.fork_session { Fork::Yes } else { Fork::No };
     if let Some(id) = &args.resume {

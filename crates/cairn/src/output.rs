@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use engine::Event;
 use engine::agent::{End, Turn};
-use engine::agents::Registry;
 use engine::event::News;
 use engine::run::Ending;
-use engine::stats::Teammate;
-use engine::{Event, World};
 use serde_json::{Value, json};
+use session::World;
+use session::stats::Teammate;
+use settings::agents::Registry;
 use tokio::time::Instant;
-use transcript::Usage;
 use transcript::price::Prices;
-use transcript::tool_names;
+use transcript::{Usage, tool_names};
 
 use crate::args::{OutputFormat, RunArgs};
 use crate::closing::Closed;

@@ -2,7 +2,7 @@
 //!
 //! Each value stands on rows of its own, indented: no name or value can look like the words that ask for the answer.
 
-use engine::permission::{Answer, CallQuestion, IncludeQuestion, Question, SenderQuestion};
+use settings::permission::{Answer, CallQuestion, IncludeQuestion, Question, SenderQuestion};
 
 use crate::repl::question::{NO, NO_BECAUSE};
 

@@ -5,19 +5,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::agent::{Reload, Reloaded, Said};
-use engine::knowledge::{Copied, Recollection};
-use engine::ledger::Ledger;
-use engine::settings::{Settings, Watch, keys};
-use engine::trust::{self, Claim};
+use learning::knowledge::{Copied, Recollection};
+use learning::ledger::Ledger;
+use settings::trust::{self, Claim};
+use settings::{Settings, Watch, keys};
 use tools::permission::Mode;
 
-use crate::agents;
 use crate::args::RunArgs;
-use crate::asking;
-use crate::dreaming;
 use crate::knowledge::Plan;
 use crate::model::{self, Chosen};
 use crate::setup::{self, Judged, OneRun, Place, Shape};
+use crate::{agents, asking, dreaming};
 
 /// Looks at the files, before they are read.
 pub(crate) fn watch(args: &RunArgs, place: &Place) -> anyhow::Result<Watch> {

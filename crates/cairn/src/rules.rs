@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::trust::{Claim, Kind};
 use serde_json::{Value, json};
+use settings::trust::{Claim, Kind};
 
 use crate::setup::Place;
 

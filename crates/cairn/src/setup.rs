@@ -4,26 +4,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::Agent;
 use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
 use engine::agents::{AtEnd, Children, Latest, left_behind};
 use engine::context::Layers;
-use engine::dream::beside::Dreaming;
 use engine::hooks::{Hooks, Start};
 use engine::journal::Journal;
-use engine::knowledge::outside;
-use engine::ledger::{Ledger, Spender};
-use engine::mail::{AskLead, mode_below};
-use engine::permission::{Approver, ChosenBy, Who};
 use engine::prompt::BARE;
-use engine::settings::{self, Bypass, Flag, Ground, HookSettings, Learning, Loaded, Settings, Weight, keys};
-use engine::trust::{self, Claim, Trust};
-use engine::{Agent, Home, World};
+use learning::dream::beside::Dreaming;
+use learning::knowledge::outside;
+use learning::ledger::{Ledger, Spender};
+use mail::{AskLead, mode_below};
+use session::{Home, World};
+use settings::hooks::HookSettings;
+use settings::permission::{Approver, ChosenBy, Who};
+use settings::trust::{self, Claim, Trust};
+use settings::{Bypass, Flag, Ground, Learning, Loaded, Settings, Weight, keys};
 use tools::permission::{Confined, Mode, Rule, Rules};
 use tools::sandbox::Sandbox;
-use transcript::Effort;
 use transcript::price::Prices;
-use transcript::tool_names;
 use transcript::window::{AutoCompact, Window, WindowHints};
+use transcript::{Effort, tool_names};
 
 use crate::args::RunArgs;
 use crate::knowledge::{self, Plan};
@@ -198,8 +199,8 @@ pub(crate) struct Ready {
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
 pub(crate) async fn sandbox(settings: &Settings, place: &Place, agent: &Agent) -> anyhow::Result<Sandbox> {
-    let made = engine::sandbox::sandbox(&settings.sandbox, agent.scope(), place.home.path()).await;
-    Ok(made.map_err(engine::Error::from)?)
+    let made = settings::sandbox::sandbox(&settings.sandbox, agent.scope(), place.home.path()).await;
+    Ok(made.map_err(session::Error::from)?)
 }
 
 /// Makes an agent from flags, settings and environment.
@@ -459,7 +460,7 @@ pub(crate) fn effort(args: &RunArgs, settings: &Settings) -> Option<Effort> {
 
 /// Rules from their texts.
 pub(crate) fn rules(texts: &[String], place: &Place) -> anyhow::Result<Vec<Rule>> {
-    Ok(settings::rules(texts, &place.ground()).map_err(engine::Error::from)?)
+    Ok(settings::rules(texts, &place.ground()).map_err(session::Error::from)?)
 }
 
 /// Adds the rules that flags name.

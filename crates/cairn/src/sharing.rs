@@ -6,9 +6,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use engine::Event;
 use engine::agent::Listener;
 use engine::event::TeamChange;
-use engine::{Event, World};
+use session::World;
 use team::Key;
 use team::protocol::OverwrittenText;
 use team::report::{Change, SyncReport};

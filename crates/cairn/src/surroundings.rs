@@ -28,7 +28,7 @@ pub(crate) async fn look(place: &Place, environment: &Environment) -> Surroundin
 
 /// What git says of the working tree; none where there is no repository, or git would run something else.
 async fn changes(place: &Place, environment: &Environment) -> Option<Changes> {
-    let is_repository = !engine::home::git_branch(&place.directory).is_empty();
+    let is_repository = !session::home::git_branch(&place.directory).is_empty();
     if !is_repository {
         return None;
     }

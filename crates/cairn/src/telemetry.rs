@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::agent::Listener;
-use engine::{Event, World, journal};
+use engine::{Event, journal};
 use serde_json::{Value, json};
+use session::World;
 
-use crate::env;
-use crate::out;
+use crate::{env, out};
 
 /// How long a collector may take.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -5,15 +5,15 @@ use engine::agent::End;
 use engine::agents::Errand;
 use engine::context::framing::Made;
 use engine::context::list;
-use engine::dream::progress::{Phase, Progress, improved};
 use engine::event::{MateNews, News};
-use engine::extract::Outcome;
-use engine::ledger::Day;
-use engine::mailbox::Rest;
 use engine::run::Ending;
-use engine::savings::Saving;
-use engine::settings::Budget;
-use engine::stats::{Beside, Teammate, cost_with};
+use learning::dream::progress::{Phase, Progress, improved};
+use learning::extract::Outcome;
+use learning::ledger::Day;
+use mail::mailbox::Rest;
+use session::savings::Saving;
+use session::stats::{Beside, Teammate, cost_with};
+use settings::Budget;
 
 use crate::span::first_line;
 
@@ -176,13 +176,13 @@ pub(crate) fn teammate(mate: &Teammate) -> String {
 }
 
 /// What a session used.
-pub(crate) fn used(used: &engine::stats::Used) -> String {
+pub(crate) fn used(used: &session::stats::Used) -> String {
     let cost = used.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
     format!("{cost}, {}, {} tokens", count(used.replies, "reply", "replies"), used.tokens)
 }
 
 /// What happened to a teammate.
-pub(crate) fn mate_news(name: &str, news: &MateNews, used: &engine::stats::Used) -> Option<String> {
+pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::Used) -> Option<String> {
     let what = match news {
         MateNews::Started => return None,     // the call that starts it says so
         MateNews::Labelled(_) => return None, // the status line does

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use engine::mail::name_of;
+use mail::name_of;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::line::{Body, Line};

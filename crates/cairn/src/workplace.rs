@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::Session;
 use engine::agents::{Left, Sender, Worktree};
+use session::Session;
 use tools::Environment;
 
 use crate::args::RunArgs;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use engine::agent::Parts;
 use engine::provider::anthropic::{Anthropic, Auth, BASE_URL, Config};
 use engine::tools::permission::Mode;
-use engine::{Agent, Event, Home, Session, World};
+use engine::{Agent, Event};
+use session::{Home, Session, World};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

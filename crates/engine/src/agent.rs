@@ -1,8 +1,8 @@
 //! The agent: a driver, and what goes on around it.
 
 mod dreams;
-mod learning;
-mod mail;
+mod extraction;
+mod incoming;
 mod outside;
 mod parts;
 mod reload;
@@ -17,6 +17,11 @@ use std::time::Duration;
 
 use context::{Layers, Reach};
 use memory::rank::Doing;
+use session::filling::Filling;
+use session::history::History;
+use session::{Error, Session};
+use settings::hooks::Hook;
+use settings::permission::{ChosenBy, LiveMode, Policy};
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::Sandbox;
 use tools::{Scope, Tool, Typed};
@@ -26,23 +31,21 @@ use transcript::window::AutoCompact;
 use transcript::{Block, Request, Usage};
 
 use crate::agents::{SendOut, knowing};
-use crate::dream::beside::Dreaming;
 use crate::driver::{Driver, Replied};
-use crate::error::Error;
 use crate::event::Event;
-use crate::extract::Extraction;
-use crate::filling::Filling;
-use crate::history::History;
-use crate::hooks::{CallsBack, Happening, Hook, Hooks, Leaving, Start, Word};
+use crate::hooks::{CallsBack, Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
-use crate::knowledge::Knowledge;
-use crate::ledger::Ledger;
-use crate::mail::{InTeam, Mail, Neighbours, SendMessage};
-use crate::permission::{ChosenBy, LiveMode, Policy};
 use crate::prompt::scratchpad;
 use crate::run::Ending;
-use crate::session::Session;
+use crate::send_message::SendMessage;
+use crate::teammates::InTeam;
+use learning::dream::beside::Dreaming;
+use learning::extract::Extraction;
+use learning::knowledge::Knowledge;
+use learning::ledger::Ledger;
+pub use mail::{Mail, Neighbours};
+
 pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
 pub use reload::{Reload, Reloaded, Said};
 pub use sending::Alone;
@@ -111,7 +114,7 @@ impl Agent {
             alone = Some(Alone::Forbidden);
         }
         // Those that it sends out share it.
-        let own = session.path().with_extension("").join(SCRATCHPAD);
+        let own = session.folder().join(SCRATCHPAD);
         parts.scratchpad = Some(parts.scratchpad.unwrap_or_else(|| scratchpad(own, session.known_prologue())));
         parts.policy.rules.allow.extend(parts::kept(&session, parts.scratchpad.as_deref())?);
         let path = parts.signals.event_log.clone();
@@ -260,7 +263,7 @@ impl Agent {
     }
 
     /// How it makes itself known.
-    pub fn signals(&self) -> &crate::settings::Signals {
+    pub fn signals(&self) -> &settings::Signals {
         &self.driver.parts.signals
     }
 
@@ -399,7 +402,7 @@ impl Agent {
 
 /// Whether a session may have begun without a tool that others have.
 fn added_later(tool: &str) -> bool {
-    crate::agents::OF_PLANS.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
+    settings::agents::OF_PLANS.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
 }
 
 fn text_of(blocks: &[Block]) -> String {

@@ -7,21 +7,13 @@
 //! Each that is out is an [`Errand`]: an agent with a driver and a file of its own, in a task of its own.
 
 mod branch;
-mod built_in;
 mod child;
 mod children;
-mod definition;
-mod doubts;
 mod errand;
-mod find;
-mod hooks;
 pub mod label;
 mod lost;
 mod memory;
-mod narrow;
 mod outfit;
-mod past;
-mod registry;
 mod report;
 mod resume;
 mod role;
@@ -33,16 +25,10 @@ pub(crate) use branch::Branch;
 pub(crate) use child::Seat;
 pub use child::Sent;
 pub use children::{AtEnd, Children, MOST_OUT};
-pub use definition::{Definition, FORK, Isolation, KEYS, Memory, Offered, Runs, Standing};
-pub use doubts::OF_PLANS;
 pub use errand::{Ended, Errand, How, Phase, Progress};
-pub use find::{Sources, claims};
 pub use label::{Labels, Latest};
 pub(crate) use lost::{HeardAgent, lost};
 pub use memory::MemoryPlaces;
-pub use narrow::Narrowed;
-pub use past::{Past, past};
-pub use registry::{Listed, Registry, Source, Trouble};
 pub(crate) use report::notification;
 pub use resume::Told;
 pub use role::take_role;

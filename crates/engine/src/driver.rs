@@ -24,6 +24,10 @@ use std::time::Duration;
 use context::breaks::Detector;
 use context::spill::Fresh;
 use context::{Fact, Layers, Occasion};
+use learning::background::Background;
+use learning::knowledge::Knowledge;
+use session::{Error, Session};
+use settings::permission::Nobody;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rule;
 use tools::{Output, Scope};
@@ -33,12 +37,7 @@ use transcript::mark::{mark, mark_answered};
 use transcript::{Block, Id, Outcome, Request, tool_names};
 
 use crate::agent::{Listener, Parts};
-use crate::background::Background;
-use crate::error::Error;
 use crate::event::Event;
-use crate::knowledge::Knowledge;
-use crate::permission::Nobody;
-use crate::session::Session;
 
 pub(crate) use calls::Asked;
 pub(crate) use reply::Replied;
@@ -167,7 +166,7 @@ impl Driver {
         }
         let request = Request { prologue, messages, marks };
         Some(match &self.parts.branch {
-            Some(branch) => crate::fork::following(branch, request),
+            Some(branch) => learning::fork::following(branch, request),
             None => request,
         })
     }
@@ -183,7 +182,7 @@ impl Driver {
 
     /// The notes of this session.
     pub fn notes_path(&self) -> PathBuf {
-        self.session.path().with_extension("").join("session-memory").join("summary.md")
+        self.session.folder().join("session-memory").join("summary.md")
     }
 
     /// Writes a fact into the log.

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use context::breaks::Break;
 use context::framing::Made;
+use learning::dream::progress::Progress;
+use learning::extract::Outcome;
+use mail::mailbox::Rest;
 use memory::instructions::Loaded;
 use serde_json::Value;
+use session::stats::Used;
 use tools::permission::Mode;
 use tools::{JobState, Output};
 use transcript::window::Window;
 use transcript::{Id, Reply, Usage};
 
 use crate::agents::Errand;
-use crate::dream::progress::Progress;
-use crate::extract::Outcome;
-use crate::mailbox::Rest;
-use crate::stats::Used;
 
 /// What happened to an agent that was sent out.
 #[derive(Debug, Clone)]
@@ -264,18 +264,18 @@ pub enum Event {
     /// A dream goes on beside the session.
     Dream(Box<Progress>),
     /// The session is to show itself otherwise.
-    SignalsChanged(crate::settings::Signals),
+    SignalsChanged(settings::Signals),
     /// Hooks run.
     HooksStarted {
         /// When.
-        moment: crate::hooks::Moment,
+        moment: settings::hooks::Moment,
         /// What is shown meanwhile.
         status: Option<String>,
     },
     /// A hook tells the user something.
     HookSaid {
         /// When.
-        moment: crate::hooks::Moment,
+        moment: settings::hooks::Moment,
         /// What.
         text: String,
     },

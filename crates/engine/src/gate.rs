@@ -15,15 +15,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use files::Glance;
+use session::{Beside, Error};
+use settings::hooks::{Hook, Kind};
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
 
 use crate::agent::Small;
 use crate::driver::Driver;
-use crate::error::Error;
 use crate::event::Event;
-use crate::hooks::{Answers, Asking, Common, Ground, Happening, Hook, Hooks, Kind, LIMIT_NAME, LONGEST, Said, Word};
-use crate::session::Beside;
+use crate::hooks::{Answers, Asking, Common, Ground, Happening, Hooks, LIMIT_NAME, LONGEST, Said, Word};
 
 pub(crate) use call::{Ruling, told_input};
 
@@ -173,6 +173,6 @@ impl Driver {
 
     /// Where commands of hooks may leave variables for later commands.
     fn variables_file(&self) -> PathBuf {
-        self.session.path().with_extension("").join("hook-variables.sh")
+        self.session.folder().join("hook-variables.sh")
     }
 }

@@ -1,17 +1,14 @@
 //! Hooks: programs, servers, questions and agents of the user's that run at certain moments of a session, and may have a say.
 //!
-//! [`Hook`] is one as the settings define it, with whose word it is; [`Happening`] what it is told; [`Said`] what it
+//! [`Hook`](settings::hooks::Hook) is one as the settings define it, with whose word it is; [`Happening`] what it is told; [`Said`] what it
 //! answered; [`Answers`] what follows from all of them. [`Hooks`] runs those that a happening concerns, at the same time,
 //! identical ones once, each for as long as it may take. Nothing a hook does holds up a session for longer, ends it, or
 //! lets a call run that a rule denies: what becomes of an answer is decided at the [gate](crate::gate).
 
 mod answer;
 mod callback;
-mod definition;
 mod input;
 mod long_input;
-mod matcher;
-mod moment;
 mod question;
 pub(crate) mod response;
 mod run;
@@ -19,10 +16,7 @@ mod words;
 
 pub use answer::{Answers, Said, Verdict, Word};
 pub use callback::{Back, CallsBack, asked_for};
-pub use definition::{Hook, Kind, OnFailure, Times, Voice, Waiting};
 pub use input::{Called, Common, Happening, Leaving, Left, Start};
-pub use matcher::Matcher;
-pub use moment::{Block, Moment};
 pub use question::Asking;
 pub(crate) use question::KIND;
 pub use run::{Ground, Hooks};

@@ -6,14 +6,14 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mail::mailbox::Rest;
 use memory::secrets::{Remarks, scan};
 use serde_json::{Value, json};
+use session::World;
 use transcript::{Outcome, Usage};
 
 use crate::agent::Listener;
 use crate::event::{Event, MateNews};
-use crate::mailbox::Rest;
-use crate::world::World;
 
 /// The most of a reason that is kept, in characters.
 const LONGEST: usize = 500;
@@ -205,7 +205,7 @@ mod tests {
         let heard = Arc::new(Mutex::new(0));
         let counting = heard.clone();
         let listener = journal.hearing(Arc::new(move |_| *counting.lock().unwrap() += 1));
-        let mut progress = crate::dream::progress::Progress::default();
+        let mut progress = learning::dream::progress::Progress::default();
         progress.touched.push("a-secret-name.md".into());
         listener(Event::Dream(Box::new(progress)));
         listener(Event::TeamMemory { told: vec!["secret".into()], changed: Vec::new() });

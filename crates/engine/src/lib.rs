@@ -28,54 +28,29 @@
 //! ```
 //!
 //! `examples/embed.rs` is a whole program. A session is continued with [`Session::resume`]; one who can be asked for
-//! permission is a [`permission::Approver`].
+//! permission is a [`settings::permission::Approver`].
 //!
 //! The engine never touches a terminal, reads no environment and listens on no port: the binary does.
 
 pub mod agent;
 pub mod agents;
-pub mod background;
-pub mod dream;
 pub mod driver;
-mod error;
 pub mod event;
-pub mod extract;
-pub mod filling;
-pub mod fork;
 pub mod gate;
-pub mod history;
-pub mod home;
 pub mod hooks;
 mod inbox;
 pub mod journal;
-pub mod knowledge;
-pub mod ledger;
-pub mod mail;
-pub mod mailbox;
-pub mod permission;
 pub mod plan;
 pub mod prompt;
-pub mod record;
-pub mod replay;
-pub mod restricted;
-pub mod rewind;
 pub mod run;
-pub mod sandbox;
-pub mod savings;
-pub mod session;
-pub mod settings;
-pub mod stats;
-pub mod trust;
-pub mod world;
+pub mod send_message;
+pub mod teammates;
 
 // Those below, so that a program need name only this crate.
-pub use {context, provider, tools, transcript};
+pub use {context, learning, mail, provider, session, settings, tools, transcript};
 
 pub use agent::{Agent, Turn};
-pub use error::Error;
 pub use event::Event;
-pub use home::Home;
 pub use inbox::Inbox;
-pub use ledger::Ledger;
-pub use session::Session;
-pub use world::World;
+pub use learning::Ledger;
+pub use session::{Error, Home, Session, World};

@@ -6,17 +6,15 @@
 //! every request.
 
 pub mod ask;
-pub mod board;
 pub mod mode;
-pub mod tasks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mail::board::Board;
+use mail::tasks;
+use settings::permission::LiveMode;
 use tools::Tool;
-
-use crate::permission::LiveMode;
-use board::Board;
 
 /// The file of the plan, beside the session.
 const PLAN: &str = "plan.md";

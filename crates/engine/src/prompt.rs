@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use minijinja::{Environment, context};
+use session::home::is_branch;
 use transcript::{Block, Effort, Prologue, Thinking, ToolDefinition};
 
-use crate::home::is_branch;
 use surroundings::cutoff;
+
 pub use surroundings::{Changes, Surroundings, is_name};
 
 const SYSTEM: &str = include_str!("prompts/system.md");

@@ -3,9 +3,9 @@
 mod start;
 
 use clap::{Args, Subcommand};
-use engine::agents::{Definition, Isolation, Listed, Offered, Registry, Runs, Standing};
-use engine::settings::Weight;
 use serde_json::{Value, json};
+use settings::Weight;
+use settings::agents::{Definition, Isolation, Listed, Offered, Registry, Runs, Standing};
 use tools::permission::Rules;
 
 use crate::agents;

@@ -3,9 +3,9 @@
 mod change;
 
 use clap::{Args, Subcommand};
-use engine::settings::keys::Part;
-use engine::settings::{Finding, Loaded, Set, Settings, Standing, Weight};
 use serde_json::{Value, json};
+use settings::keys::Part;
+use settings::{Finding, Loaded, Set, Settings, Standing, Weight};
 
 use crate::exit::Code;
 use crate::out::{data, talk};
@@ -92,7 +92,7 @@ fn show(place: &Place, origin: bool, as_json: bool) -> anyhow::Result<Code> {
     let settings = place.judged(None, OneRun::No)?.settings;
     let shown = settings.sets.iter().filter(|set| origin || set.standing == Standing::Counts);
     let mut shown: Vec<&Set> = shown.collect();
-    let order = |set: &Set| engine::settings::keys::KEYS.iter().position(|key| key.name == set.key.name);
+    let order = |set: &Set| settings::keys::KEYS.iter().position(|key| key.name == set.key.name);
     shown.sort_by_key(|set| order(set));
     if as_json {
         data!("{}", shown.into_iter().map(|set| value_json(set, origin)).collect::<Value>())?;

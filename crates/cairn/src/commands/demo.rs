@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::agent::{End, Listener, Parts};
 use engine::context::{Layers, Reach, list};
-use engine::knowledge::Knowledge;
-use engine::permission::Policy;
 use engine::run::Ending;
-use engine::session::Fork;
-use engine::settings::{self, Ground, Learning};
-use engine::{Agent, Event, Home, Session, World};
+use engine::{Agent, Event};
+use learning::knowledge::Knowledge;
 use memory::instructions::Sources;
 use memory::taxonomy::{Rules, Variant, rules};
 use provider::anthropic::{Anthropic, Auth, Config};
+use session::{Fork, Home, Session, World};
+use settings::permission::Policy;
+use settings::{Ground, Learning};
 use simulator::{Clock, Fault, Options, Report, Script, Simulator, When};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -106,7 +106,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let searched = fourth.play(&mut agent, "Something went wrong this month. Look through the logs.").await;
     let compacted = agent.compaction(None, Reach::Everything, &CancellationToken::new()).await;
     let found = fourth.play(&mut agent, "What exactly did the log of day 3 say about it?").await;
-    let savings = engine::savings::of(agent.session().log(), &Prices::default());
+    let savings = session::savings::of(agent.session().log(), &Prices::default());
     let largest =
         stage.simulator.report().requests[report.requests.len()..].iter().map(|line| line.input.total()).max();
 
@@ -201,7 +201,7 @@ impl Stage {
             "Bash(cat logs/*)".to_owned(),
             format!("Edit(/{}/**)", self.memories.display()),
         ];
-        let allow = settings::rules(&allow, &ground).map_err(engine::Error::from)?;
+        let allow = settings::rules(&allow, &ground).map_err(session::Error::from)?;
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?;
         let mut parts = Parts::new(Arc::new(model), MODEL);
         parts.max_tokens = MAX_TOKENS;
@@ -323,7 +323,7 @@ fn log_of(day: u32) -> String {
     (0..LOG_LINES).map(line).collect()
 }
 
-fn print_savings(savings: &[engine::savings::Saving], off: &[&str], largest: u64) {
+fn print_savings(savings: &[session::savings::Saving], off: &[&str], largest: u64) {
     let (head, rows) = crate::told::savings(savings, off);
     show!();
     show!([bold(&head)]);

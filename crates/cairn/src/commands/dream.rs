@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::dream::NotDreamt;
-use engine::dream::book::{How, Over};
-use engine::dream::gate::{Gate, Said};
-use engine::dream::progress::{Progress, improved};
-use engine::dream::run::Listener;
-use engine::settings::Rhythm;
+use learning::dream::book::{How, Over};
+use learning::dream::gate::{Gate, Said};
+use learning::dream::progress::{Progress, improved};
+use learning::dream::run::{Listener, NotDreamt};
 use serde_json::json;
+use settings::Rhythm;
 use tokio_util::sync::CancellationToken;
 use transcript::price::Price;
 
@@ -22,6 +21,7 @@ use crate::out::{data, talk, talk_row, warn};
 use crate::setup::Place;
 use crate::span::{bold, dim, first_line};
 use crate::{dreaming, model};
+
 pub(crate) use past::diff_text;
 
 /// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.

@@ -1,9 +1,10 @@
 //! `cairn hooks`: the hooks that run here, and a way to try them.
 
 use clap::{Args, Subcommand};
-use engine::hooks::{Common, Ground, Happening, Hook, Hooks, Moment, Said, Times, Verdict, Waiting};
-use engine::settings::{Settings, Standing};
+use engine::hooks::{Common, Ground, Happening, Hooks, Said, Verdict};
 use serde_json::{Map, Value, json};
+use settings::hooks::{Hook, Moment, Times, Waiting};
+use settings::{Settings, Standing};
 use tokio_util::sync::CancellationToken;
 
 use crate::env;

@@ -1,8 +1,8 @@
 //! `cairn inbox`: what waits for agents, and what they have lately heard.
 
 use clap::Args;
-use engine::mail::{in_words, name_of};
-use engine::mailbox::{Mailbox, Message, names};
+use mail::mailbox::{Mailbox, Message, names};
+use mail::{in_words, name_of};
 use serde_json::{Value, json};
 
 use super::send::teams;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &InboxArgs) -> anyhow::Result<Code> {
         }
     }
     for session in place.home.sessions(&place.directory)? {
-        let folder = session.path.with_extension("");
+        let folder = session::folder_of(&session.path);
         if folder.join(format!("{INBOX}.json")).is_file() {
             let id = session.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             add(&mut rows, Mailbox::of(&folder, INBOX), &id, None);
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &InboxArgs) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-fn add(rows: &mut Vec<Row>, mailbox: Result<Mailbox, engine::mailbox::MailError>, to: &str, team: Option<&str>) {
+fn add(rows: &mut Vec<Row>, mailbox: Result<Mailbox, mail::mailbox::MailError>, to: &str, team: Option<&str>) {
     match mailbox.and_then(|mailbox| mailbox.all()) {
         Ok(all) => rows.extend(all.into_iter().map(|(message, delivered)| Row {
             to: to.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::knowledge::outside;
+use learning::knowledge::outside;
 use memory::instructions::{Instructions, Reason};
 use serde_json::json;
 use transcript::tokens::rough;

@@ -185,7 +185,7 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
                 applies_to: applies_to.clone(),
                 body: text(body.as_deref())?.unwrap_or_default(),
             };
-            let origin = Origin { at: Some(engine::World::real().now()), ..Origin::default() };
+            let origin = Origin { at: Some(session::World::real().now()), ..Origin::default() };
             report("saved", &store.remember(&new, &origin, Some(&place.directory))?);
         }
         MemoryCommand::Edit { file, name, description, asked, kind, body } => {
@@ -233,7 +233,7 @@ fn list(store: &Store, as_json: bool) -> anyhow::Result<()> {
 
 fn search(store: &Store, words: &str, as_json: bool) -> anyhow::Result<()> {
     let ranker = memory::Ranker::load(store.root())?;
-    let (doing, now) = (memory::rank::Doing::default(), engine::World::real().now());
+    let (doing, now) = (memory::rank::Doing::default(), session::World::real().now());
     let hits = ranker.rank(&memory::rank::Question { text: words, doing: &doing, now });
     if as_json {
         let rows = hits.iter().map(|hit| json!({"path": hit.path, "score": hit.confidence}));

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::agent::{End, Listener};
-use engine::mail::Teammates;
-use engine::permission::{Approver, Nobody};
 use engine::run::Ending;
-use engine::settings::Bypass;
+use engine::teammates::Teammates;
+use settings::Bypass;
+use settings::permission::{Approver, Nobody};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
@@ -24,11 +24,10 @@ use transcript::Block;
 use crate::args::{InputFormat, OutputFormat, RunArgs};
 use crate::closing::{Closed, Closing};
 use crate::exit::Code;
-use crate::out;
 use crate::output::{Facts, Output};
-use crate::said;
 use crate::setup::{self, Place, Ready};
 use crate::sharing::Sharing;
+use crate::{out, said};
 use driving::Driving;
 use hearing::Hears;
 
@@ -167,7 +166,7 @@ async fn learn(mut agent: Agent, closing: &mut Closing, closed: Option<Closed>) 
     }
     let work = async {
         // Here a dream was asked for: it is waited for to its end.
-        let dreamt = agent.finish_dreams(engine::dream::run::PATIENCE, &stop).await;
+        let dreamt = agent.finish_dreams(learning::dream::run::PATIENCE, &stop).await;
         if let Err(error) = dreamt.and(agent.finish_learning(&stop).await) {
             out::warn(&error.to_string());
         }

@@ -97,7 +97,7 @@ impl Shelves {
             given => given.iter().map(|one| knowledge::directory(place, Some(one))).collect::<Result<_, _>>()?,
         };
         let all = directories.iter().map(|one| Shelf::read(one, Scope::Private)).collect::<Result<_, _>>()?;
-        Ok(Self { all, now: engine::World::real().now() })
+        Ok(Self { all, now: session::World::real().now() })
     }
 
     /// A memory as it is called here.

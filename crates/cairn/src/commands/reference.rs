@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory};
-use engine::settings::keys::{Entry, Field, KEYS, Key, Kind, schema};
+use settings::keys::{Entry, Field, Kind};
+use settings::keys::{KEYS, Key, schema};
 
 use crate::args::Args;
 use crate::env;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use engine::World;
-use engine::mail::{SOCKET, Team, socket};
-use engine::mailbox::{Mailbox, Message};
+use mail::mailbox::{Mailbox, Message};
+use mail::{SOCKET, Team, socket};
+use session::World;
 
 use crate::exit::Code;
 use crate::listening;
@@ -117,5 +117,5 @@ fn recipients(place: &Place) -> Vec<Recipient> {
 pub(super) fn teams(place: &Place) -> Vec<Team> {
     let folders = files::list(place.home.path().join("teams")).unwrap_or_default();
     let names = folders.iter().filter_map(|entry| entry.name.to_str());
-    names.filter_map(|name| Team::of(place.home.path(), name, engine::mailbox::LEAD).ok()).collect()
+    names.filter_map(|name| Team::of(place.home.path(), name, mail::mailbox::LEAD).ok()).collect()
 }

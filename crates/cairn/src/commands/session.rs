@@ -9,27 +9,25 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use engine::agent::MAX_OUTPUT_TOKENS;
-use engine::home::SessionFile;
-use engine::record::{self, Record};
-use engine::session::Fork;
-use engine::stats::{Stats, saved_text};
-use engine::{Session, World};
 use provider::anthropic::envelope;
 use serde_json::{Value, json};
+use session::home::SessionFile;
+use session::record::{self, Record};
+use session::stats::{Stats, saved_text};
+use session::{Fork, Session, World};
 use transcript::line::Body;
 use transcript::mark::{Ttl, mark};
 use transcript::window::{AutoCompact, Window, WindowHints};
 use transcript::{Log, Prediction, Prologue, Request, predictions};
 
-use crate::env;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::setup::Place;
 use crate::span::{cyan, dim};
-use crate::told;
-use crate::whose;
-pub(crate) use text::markdown;
+use crate::{env, told, whose};
 use text::show;
+
+pub(crate) use text::markdown;
 
 /// Look at sessions, whoever wrote them.
 #[derive(Debug, clap::Args)]
@@ -103,7 +101,7 @@ enum SessionCommand {
         #[arg(long, value_name = "FILE_OR_JSON")]
         settings: Option<String>,
         /// The size of summaries that are made up.
-        #[arg(long, value_name = "TOKENS", default_value_t = engine::replay::SUMMARY_TOKENS)]
+        #[arg(long, value_name = "TOKENS", default_value_t = session::replay::SUMMARY_TOKENS)]
         summary_tokens: u64,
         /// One JSON object.
         #[arg(long)]
@@ -338,7 +336,7 @@ fn remove(path: &Path, yes: bool) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    files::remove_tree(path.with_extension(""))?;
+    files::remove_tree(session::folder_of(path))?;
     files::remove(path)?;
     drop(log);
     Ok(())

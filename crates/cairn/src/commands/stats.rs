@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use engine::ledger::Day;
-use engine::savings::{self, Saving};
-use engine::settings::Budget;
-use engine::stats::{Stats, causes, saved_text, teammates, together};
-use engine::{Home, record};
 use jiff::civil::Date;
+use learning::ledger::Day;
 use serde_json::json;
+use session::savings::{self, Saving};
+use session::stats::{Stats, causes, saved_text, teammates, together};
+use session::{Home, record};
+use settings::Budget;
 use transcript::Log;
 
 use crate::exit::Code;

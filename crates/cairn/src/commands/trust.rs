@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use engine::trust::{self, Site};
 use serde_json::json;
+use settings::trust::{self, Site};
 
 use crate::exit::Code;
 use crate::out::{data, talk};

@@ -5,9 +5,9 @@ use std::path::Path;
 use engine::Event;
 use engine::agents::{Errand, Phase};
 use engine::event::{MateNews, News};
-use engine::mailbox::Rest;
-use engine::stats::Used;
+use mail::mailbox::Rest;
 use serde_json::{Value, json};
+use session::stats::Used;
 use tools::JobState;
 use transcript::tool_names;
 

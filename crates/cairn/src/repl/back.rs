@@ -1,7 +1,7 @@
 //! Other places in time: another session, an earlier message of this one, and forward again.
 
 use engine::context::Reach as Covered;
-use engine::rewind::{GoesBack, Rewound};
+use session::rewind::{GoesBack, Rewound};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Id, Role};
@@ -196,7 +196,7 @@ impl Conversation {
                 self.hint = Some("nothing to undo".into());
                 return Ok(());
             }
-            Err(error @ engine::Error::WouldNotFit { .. }) => {
+            Err(error @ session::Error::WouldNotFit { .. }) => {
                 self.page.note(&error.to_string(), Look::of(Colour::Red));
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::agent::Alone;
 use engine::agents::Errand;
-use engine::stats::{Stats, causes, saved_text};
+use session::stats::{Stats, causes, saved_text};
 
 use super::conversation::{Conversation, Face};
 use super::page::Part;
@@ -112,7 +112,7 @@ impl Conversation {
             self.page.begin(Part::Note);
             return self.page.table(&rows, Look::BOLD);
         }
-        let row = |agent: &engine::agents::Definition| {
+        let row = |agent: &settings::agents::Definition| {
             let whose = crate::agents::whose(agent, None, agents.denies(agent));
             (agent.name.clone(), format!("{} ({whose})", agent.description))
         };
@@ -159,7 +159,7 @@ impl Conversation {
     /// The session's figures with those of its teammates, and what all of it cost, also by agents that are still at work.
     fn figures(&self) -> Option<(Stats, String)> {
         let (session, prices) = (self.agent.as_ref()?.session(), &self.status.prices);
-        let teammates = engine::stats::teammates(session.path(), session.log(), prices);
+        let teammates = session::stats::teammates(session.path(), session.log(), prices);
         let stats = Stats { teammates, ..Stats::of(session.log(), prices) };
         let so_far: f64 = self.at_work().map(|errand| errand.progress().cost_usd).sum();
         let cost = told::cost(stats.cost_usd.map(|cost| cost + so_far), &stats.teammates);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::agents::Registry;
+use settings::agents::Registry;
 
 use super::slash;
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn texts(before: &str, directory: &Path) -> Vec<String> {
-        let agents = Registry::load(&engine::agents::Sources::default());
+        let agents = Registry::load(&settings::agents::Sources::default());
         complete(before, directory, Some(&agents)).1.into_iter().map(|candidate| candidate.text).collect()
     }
 

@@ -7,17 +7,16 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::agent::Alone;
-use engine::agent::Listener;
+use engine::agent::{Alone, Listener};
 use engine::agents::Children;
 use engine::context::Reach as Covered;
-use engine::dream::progress::Progress;
 use engine::hooks::Leaving;
-use engine::mail::Mail;
-use engine::permission::{Answer, Approver, Question};
-use engine::settings::{Bypass, Signals};
 use engine::{Agent, Event, Inbox};
 use futures_util::future::BoxFuture;
+use learning::dream::progress::Progress;
+use mail::Mail;
+use settings::permission::{Answer, Approver, Question};
+use settings::{Bypass, Signals};
 use tokio::sync::{mpsc, oneshot};
 use tools::Scope;
 use tools::permission::Mode;
@@ -136,7 +135,7 @@ pub(super) struct Conversation {
     pub(super) dreaming: Option<Progress>,
     /// The folder beside the session, and the tasks in it.
     pub(super) folder: PathBuf,
-    pub(super) tasks: Vec<engine::plan::tasks::Task>,
+    pub(super) tasks: Vec<mail::tasks::Task>,
     /// Something to tell for a moment.
     pub(super) hint: Option<String>,
     /// A list that is open.

@@ -1,6 +1,6 @@
 //! `/dream`: memories are brought into order, now, beside the conversation; and what dreams did.
 
-use engine::dream::Site;
+use learning::dream::Site;
 
 use super::conversation::Conversation;
 use super::page::Part;

@@ -1,8 +1,8 @@
 //! What was shown in one line, shown whole.
 
 use engine::Event;
-use engine::dream::progress::Progress;
 use engine::event::Recalled;
+use learning::dream::progress::Progress;
 
 use super::conversation::Conversation;
 use super::page::Part;

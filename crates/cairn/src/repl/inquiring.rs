@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::permission::{Answer, CallQuestion};
 use engine::plan::ask::{self, Inquiry};
+use settings::permission::{Answer, CallQuestion};
 
 use super::editor::{Done, Editor};
 use super::width::wrap;

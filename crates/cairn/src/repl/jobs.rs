@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::agents::{Errand, Phase};
-use engine::permission::Question;
+use settings::permission::Question;
 use tools::{JobKind, JobState};
 
 use super::conversation::Conversation;

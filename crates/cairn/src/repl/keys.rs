@@ -221,7 +221,7 @@ impl Repl {
         if trimmed.is_empty() {
             return Ok(());
         }
-        self.history.add(trimmed, &self.talk.status.session, engine::World::real().now());
+        self.history.add(trimmed, &self.talk.status.session, session::World::real().now());
         if let Some(command) = trimmed.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
             self.talk.command(command).await?;
             if let Some((question, reply)) = self.talk.taken.take() {

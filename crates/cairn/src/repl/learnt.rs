@@ -19,8 +19,8 @@ pub(super) struct Learnt {
 }
 
 /// What was learnt in a session by what its log says, the newest first.
-pub(super) fn of(session: &engine::Session) -> Vec<Learnt> {
-    engine::extract::saved(session).into_iter().map(|(run, path)| Learnt { run, path }).collect()
+pub(super) fn of(session: &session::Session) -> Vec<Learnt> {
+    learning::extract::saved(session).into_iter().map(|(run, path)| Learnt { run, path }).collect()
 }
 
 /// What can be done with one.
@@ -32,7 +32,7 @@ const WHAT: [(&str, &str); 3] = [
 
 impl Conversation {
     /// Something was learnt.
-    pub(super) fn was_learnt(&mut self, outcome: &engine::extract::Outcome) {
+    pub(super) fn was_learnt(&mut self, outcome: &learning::extract::Outcome) {
         if let Some(run) = &outcome.run {
             let of = outcome.tally.saved.iter().chain(&outcome.tally.removed);
             self.learnt.splice(..0, of.map(|path| Learnt { run: run.clone(), path: path.clone() }));
@@ -100,14 +100,14 @@ impl Conversation {
         let on = match argument {
             "on" => true,
             "off" => false,
-            "" => !engine::extract::private(agent.session()),
+            "" => !learning::extract::private(agent.session()),
             _ => {
                 self.hint = Some("/private, /private on or /private off".into());
                 return;
             }
         };
-        if on != engine::extract::private(agent.session())
-            && let Err(error) = engine::extract::set_private(agent.session_mut(), on)
+        if on != learning::extract::private(agent.session())
+            && let Err(error) = learning::extract::set_private(agent.session_mut(), on)
         {
             self.page.note(&error.to_string(), Look::of(Colour::Red));
             return;

@@ -204,7 +204,7 @@ fn choice(memory: &Memory) -> Entry {
 
 /// Type and age.
 fn facts(memory: &Memory) -> String {
-    let age = age::words(age::days(memory.modified, engine::World::real().now()));
+    let age = age::words(age::days(memory.modified, session::World::real().now()));
     match memory.kind.map(Kind::name) {
         Some(kind) => format!("{kind}, {age}"),
         None => age,

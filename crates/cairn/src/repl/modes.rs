@@ -2,7 +2,7 @@
 //! call on that is judged.
 
 use clap::ValueEnum;
-use engine::settings::Bypass;
+use settings::Bypass;
 use tools::permission::Mode;
 
 use super::conversation::Conversation;

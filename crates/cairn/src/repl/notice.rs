@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
-use engine::settings::Channel;
+use settings::Channel;
 
-use crate::env;
-use crate::out;
 use crate::span::clean;
+use crate::{env, out};
 
 /// What is written to the terminal to tell something.
 pub(super) fn escape(channel: Channel, text: &str) -> String {

@@ -10,9 +10,9 @@ use engine::agent::{End, Turn};
 use engine::context::Reach as Covered;
 use engine::event::News;
 use engine::hooks::Leaving;
-use engine::permission::{Answer, CallQuestion, Question};
 use engine::plan::ask::Inquiry;
 use futures_util::FutureExt;
+use settings::permission::{Answer, CallQuestion, Question};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -21,15 +21,13 @@ use transcript::{Block, Outcome};
 use super::conversation::{Conversation, Face, Wires};
 use super::inquiring::{self, Inquiring};
 use crate::args::RunArgs;
-use crate::asking;
 use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
-use crate::question_lines;
 use crate::said::said;
 use crate::setup::Place;
 use crate::span::{Colours, first_line, paint};
-use crate::told;
+use crate::{asking, question_lines, told};
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::permission::{Answer, CallQuestion, Question};
+use settings::permission::{Answer, CallQuestion, Question};
 use similar::{ChangeTag, TextDiff};
 use tokio::sync::oneshot;
 use tools::permission::Mode;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use engine::permission::ChosenBy;
-use engine::settings::keys;
+use settings::keys;
+use settings::permission::ChosenBy;
 
 use super::conversation::Conversation;
 use crate::setup;

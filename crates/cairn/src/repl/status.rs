@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::ledger::{self, Day};
-use engine::permission::LiveMode;
-use engine::{Event, Ledger};
+use engine::Event;
+use learning::ledger::{self, Day, Ledger};
+use settings::permission::LiveMode;
 use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window};
@@ -45,15 +45,15 @@ impl Status {
     /// At the start of a session.
     pub(crate) fn of(ready: &Ready) -> Self {
         let log = ready.agent.session().log();
-        let stats = engine::stats::Stats::of(log, &ready.prices);
-        let mates = engine::stats::teammates(ready.agent.session().path(), log, &ready.prices);
+        let stats = session::stats::Stats::of(log, &ready.prices);
+        let mates = session::stats::teammates(ready.agent.session().path(), log, &ready.prices);
         Self {
             session: ready.agent.session().id().to_owned(),
             model: log.view().prologue().map(|known| known.model.clone()).unwrap_or_default(),
             prices: ready.prices.clone(),
             window: ready.window,
             mode: ready.agent.mode().clone(),
-            private: engine::extract::private(ready.agent.session()),
+            private: learning::extract::private(ready.agent.session()),
             used: stats.context_tokens,
             before: stats.cost_usd.zip(ready.agent.ledger().here()).map(|(all, here)| all - here),
             mates: mates.into_iter().map(|mate| (mate.session, mate.used.cost_usd)).collect(),

@@ -1,7 +1,7 @@
 //! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
 
-use engine::plan::tasks::{Status, Task};
-use engine::stats::Used;
+use mail::tasks::{Status, Task};
+use session::stats::Used;
 use tools::{JobKind, JobState};
 use transcript::block::Kind;
 use transcript::line::Body;
@@ -54,7 +54,7 @@ impl Conversation {
         let member = members.into_iter().find(|member| member.name == name && member.session_id.is_some());
         let Some(session) = member.and_then(|member| member.session_id) else { return false };
         let file = self.folder.with_file_name(format!("{session}.jsonl"));
-        let Ok(record) = engine::record::read(&file) else { return false };
+        let Ok(record) = session::record::read(&file) else { return false };
         let blocks = record.log.lines().iter().rev().filter_map(|line| match &line.body {
             Body::Assistant { blocks, .. } => Some(blocks.iter().rev()),
             _ => None,

@@ -73,7 +73,7 @@ impl Conversation {
 
 fn when(standing: &Standing) -> String {
     let Some(met) = standing.met else { return "not yet".to_owned() };
-    let seconds = (engine::World::real().now().as_millisecond() - met).max(0) / 1000;
+    let seconds = (session::World::real().now().as_millisecond() - met).max(0) / 1000;
     match seconds {
         ..5 => "now".to_owned(),
         5..120 => format!("{seconds} seconds ago"),

@@ -6,19 +6,18 @@ use std::time::Duration;
 use engine::agent::{End, Turn};
 use engine::agents::Errand;
 use engine::event::{MateNews, News};
-use engine::mailbox::Rest;
-use engine::permission::{Answer, Question};
 use engine::{Agent, Event};
+use mail::mailbox::Rest;
+use settings::permission::{Answer, Question};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
 use super::conversation::Conversation;
-use super::notice;
 use super::page::{Page, Part};
 use super::question::{Answered, Asking, reason_shown};
-use super::{Repl, Working};
+use super::{Repl, Working, notice};
 use crate::span::{Colour, Look, Span, first_line};
 use crate::told;
 

@@ -1,7 +1,7 @@
 //! The window: what fills it, and making room in it by hand.
 
 use engine::context::{Reach as Covered, list};
-use engine::filling::Filling;
+use session::filling::Filling;
 use transcript::Id;
 
 use super::back::Choosing;
@@ -79,7 +79,8 @@ impl Conversation {
             self.hint = Some("nothing was said yet".into());
             return;
         }
-        let choice = |point: &engine::rewind::Point| Entry { label: first_line(&point.text, 60), about: String::new() };
+        let choice =
+            |point: &session::rewind::Point| Entry { label: first_line(&point.text, 60), about: String::new() };
         let choices = points.iter().map(choice).collect();
         self.choose(title, choices, what(points.into_iter().map(|point| point.line).collect()));
     }
@@ -107,7 +108,7 @@ impl Conversation {
                 self.page
                     .note(&format!("what was said is back in the window ({before} → {after} tokens)"), Look::PLAIN);
             }
-            Err(error @ engine::Error::WouldNotFit { .. }) => {
+            Err(error @ session::Error::WouldNotFit { .. }) => {
                 self.page.note(&error.to_string(), Look::of(Colour::Red));
             }
             Err(error) => return Err(error.into()),

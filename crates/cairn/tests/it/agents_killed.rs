@@ -212,7 +212,7 @@ fn every_transcript_of_an_agent_loads_after_a_kill() {
         for file in below(&session.with_extension("")) {
             match file.extension().and_then(|extension| extension.to_str()) {
                 Some("jsonl") => {
-                    let record = engine::record::read(&file).unwrap();
+                    let record = session::record::read(&file).unwrap();
                     assert!(record.skipped.is_empty(), "kill {seed}: {:?}", record.skipped);
                 }
                 Some("json") => {
@@ -224,7 +224,7 @@ fn every_transcript_of_an_agent_loads_after_a_kill() {
         }
         let shown = run(stage.cairn().args(["session", "show"]).arg(&session));
         assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "kill {seed}: {shown:?}");
-        for agent in engine::agents::past(&session).into_iter().take(1) {
+        for agent in session::past::past(&session).into_iter().take(1) {
             let of_it = run(stage.cairn().args(["session", "show"]).arg(&session).args(["--agent", &agent.id]));
             assert_eq!(of_it.code, Some(0), "kill {seed}: {of_it:?}");
         }

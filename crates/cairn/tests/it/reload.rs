@@ -1,7 +1,8 @@
 //! Settings that change while a session runs: every key is turned, and what can be seen of it is looked at.
 
-use engine::settings::keys::{self, KEYS, Key, Kind};
 use serde_json::{Value, json};
+use settings::keys::Kind;
+use settings::keys::{self, KEYS, Key};
 
 use crate::stage::{Stage, run};
 use crate::terminal::{ENTER, Screen, Terminal};

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use context::Fact;
+use learning::dream::beside::Dreaming;
+use learning::dream::book::Over;
+use learning::ledger;
+use session::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use crate::dream::beside::Dreaming;
-use crate::dream::book::Over;
-use crate::error::Error;
-use crate::ledger;
 
 impl Agent {
     /// Lets dreams come beside it.

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
+use learning::knowledge::{Agreed, Knowledge};
+use session::Error;
+use settings::permission::{Answer, IncludeQuestion, Question};
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use crate::error::Error;
-use crate::knowledge::{Agreed, Knowledge};
-use crate::permission::{Answer, IncludeQuestion, Question};
 
 impl Agent {
     /// Asks about what a touched file brought into view, and loads what is agreed to.

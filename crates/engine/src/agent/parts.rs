@@ -5,8 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::Layers;
+use learning::ledger::Ledger;
+use mail::Post;
 use provider::Model;
 use provider::anthropic::envelope;
+use session::home::{PROJECTS, git_branch};
+use session::{Error, Session, World};
+use settings::permission::{Approver, Nobody, Policy, readable};
+use settings::{Admission, Ground, Settings, Signals, rules};
 use tools::permission::Rule;
 use tools::{Credentials, Environment, Scope, Tool, Typed};
 use transcript::mark::Ttl;
@@ -14,18 +20,12 @@ use transcript::{Effort, Prologue, Request, Thinking, tool_names};
 
 use super::{Listener, Reload};
 use crate::agents::{Children, Latest, Sent, label};
-use crate::error::Error;
-use crate::home::{PROJECTS, git_branch};
 use crate::hooks::Hooks;
 use crate::journal::Journal;
-use crate::ledger::Ledger;
-use crate::mail::{Post, SendMessage, Teammates};
-use crate::permission::{Approver, Nobody, Policy, readable};
 use crate::prompt::{Ingredients, Surroundings, prologue};
 use crate::run::Limits;
-use crate::session::Session;
-use crate::settings::{Admission, Ground, Settings, Signals, rules};
-use crate::world::World;
+use crate::send_message::SendMessage;
+use crate::teammates::Teammates;
 
 /// The most a reply may be when nobody says.
 pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
@@ -259,7 +259,7 @@ impl Parts {
 
     /// Where the tools run. What a rule keeps from being read, searches do not find.
     pub(crate) fn scope(&self, session: &Session) -> Scope {
-        let mut scope = Scope::new(session.directory(), session.path().with_extension(""))
+        let mut scope = Scope::new(session.directory(), session.folder())
             .with_directories(self.directories.clone())
             .with_environment(self.environment.clone())
             .with_readable(readable(&self.policy.rules));
@@ -283,7 +283,7 @@ impl Parts {
 
 /// Results that were put into files beside the session can be read again, and files of its own written.
 pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<Rule>, Error> {
-    let mut inside = vec![format!("Read(/{}/**)", session.path().with_extension("").display())];
+    let mut inside = vec![format!("Read(/{}/**)", session.folder().display())];
     if let Some(path) = scratchpad {
         inside.extend([tool_names::READ, tool_names::EDIT].map(|may| format!("{may}(/{}/**)", path.display())));
     }

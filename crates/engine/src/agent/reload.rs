@@ -7,7 +7,12 @@ use std::time::Duration;
 
 use context::Layers;
 use futures_util::future::BoxFuture;
+use learning::knowledge::Recollection;
 use provider::Model;
+use session::Error;
+use settings::agents::Registry;
+use settings::permission::ChosenBy;
+use settings::{Admission, Budget, Bypass, Learning, Rhythm, Signals};
 use tokio_util::sync::CancellationToken;
 use tools::Environment;
 use tools::permission::{Mode, Rule, Rules};
@@ -16,13 +21,8 @@ use transcript::mark::Ttl;
 use transcript::{Effort, Prologue};
 
 use super::{Agent, Small, parts};
-use crate::agents::Registry;
-use crate::error::Error;
 use crate::event::Event;
 use crate::hooks::Hooks;
-use crate::knowledge::Recollection;
-use crate::permission::ChosenBy;
-use crate::settings::{self, Admission, Budget, Bypass, Learning, Rhythm, Signals};
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
 pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Reloaded>>> + Send + Sync>;
@@ -62,7 +62,7 @@ pub struct Reloaded {
     /// What nothing is learnt from; none where that cannot be understood, and then it stays as it was.
     pub excluded: Option<Rules>,
     /// What is said of the sandbox.
-    pub sandbox: Said<settings::Sandbox>,
+    pub sandbox: Said<settings::SandboxSettings>,
     /// Where sessions and keys of ours lie: the sandbox does not show it.
     pub config: PathBuf,
     /// The most a reply may be, in tokens.
@@ -117,7 +117,7 @@ impl Agent {
         }
         let scope = self.driver.scope.clone().with_directories(new.directories.clone());
         let scope =
-            scope.with_readable(crate::permission::readable(&new.rules)).with_environment(new.environment.clone());
+            scope.with_readable(settings::permission::readable(&new.rules)).with_environment(new.environment.clone());
         self.driver.scope = scope;
         let parts = &mut self.driver.parts;
         (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);
@@ -165,12 +165,12 @@ impl Agent {
     }
 
     /// Makes the sandbox anew, or lets it go.
-    async fn confine(&mut self, said: Said<settings::Sandbox>, config: &std::path::Path) -> Result<(), Error> {
+    async fn confine(&mut self, said: Said<settings::SandboxSettings>, config: &std::path::Path) -> Result<(), Error> {
         let scope = &self.driver.scope;
         let by_hand = self.sandbox == ChosenBy::Hand && !said.managed;
         let is_on = if by_hand { scope.sandbox().is_some() } else { said.what.enabled == Some(true) };
         let made = match is_on {
-            true => Some(Arc::new(crate::sandbox::sandbox(&said.what, scope, config).await?)),
+            true => Some(Arc::new(settings::sandbox::sandbox(&said.what, scope, config).await?)),
             false => None,
         };
         scope.set_sandbox(made);
@@ -201,7 +201,7 @@ impl Agent {
         let requests = (&parts.name, small, parts.max_tokens, parts.effort, parts.ttl, &parts.layers, parts.labelled);
         let budget = parts.ledger.budget();
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
-        let knowledge = self.knowledge.as_ref().map(crate::knowledge::Knowledge::in_force);
+        let knowledge = self.knowledge.as_ref().map(learning::knowledge::Knowledge::in_force);
         let learning = self.learning();
         let hooks =
             (&parts.hooks, &parts.signals, parts.messages, parts.agents.as_ref().map(|agents| agents.registry()));

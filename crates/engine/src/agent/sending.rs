@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use context::Fact;
 use jiff::SignedDuration;
+use learning::ledger::LABEL;
+use session::{Beside, Error};
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
 use transcript::line::{Body, Source};
 
 use super::Agent;
 use crate::agents::{Children, Ended, Errand, HeardAgent, How, Labels, Phase, lost, notification};
-use crate::error::Error;
 use crate::event::Event;
-use crate::ledger::LABEL;
-use crate::session::Beside;
 
 /// Why a session sends no agents out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use learning::knowledge::{Attached, Knowledge};
 use memory::instructions::Loaded;
+use session::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use crate::driver::Asked;
-use crate::error::Error;
 use crate::event::{Event, Recalled};
-use crate::knowledge::{Attached, Knowledge};
 
 impl Agent {
     /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.

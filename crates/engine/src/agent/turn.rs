@@ -1,16 +1,16 @@
 //! A turn: the steps that the machine names, taken one after the other, until it is over.
 
+use learning::extract::Occasion;
 use memory::rank::Doing;
 use memory::remember::Origin;
+use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Usage};
 
-use super::mail::Taking;
+use super::incoming::Taking;
 use super::{Agent, NOT_RUN, text_of};
 use crate::driver::Replied;
-use crate::error::Error;
 use crate::event::Event;
-use crate::extract::Occasion;
 use crate::hooks::Start;
 use crate::run::{Ending, Run, Step};
 

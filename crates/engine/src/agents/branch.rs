@@ -7,11 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::{Value, json};
+use session::Error;
+use session::child::{BranchPoint, ChildMeta};
 use tokio::sync::watch;
 use transcript::{Log, Request};
-
-use crate::error::Error;
 
 /// What forks of one reply begin with.
 pub(crate) struct Branch {
@@ -26,7 +25,7 @@ pub(crate) struct Branch {
 impl Branch {
     /// Of a reply that is about to call.
     pub(crate) fn new(request: Request, log: Log) -> Arc<Self> {
-        let request = Arc::new(crate::fork::branched(request));
+        let request = Arc::new(learning::fork::branched(request));
         Arc::new(Self { request, log, claimed: AtomicBool::new(false), begun: watch::channel(false).0 })
     }
 
@@ -45,8 +44,8 @@ impl Branch {
     }
 
     /// Where it branched off, so that it can be gone on with.
-    pub(super) fn origin(&self, session: &Path) -> Value {
-        json!({"session": session, "line": self.log.tip()})
+    pub(super) fn origin(&self, session: &Path) -> BranchPoint {
+        BranchPoint { session: session.to_owned(), line: self.log.tip().map(ToString::to_string) }
     }
 }
 
@@ -66,15 +65,14 @@ pub(super) fn directive(task: &str) -> String {
 
 /// What was said before a fork began, by what its file says.
 pub(super) fn before(file: &Path) -> Result<Log, Error> {
-    let meta = super::past::meta(file);
-    let (session, line) = (&meta["branchedFrom"]["session"], &meta["branchedFrom"]["line"]);
+    let origin = ChildMeta::read(file).branched_from;
     // Its own place says where its parent lies; what is written in the file only says that there is one.
     let parent = file.parent().and_then(Path::parent).map(|folder| folder.with_extension("jsonl"));
-    let Some(parent) = parent.filter(|_| session.is_string()) else { return Ok(Log::default()) };
-    let (all, mut log) = (crate::record::read(&parent)?.log, Log::default());
+    let (Some(parent), Some(origin)) = (parent, origin) else { return Ok(Log::default()) };
+    let (all, mut log) = (session::record::read(&parent)?.log, Log::default());
     for one in all.lines() {
         log.append(one.clone());
-        if one.id.as_ref().is_some_and(|id| Some(&*id.to_string()) == line.as_str()) {
+        if one.id.as_ref().is_some_and(|id| Some(id.to_string()) == origin.line) {
             break;
         }
     }

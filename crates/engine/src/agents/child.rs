@@ -8,7 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use learning::knowledge::Knowledge;
+use mail::Neighbours;
+use session::{ChildMeta, Error, Session, World, savings};
+use settings::agents::{Definition, Isolation};
+use settings::permission::{Answer, Approver, Question, Who as Asked};
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::Sandbox;
 use tools::{Scope, Typed};
@@ -17,7 +21,6 @@ use transcript::{Block, Log, Usage};
 
 use super::branch::Branch;
 use super::children::Children;
-use super::definition::{Definition, Isolation};
 use super::errand::{Ended, Errand, How};
 use super::label::{Labels, Latest};
 use super::lost::length;
@@ -25,15 +28,9 @@ use super::outfit::{budget, forked, typed};
 use super::report;
 use super::worktree::{FRESH, Left, Place, Worktree};
 use crate::agent::{Agent, End, Parts, Turn};
-use crate::error::Error;
 use crate::event::{Event, News};
-use crate::knowledge::Knowledge;
-use crate::mail::{Neighbours, SendMessage, below};
-use crate::permission::{Answer, Approver, Question, Who as Asked};
 use crate::run::Ending;
-use crate::savings;
-use crate::session::Session;
-use crate::world::World;
+use crate::send_message::{SendMessage, below};
 
 /// Agents of this program that change nothing of the project: they go without its instructions, which are mostly about how to
 /// change it. Whoever sent them knows these, and judges what they found.
@@ -108,7 +105,7 @@ impl Who {
     pub(super) fn kind(&self) -> &str {
         match self {
             Self::Typed(definition) => &definition.name,
-            Self::Fork => super::FORK,
+            Self::Fork => settings::agents::FORK,
         }
     }
 
@@ -116,7 +113,8 @@ impl Who {
     fn is_instructed(&self) -> bool {
         match self {
             Self::Typed(definition) => {
-                definition.source != super::Source::BuiltIn || !UNINSTRUCTED.contains(&definition.name.as_str())
+                definition.source != settings::agents::Source::BuiltIn
+                    || !UNINSTRUCTED.contains(&definition.name.as_str())
             }
             Self::Fork => true,
         }
@@ -338,13 +336,16 @@ fn agent(
 /// Writes down who an agent is, beside its transcript.
 pub(super) fn write_meta(seat: &Seat, who: &Who, errand: &Errand, worktree: Option<&Worktree>) -> Result<(), Error> {
     let branch = seat.branch.as_ref().ok().filter(|_| matches!(who, Who::Fork));
-    let meta = json!({
-        "agentType": errand.kind, "description": errand.description, "toolUseId": errand.call,
-        "name": errand.name, "parentAgentId": seat.parts.sent.as_ref().map(|sent| &sent.id),
-        "branchedFrom": branch.map(|branch| branch.origin(&seat.session)),
-        "worktreePath": worktree.map(|worktree| &worktree.path),
-    });
-    Ok(files::replace_private(errand.file.with_extension("meta.json"), meta.to_string().as_bytes())?)
+    let meta = ChildMeta {
+        agent_type: errand.kind.clone(),
+        description: errand.description.clone(),
+        tool_use_id: errand.call.clone(),
+        name: errand.name.clone(),
+        parent_agent_id: seat.parts.sent.as_ref().map(|sent| sent.id.clone()),
+        branched_from: branch.map(|branch| branch.origin(&seat.session)),
+        worktree_path: worktree.map(|worktree| worktree.path.clone()),
+    };
+    Ok(meta.write(&errand.file)?)
 }
 
 /// Passes on what happens to it, and counts what it does.

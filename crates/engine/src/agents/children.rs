@@ -7,22 +7,21 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use learning::knowledge::Inherited;
+use mail::Origin;
+use mail::mailbox::{MailError, Message};
 use serde_json::{Map, Value};
+use session::past::DEPTH;
+use settings::Weight;
+use settings::agents::{Definition, Isolation, Registry};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::{Rules, git_runs_programs};
 
 use super::child::Seat;
-use super::definition::{Definition, Isolation};
 use super::errand::{Ended, Errand, Phase};
-use super::past::DEPTH;
-use super::registry::Registry;
 use super::worktree::Worktree;
-use crate::knowledge::Inherited;
-use crate::mail::Origin;
-use crate::mailbox::{MailError, Message};
-use crate::settings::Weight;
 
 /// How many may be out at the same time.
 pub const MOST_OUT: usize = 20;

@@ -9,12 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mail::Mail;
+use settings::permission::{Answer, CallQuestion};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use transcript::Usage;
-
-use crate::mail::Mail;
-use crate::permission::{Answer, CallQuestion};
 
 /// An agent that is out, or was.
 #[derive(Debug)]

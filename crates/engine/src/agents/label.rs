@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use learning::fork::{Fork, ToolPolicy};
+use learning::ledger::{self, Ledger};
 use provider::Model;
+use session::World;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Message, Prologue, Request, Role, Usage};
 
 use crate::agent::Small;
-use crate::fork::{Fork, ToolPolicy};
-use crate::ledger::{self, Ledger};
-use crate::world::World;
 
 /// How often it is looked at where nobody says.
 const EVERY: u64 = 30;

@@ -6,14 +6,13 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use session::past::{Past, sent_out};
+use session::{ChildMeta, STOPPED, Session, savings};
 use transcript::block::Kind;
 use transcript::line::{Body, Line, Writer};
 use transcript::{Id, Usage};
 
-use super::past::{Past, meta, sent_out};
 use super::report::{data, launched};
-use crate::savings;
-use crate::session::{STOPPED, Session};
 
 /// An agent was heard of, as the log has it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,13 +84,13 @@ pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
 
 /// Whether a transcript sent an agent out itself.
 fn is_of(past: &Past, transcript: &Path) -> bool {
-    past.file.parent() == Some(&transcript.with_extension("").join(crate::session::CHILDREN))
+    past.file.parent() == Some(&session::child::children_of(transcript))
 }
 
 /// Whether lines tell how an agent ended, though nothing says that it was heard: the program ended in between, or another
 /// one wrote them.
 fn is_told_of(lines: &[Line], past: &Past) -> bool {
-    let call = meta(&past.file)["toolUseId"].as_str().map(str::to_owned);
+    let call = ChildMeta::read(&past.file).tool_use_id;
     let named = format!("<task-id>{}</task-id>", past.id);
     let launched = launched(&past.id);
     let blocks = lines.iter().filter_map(|line| match &line.body {

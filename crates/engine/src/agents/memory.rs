@@ -5,13 +5,14 @@
 
 use std::path::PathBuf;
 
+use session::Error;
+use settings::Ground;
+use settings::agents::{Definition, Memory, Offered};
+use settings::rules;
 use tools::permission::Rule;
 use transcript::tool_names;
 
 use super::children::Children;
-use super::definition::{Definition, Memory, Offered};
-use crate::error::Error;
-use crate::settings::{Ground, rules};
 
 /// Where agents keep memories of their own.
 #[derive(Debug, Clone)]

@@ -3,21 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use session::{Beside, Error, Session};
+use settings::Ground;
+use settings::agents::{Definition, MOST_ROUNDS, Narrowed, OF_PLANS, built_in, narrow};
 use tools::Tool;
 use transcript::line::{Body, Source};
 use transcript::tool_names;
 use transcript::window::{Window, WindowHints};
 
-use super::built_in;
 use super::child::{Begins, Order, Seat, Who};
 use super::children::Children;
-use super::definition::{Definition, MOST_ROUNDS};
-use super::doubts::OF_PLANS;
-use super::narrow::{Narrowed, narrow};
 use crate::agent::Parts;
-use crate::error::Error;
-use crate::session::{Beside, Session};
-use crate::settings::Ground;
 
 /// What a fork is told that calls a tool which is its parent's alone.
 const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
@@ -63,9 +59,9 @@ pub(super) fn typed(
     }
     parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
     parts.effort = definition.effort.or(parts.effort);
-    parts.hooks = parts.hooks.and(super::hooks::hooks_in(&definition, directory).0);
+    parts.hooks = parts.hooks.and(settings::agents::hooks_in(&definition, directory).0);
     let session = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
-    let prompt = built_in::prompt(&definition, &transcript.with_extension(""), session)?;
+    let prompt = built_in::prompt(&definition, &session::folder_of(transcript), session)?;
     (parts.system, parts.appended, parts.sections) = (Some(prompt), None, Vec::new());
     if let Some(memory) = &memory {
         parts.sections.push(memory.prompt());
@@ -93,7 +89,7 @@ pub(super) fn forked(
         && let Ok(branch) = &seat.branch
     {
         parts.branch = Some(branch.request.clone());
-        let blocks = crate::fork::placeholders(&branch.request);
+        let blocks = learning::fork::placeholders(&branch.request);
         let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };
         session.append_with(Body::User { blocks, source: Source::Said }, &beside)?;
     }

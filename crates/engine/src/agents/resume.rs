@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use super::FORK;
+use mail::mailbox::{MailError, Message};
+use mail::{Arrived, Mail, Neighbours, Origin};
+use session::child::{ChildMeta, children_of, folder_of, id_of, meta_of, transcript_of};
+use settings::agents::{FORK, Isolation, Runs};
+
 use super::child::{Begins, Order, Seat, Who};
 use super::children::Children;
-use super::definition::{Isolation, Runs};
 use super::errand::{Badge, Errand};
-use super::past::meta;
 use super::tool::start;
-use crate::mail::{Arrived, Mail, Neighbours, Origin};
-use crate::mailbox::{MailError, Message};
-use crate::session::{CHILD_PREFIX, CHILDREN};
-
-/// What such a file is called, after the transcript's name.
-const META: &str = ".meta.json";
 
 /// How much of a message is said again to who wrote it, in characters.
 const QUOTED: usize = 200;
@@ -58,7 +54,7 @@ impl Children {
             Some(errand) => badge_of(&errand, Mail::default()),
             None => left(&seat, to).ok_or_else(nobody)?,
         };
-        badge.mail.keep_in(badge.file.with_extension(""))?;
+        badge.mail.keep_in(folder_of(&badge.file))?;
         badge.mail.take(message, from)?;
         let errand = self.go_on(&seat, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
         Ok(Told::GoesOn(errand))
@@ -87,7 +83,7 @@ impl Children {
 
     fn go_on(self: &Arc<Self>, seat: &Arc<Seat>, badge: Badge) -> Result<Arc<Errand>, String> {
         let who = if badge.kind == FORK { Who::Fork } else { Who::Typed(Box::new(self.named(&badge.kind)?)) };
-        let isolation = match meta(&badge.file)["worktreePath"].is_string() {
+        let isolation = match ChildMeta::read(&badge.file).worktree_path.is_some() {
             true => Isolation::Worktree,
             false => Isolation::None,
         };
@@ -112,22 +108,20 @@ fn badge_of(errand: &Errand, mail: Mail) -> Badge {
 
 /// One that an earlier run of this session sent out; of several with one name the newest.
 fn left(seat: &Seat, to: &str) -> Option<Badge> {
-    let folder = seat.session.with_extension("").join(CHILDREN);
-    let mut entries = files::list(&folder).unwrap_or_default();
+    let mut entries = files::list(children_of(&seat.session)).unwrap_or_default();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
     entries.iter().find_map(|entry| {
-        let id = entry.name.to_str()?.strip_prefix(CHILD_PREFIX)?.strip_suffix(META)?;
-        let file = folder.join(format!("{CHILD_PREFIX}{id}.jsonl"));
-        let meta = meta(&file);
-        let words = |key: &str| meta[key].as_str().map(str::to_owned);
-        let name = words("name");
-        (id == to || name.as_deref() == Some(to)).then(|| Badge {
+        let id = id_of(&entry.name)?;
+        let file = transcript_of(&seat.session, id);
+        let meta = ChildMeta::read(&file);
+        let is_meta = meta_of(&file).file_name() == Some(&entry.name);
+        (is_meta && (id == to || meta.name.as_deref() == Some(to))).then(|| Badge {
             id: id.to_owned(),
-            kind: words("agentType").unwrap_or_default(),
-            name,
-            description: words("description").unwrap_or_default(),
+            kind: meta.agent_type,
+            name: meta.name,
+            description: meta.description,
             model: None,
-            call: words("toolUseId"),
+            call: meta.tool_use_id,
             file,
             mail: Mail::default(),
         })

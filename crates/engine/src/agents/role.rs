@@ -5,16 +5,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use session::Error;
+use settings::Ground;
+use settings::agents::{Definition, built_in, narrow, offers};
 use tools::Tool;
 use transcript::tool_names;
 
-use super::built_in;
-use super::definition::Definition;
-use super::narrow::{narrow, offers};
 use crate::agent::Parts;
-use crate::error::Error;
-use crate::mail::SendMessage;
-use crate::settings::Ground;
+use crate::send_message::SendMessage;
 
 /// Makes of a session, by its file, what a definition says. The model is chosen before. Says where it keeps memories of its own,
 /// if it does.
@@ -33,7 +31,7 @@ pub fn take_role(
     }
     let definition = &definition;
     let of_a_team = |tool: &Arc<dyn Tool>| {
-        tool.name() == <SendMessage as tools::Typed>::NAME || super::OF_PLANS.contains(&tool.name())
+        tool.name() == <SendMessage as tools::Typed>::NAME || settings::agents::OF_PLANS.contains(&tool.name())
     };
     let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut parts.tools).into_iter().partition(of_a_team);
     let (offered, narrowed) = narrow(definition, &others, ground)?;
@@ -46,6 +44,6 @@ pub fn take_role(
     parts.limits.max_rounds = parts.limits.max_rounds.into_iter().chain(definition.max_turns).min();
     parts.limits.budget = parts.limits.budget.into_iter().chain(definition.budget).min();
     parts.effort = definition.effort.or(parts.effort);
-    parts.system = Some(built_in::prompt(definition, &session.with_extension(""), session)?);
+    parts.system = Some(built_in::prompt(definition, &session::folder_of(session), session)?);
     Ok(memory.map(|memory| memory.directory))
 }

@@ -3,22 +3,21 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use mail::Mail;
+use mail::mailbox::LEAD;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use session::child::{folder_of, transcript_of};
+use settings::agents::{FORK, Isolation, Runs};
 use tokio_util::task::AbortOnDropHandle;
 use tools::{Access, Limit, Output, Scope, Subject, Typed};
-use transcript::Outcome;
-use transcript::tool_names;
+use transcript::{Outcome, tool_names};
 
 use super::child::{self, Begins, Order, Seat, Who};
 use super::children::{Children, MOST_OUT};
-use super::definition::{Isolation, Runs};
 use super::errand::{Badge, Errand, How, Phase};
-use super::{FORK, report};
+use super::report;
 use crate::event::News;
-use crate::mail::Mail;
-use crate::mailbox::LEAD;
-use crate::session::{CHILD_PREFIX, CHILDREN};
 
 /// Sends an agent out on a task. It works on its own and returns one report, which only you see.
 ///
@@ -173,10 +172,9 @@ pub(super) fn start(
     runs: Runs,
 ) -> Result<Arc<Errand>, String> {
     if badge.file.as_os_str().is_empty() {
-        let name = format!("{CHILD_PREFIX}{}.jsonl", badge.id);
-        badge.file = seat.session.with_extension("").join(CHILDREN).join(name);
+        badge.file = transcript_of(&seat.session, &badge.id);
     }
-    badge.mail.keep_in(badge.file.with_extension("")).map_err(|error| error.to_string())?;
+    badge.mail.keep_in(folder_of(&badge.file)).map_err(|error| error.to_string())?;
     let phase = match runs {
         Runs::Foreground => Phase::Foreground,
         Runs::Background => Phase::Background,

@@ -8,8 +8,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use learning::knowledge::Copied;
 use memory::place;
 use serde::{Deserialize, Serialize};
+use session::Session;
 use tools::Environment;
 use tools::git::{Git, Programs};
 use transcript::Block;
@@ -17,8 +19,6 @@ use transcript::line::Body;
 
 use super::child::Seat;
 use crate::agent::Parts;
-use crate::knowledge::Copied;
-use crate::session::Session;
 
 /// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
 const RECORDS: &str = "cairn/worktrees";
@@ -63,7 +63,7 @@ impl<'a> From<&'a Seat> for Sender<'a> {
 impl<'a> Sender<'a> {
     /// Where the worktrees of its agents lie.
     fn folder(&self) -> PathBuf {
-        self.session.with_extension("").join("worktrees")
+        session::folder_of(self.session).join("worktrees")
     }
 
     fn git(&self, folder: &'a Path) -> Git<'a> {

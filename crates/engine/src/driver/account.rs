@@ -2,12 +2,12 @@
 
 use context::Fact;
 use context::breaks::{Break, Cause, Declared};
+use session::Error;
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::Body;
 use transcript::{Reply, Request, Usage};
 
 use super::Driver;
-use crate::error::Error;
 use crate::event::Event;
 
 impl Driver {

@@ -3,24 +3,23 @@
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
+use session::{Beside, Error, SeenFile};
+use settings::agents::FORK;
+use settings::hooks::Moment;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rights;
 use tools::{Call, Output, Runs, Scope, Subject, run_all};
-use transcript::Block;
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
-use transcript::tool_names;
+use transcript::{Block, tool_names};
 
 use super::Driver;
-use crate::agents::{Branch, FORK, Seat};
-use crate::error::Error;
+use crate::agents::{Branch, Seat};
 use crate::event::Event;
 use crate::gate::{Ruling, told_input};
-use crate::hooks::Moment;
 use crate::hooks::response::Before;
 use crate::run::REPEATS_TOLD;
-use crate::session::{Beside, SeenFile};
 
 /// Tools that send out agents or write to them.
 const SITTING: [&str; 2] = [tool_names::AGENT, tool_names::SEND_MESSAGE];
@@ -228,7 +227,7 @@ impl Driver {
         let before = self.before(changes.as_ref());
         if let Some(path) = changes {
             let memories = self.memories.as_deref().filter(|memories| path.starts_with(memories));
-            if let Some(why) = memories.and_then(|_| crate::knowledge::refuses(&call.input, &path)) {
+            if let Some(why) = memories.and_then(|_| learning::knowledge::refuses(&call.input, &path)) {
                 refuse(self, call, why)?;
                 return Ok(None);
             }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use context::Fact;
 use context::layer::{About, Answer, Need, Write};
 use context::spill::Spilled;
+use learning::fork::{Fork, ForkError, Forked, ToolPolicy};
+use learning::knowledge::Knowledge;
+use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::mark::Marks;
 use transcript::{Block, Message, Prologue, Request, Role, Usage};
 
 use super::Driver;
 use super::shorten::shortened;
-use crate::error::Error;
-use crate::fork::{Fork, ForkError, Forked, ToolPolicy};
-use crate::knowledge::Knowledge;
 
 /// A summariser whose request is too long gets a shorter one, so many times.
 const SHORTENED: u32 = 3;

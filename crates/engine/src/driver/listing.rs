@@ -1,10 +1,9 @@
 //! The listing of agents in view: an attachment, so that the definition of the Agent tool stays constant.
 
+use session::{Beside, Error};
 use transcript::Block;
 
 use super::Driver;
-use crate::error::Error;
-use crate::session::Beside;
 
 impl Driver {
     /// Sees to it that the agents it may send out are listed in view: a layer may have taken the list away.

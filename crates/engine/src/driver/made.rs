@@ -6,6 +6,7 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use settings::permission::{Answer, Approver, Question};
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::MadePath;
 use tools::{Output, Scope, Tool, Write};
@@ -14,7 +15,6 @@ use transcript::Block;
 use super::Driver;
 use crate::agent::NOT_RUN;
 use crate::event::Event;
-use crate::permission::{Answer, Approver, Question};
 
 /// Where in the session's folder things are kept that were set aside.
 const KEPT: &str = "kept";

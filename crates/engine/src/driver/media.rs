@@ -1,5 +1,6 @@
 //! Pictures and documents that the provider finds too large leave the view.
 
+use session::Error;
 use transcript::block::Kind;
 use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::line::Body;
@@ -7,7 +8,6 @@ use transcript::view::View;
 use transcript::{Block, Id};
 
 use super::Driver;
-use crate::error::Error;
 use crate::event::Event;
 
 impl Driver {

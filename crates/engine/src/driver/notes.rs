@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use context::layer::Update;
 use context::{Fact, form};
+use learning::fork::{Fork, ForkError, ToolPolicy};
+use learning::ledger;
+use session::Error;
 use tokio_util::sync::CancellationToken;
 use tools::EditInput;
 use transcript::{Block, Usage, tool_names};
 
 use super::{Driver, Ended};
-use crate::error::Error;
 use crate::event::Event;
-use crate::fork::{Fork, ForkError, ToolPolicy};
-use crate::ledger;
 
 /// The most requests of an update.
 const ROUNDS: u32 = 3;

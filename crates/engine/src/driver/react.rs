@@ -1,15 +1,15 @@
 //! When the provider says no: a request it finds too long is made shorter and sent again, once until the model has replied.
 
 use context::{Fact, LayerRole, Occasion};
+use learning::knowledge::Knowledge;
 use provider::Error as ProviderError;
+use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::line::{Body, Source};
 use transcript::window::Window;
 use transcript::{Block, Role};
 
 use super::Driver;
-use crate::error::Error;
-use crate::knowledge::Knowledge;
 
 /// Where the provider does not say how much was too much, this part of the conversation is.
 const OVER_PART: u64 = 5;

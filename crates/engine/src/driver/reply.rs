@@ -2,6 +2,10 @@
 
 use context::{Fact, LayerRole, Occasion};
 use futures_util::StreamExt;
+use learning::knowledge::Knowledge;
+use learning::ledger;
+use learning::ledger::broken_off;
+use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
@@ -10,11 +14,7 @@ use transcript::{Block, Id, Reply, StopReason, Usage};
 use super::Driver;
 use super::walk::Room;
 use crate::agent::NOT_RUN;
-use crate::error::Error;
 use crate::event::Event;
-use crate::fork::broken_off;
-use crate::knowledge::Knowledge;
-use crate::ledger;
 
 /// What the log says where the user stopped a turn.
 const INTERRUPTED: &str = "[The user interrupted this turn.]";

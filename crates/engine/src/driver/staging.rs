@@ -4,12 +4,12 @@
 use context::Fact;
 use context::layer::{Stage, Write};
 use context::state::Summary;
+use learning::fork::{Fork, ForkError, ToolPolicy};
+use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Id, Usage};
 
 use super::{Driver, Ended};
-use crate::error::Error;
-use crate::fork::{Fork, ForkError, ToolPolicy};
 
 /// This kind of work in the background.
 const KIND: &str = "collapse";

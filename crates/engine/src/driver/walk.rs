@@ -7,6 +7,8 @@ use context::list::LIST;
 use context::notes::saved_by_notes;
 use context::{Fact, LayerRole, Occasion, Reach, Situation, digest, restore};
 use jiff::Timestamp;
+use learning::knowledge::Knowledge;
+use session::{Beside, Error};
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
 use transcript::commit::{Act, Extent};
@@ -16,10 +18,7 @@ use transcript::window::AutoCompact;
 
 use super::Driver;
 use super::carry::Carried;
-use crate::error::Error;
 use crate::event::Event;
-use crate::knowledge::Knowledge;
-use crate::session::Beside;
 
 /// Whether the next request can be sent.
 pub(crate) enum Room {

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use memory::instructions::Loaded;
+use session::Error;
+use settings::hooks::{Matcher, Moment};
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
-use crate::error::Error;
-use crate::hooks::{Happening, Matcher, Moment};
+use crate::hooks::Happening;
 
 impl Driver {
     /// A person is waited for. Nobody waits for these hooks.
@@ -94,7 +95,7 @@ impl Driver {
 
     /// Makes the place where commands of hooks may leave variables.
     pub(crate) fn prepare_variables(&self) {
-        let _ = files::create_directory(self.session.path().with_extension("")); // without it there are none
+        let _ = files::create_directory(self.session.folder()); // without it there are none
     }
 
     /// Gives commands the variables that hooks have left: every shell reads them first.

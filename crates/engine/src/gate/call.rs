@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use session::Error;
+use settings::hooks::{Moment, Voice};
+use settings::permission::{Answer, CallQuestion, Leave, Question, Weighed, Who};
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Mode, Places, Rights, Rule};
 use tools::{Output, Scope, Subject, Tool};
@@ -12,11 +15,9 @@ use transcript::{Block, Outcome, tool_names};
 
 use crate::agent::NOT_RUN;
 use crate::driver::{Asked, Driver};
-use crate::error::Error;
 use crate::event::Event;
 use crate::hooks::response::{Before, agent, response};
-use crate::hooks::{Answers, Called, Happening, Moment, Verdict, Voice};
-use crate::permission::{Answer, CallQuestion, Leave, Question, Weighed, Who};
+use crate::hooks::{Answers, Called, Happening, Verdict};
 use crate::plan;
 
 /// What becomes of a call.

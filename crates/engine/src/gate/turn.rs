@@ -3,20 +3,19 @@
 use std::path::PathBuf;
 
 use context::Occasion;
+use session::{Beside, Error};
+use settings::hooks::Moment;
+use settings::permission::Who;
 use tokio_util::sync::CancellationToken;
-use transcript::Block;
 use transcript::line::{Body, Source};
 use transcript::mark::Ttl;
-use transcript::tool_names;
+use transcript::{Block, tool_names};
 
 use crate::agent::End;
 use crate::agents::Sent;
 use crate::driver::Driver;
-use crate::error::Error;
 use crate::event::Event;
-use crate::hooks::{Happening, Left, Moment, Start, Word};
-use crate::permission::Who;
-use crate::session::Beside;
+use crate::hooks::{Happening, Left, Start, Word};
 
 /// So many times in a row a hook may send the model on.
 const MOST_BLOCKS: u32 = 8;

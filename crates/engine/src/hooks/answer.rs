@@ -7,11 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
+use settings::hooks::{Block, Hook, Moment, Voice};
 use tools::program::{Ended, Ran};
 use transcript::Usage;
-
-use super::definition::{Hook, Voice};
-use super::moment::{Block, Moment};
 
 /// What a hook says of a call, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
+use settings::hooks::{Hook, Kind, Matcher, Moment, OnFailure, Times, Waiting};
+use settings::{Origin, Source};
 
 use super::answer::Said;
-use super::definition::{Hook, Kind, OnFailure, Times, Waiting};
-use super::matcher::Matcher;
-use super::moment::Moment;
-use crate::settings::{Origin, Source};
 
 /// A program whose hooks can be called back.
 pub trait CallsBack: Send + Sync {
@@ -120,7 +118,7 @@ mod tests {
     #[test]
     fn a_programs_hooks_outlive_a_change_of_settings() {
         use super::super::Hooks;
-        use crate::settings::{HookSettings, HooksOf};
+        use settings::hooks::{HookSettings, HooksOf};
         let of = |whose| Hooks::new(HookSettings { whose, ..HookSettings::default() });
         let asked = json!({"Stop": [{"hookCallbackIds": ["a"]}]});
         let hooks = || asked_for(asked.as_object().unwrap()).0;

@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 
 use memory::instructions::{Loaded, Owner, Reason};
 use serde_json::{Map, Value, json};
+use settings::hooks::Moment;
 use tools::Subject;
 use tools::permission::Mode;
-use transcript::Effort;
-use transcript::tool_names;
-
-use super::moment::Moment;
+use transcript::{Effort, tool_names};
 
 /// Something that hooks are told of.
 #[derive(Debug, Clone)]

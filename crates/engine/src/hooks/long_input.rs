@@ -7,8 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::definition::Kind;
-use super::moment::Moment;
+use settings::hooks::{Kind, Moment};
+
 use super::run::Ground;
 
 /// The longest input that a variable holds: Linux has 128 KiB for a variable with its name.

@@ -7,7 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use learning::fork::{Fork, ForkError, ToolPolicy};
+use learning::ledger::Ledger;
 use serde_json::{Value, json};
+use settings::Ground;
+use settings::hooks::Moment;
+use settings::permission::{Leave, Policy, Weighed};
+use settings::rules;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use tools::{Scope, Tool};
@@ -15,12 +21,7 @@ use transcript::mark::Marks;
 use transcript::{Block, Prologue, Request, Usage, tool_names};
 
 use super::answer::Said;
-use super::moment::Moment;
 use crate::agent::Small;
-use crate::fork::{Fork, ForkError, ToolPolicy};
-use crate::ledger::Ledger;
-use crate::permission::{Leave, Policy, Weighed};
-use crate::settings::{Ground, rules};
 
 const PROMPT: &str = include_str!("prompt.md");
 const AGENT: &str = include_str!("agent.md");

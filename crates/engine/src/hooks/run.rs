@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
+use settings::hooks::{Hook, HookSettings, Kind, Moment, Times, Waiting};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::{Rules, Verdict};
@@ -14,12 +15,9 @@ use tools::{Environment, Subject};
 
 use super::answer::{Answers, Said};
 use super::callback::{self, Back, CallsBack};
-use super::definition::{Hook, Kind, Times, Waiting};
 use super::input::{Common, Happening};
 use super::long_input;
-use super::moment::Moment;
 use super::question::{Asking, Question, Who};
-use crate::settings::HookSettings;
 
 /// So many hooks that nobody waits for run at the same time.
 const MOST_BESIDE: usize = 16;
@@ -85,7 +83,7 @@ impl Hooks {
 
     /// Whether those of the program that drives the session may run.
     pub fn let_a_programs_run(&self) -> bool {
-        self.settings.whose.lets_run(crate::settings::Source::Flag)
+        self.settings.whose.lets_run(settings::Source::Flag)
     }
 
     /// With those of the program that drives the session after them.

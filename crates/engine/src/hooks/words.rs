@@ -1,9 +1,9 @@
 //! How the words of hooks reach the model: those of the user's hooks in the user's name, those of a project's as data.
 
 use memory::neutral;
+use settings::hooks::Voice;
 
 use super::answer::Word;
-use super::definition::Voice;
 
 /// What is longer than this goes to a file, in characters.
 pub const LONGEST: usize = 10_000;

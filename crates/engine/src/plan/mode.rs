@@ -1,16 +1,16 @@
 //! Entering the mode that only looks, and leaving it with a plan that the user approves of.
 
 use futures_util::future::{BoxFuture, ready};
+use mail::Post;
+use mail::mailbox::{LEAD, Word};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use settings::permission::LiveMode;
 use tools::permission::Mode;
 use tools::{Access, Output, Scope, Subject, Typed};
 use transcript::tool_names;
 
 use super::file;
-use crate::mail::Post;
-use crate::mailbox::{LEAD, Word};
-use crate::permission::LiveMode;
 
 /// Asks the user to let you plan before you change anything.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::permission::{Answer, Approver, CallQuestion, LiveMode, Question};
 use futures_util::future::{BoxFuture, ready};
+use settings::permission::{Answer, Approver, CallQuestion, LiveMode, Question};
 use tools::permission::Mode;
 
 use crate::stage::{Stage, call, say};

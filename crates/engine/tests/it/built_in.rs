@@ -1,8 +1,9 @@
 //! The agents that are part of the program and know it: a guide to it, and a set-up of the status line.
 
-use engine::agents::{Registry, Sources, take_role};
-use engine::settings::Ground;
+use engine::agents::take_role;
 use serde_json::{Value, json};
+use settings::Ground;
+use settings::agents::{Registry, Sources};
 use tools::permission::Mode;
 
 use crate::children::agents;

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, MemoryPlaces, Registry, Sources};
+use engine::agents::{AtEnd, Children, MemoryPlaces};
 use engine::event::News;
-use engine::permission::{Answer, Approver, CallQuestion, Question};
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
+use settings::agents::{Registry, Sources};
+use settings::permission::{Answer, Approver, CallQuestion, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
@@ -88,7 +89,7 @@ async fn an_agent_is_sent_out_and_reports() {
     let text = std::fs::read_to_string(folder.join(transcript)).unwrap();
     let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!((&first["isSidechain"], &first["sessionId"]), (&json!(true), &json!(agent.session().id())));
-    let record = engine::record::read(&folder.join(transcript)).unwrap();
+    let record = session::record::read(&folder.join(transcript)).unwrap();
     assert!(
         record.log.lines().iter().filter(|line| !line.sidechain && line.in_chain()).count() >= 4,
         "it can be shown and gone on with"
@@ -240,8 +241,8 @@ fn what_agents_add_to_a_request_is_small() {
     use tools::Tool;
     let children = agents(json!({})).unwrap();
     let tool = engine::agents::SendOut::of(children.clone()).definition();
-    let post = engine::mail::Post::new(engine::World::real(), engine::mail::Mail::default(), None);
-    let writes = engine::mail::SendPlainly(post).definition();
+    let post = mail::Post::new(session::World::real(), mail::Mail::default(), None);
+    let writes = engine::send_message::SendPlainly(post).definition();
     let json = |tool| serde_json::to_string(tool).unwrap();
     let text = format!("{}{}{}", json(&tool), json(&writes), children.listing());
     let tokens = text.len() / 4;

@@ -6,14 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use engine::World;
-use engine::agents::Isolation;
-use engine::mail::{Invited, Mail, Origin, Post, SendMessage, Team};
-use engine::mailbox::LEAD;
-use engine::plan::board::{self, Board};
-use engine::plan::tasks::Status;
+use engine::send_message::SendMessage;
 use jiff::Timestamp;
+use mail::board::{self, Board};
+use mail::mailbox::LEAD;
+use mail::tasks::Status;
+use mail::{Invited, Mail, Origin, Post, Team};
 use serde_json::{Value, json};
+use session::World;
+use settings::agents::Isolation;
 use tools::{Call, Scope, Tool, run_all};
 
 /// What a worker is to do: the name of the variable that tells it.
@@ -139,7 +140,7 @@ async fn a_message_goes_to_whom_it_names() {
     post.join(team.clone());
     assert_eq!(send("scout", json!("hi")).await, "Sent to scout.");
     assert_eq!(send("*", json!("all")).await, "Sent to scout.");
-    let texts = |mailbox: Vec<engine::mailbox::Message>| mailbox.into_iter().map(|one| one.text).collect::<Vec<_>>();
+    let texts = |mailbox: Vec<mail::mailbox::Message>| mailbox.into_iter().map(|one| one.text).collect::<Vec<_>>();
     assert_eq!(texts(scout.waiting().unwrap()), ["hi", "all"]);
     assert!(scout.waiting().unwrap().iter().all(|message| message.from == LEAD));
     assert_eq!(send("child", json!("gone?")).await, r#"there is no "child" here; known are scout"#);

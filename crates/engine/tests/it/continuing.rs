@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use engine::session::{Fork, Session};
-use engine::{Home, World, record};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use session::{Fork, Home, Session, World, record};
 use transcript::{Block, Log};
 
 /// What a line of another program says, and how odd it is.

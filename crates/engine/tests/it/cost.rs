@@ -62,8 +62,8 @@ async fn worked(steps: u32, bytes: usize, layers: Layers, script: &str) -> (Outc
     let added = added.load(Ordering::Relaxed);
     let compactions =
         stage.events.lock().unwrap().iter().filter(|event| matches!(event, Event::Compacted { .. })).count();
-    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
-    let replayed = engine::replay::replay_as_recorded(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    let (lines, _) = session::record::lines(agent.session().path()).unwrap();
+    let replayed = session::replay::replay_as_recorded(lines, &stage.layers, session::replay::SUMMARY_TOKENS);
     assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()), "played again, it does the same");
     let is_fault = |event: &&Event| matches!(event, Event::CacheBroke(broke) if !broke.is_declared());
     let faults: Vec<String> =

@@ -1,9 +1,10 @@
 //! What the user takes out of the window by hand: what stays, what it is called, and what it saved.
 
 use context::Reach;
-use engine::rewind::GoesBack;
-use engine::stats::Stats;
-use engine::{Agent, savings};
+use engine::Agent;
+use session::rewind::GoesBack;
+use session::savings;
+use session::stats::Stats;
 use tokio_util::sync::CancellationToken;
 use transcript::Id;
 use transcript::commit::Act;
@@ -159,8 +160,8 @@ async fn where_it_is_asked_for_spans_give_way_to_summaries() {
     assert!(filling.parts.iter().any(|part| part.name == "collapsed"), "{filling:?}");
     let savings = savings::of(agent.session().log(), &Prices::default());
     assert!(savings.iter().any(|saving| saving.layer == "collapse" && saving.freed_tokens > 10_000), "{savings:?}");
-    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
-    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    let (lines, _) = session::record::lines(agent.session().path()).unwrap();
+    let replayed = session::replay::replay(lines, &stage.layers, session::replay::SUMMARY_TOKENS);
     assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()), "played again, it does the same");
     let before = agent.session().log().view().tally().count();
     let commit = agent.session().newest_cover().unwrap();

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use engine::agents::{Registry, Source, Sources, Standing};
-use engine::settings::{Files, Flag, Ground, Loaded, Settings};
-use engine::trust::{Place, Trust};
 use serde_json::{Value, json};
+use settings::agents::{Registry, Source, Sources, Standing};
+use settings::trust::{Place, Trust};
+use settings::{Files, Flag, Ground, Loaded, Settings};
 use tools::permission::Mode;
 
 use crate::children::agents;
@@ -25,7 +25,7 @@ fn trusting(sources: Sources) -> Sources {
     let project = tempfile::tempdir().unwrap();
     let place = Place { config_home: project.path(), claude_json: None, directory: project.path(), home: None };
     let mut trust = Trust::read(place);
-    let claims = engine::agents::claims(&sources, trust.site());
+    let claims = settings::agents::claims(&sources, trust.site());
     assert!(trust.admit(&claims));
     Sources { trust: Some(trust), ..sources }
 }
@@ -60,7 +60,7 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
     let painter = registry.find("painter").unwrap();
     assert_eq!((painter.description.as_str(), painter.source), ("theirs", Source::Project));
     assert_eq!(painter.listing(), "painter: theirs (Tools: Read, Bash(git log:*, git diff:*))");
-    assert_eq!(painter.memory, Some(engine::agents::Memory::Local));
+    assert_eq!(painter.memory, Some(settings::agents::Memory::Local));
     let replaced = registry.all().iter().find(|one| one.agent.description == "mine").unwrap();
     assert_eq!(replaced.replaced_by, Some(Source::Project));
     let troubles: Vec<String> =
@@ -150,7 +150,7 @@ fn a_changed_definition_is_asked_about_anew() {
     let sources = Sources { folders: vec![(Source::Project, project.path().into())], ..Sources::default() };
     let trusted = trusting(sources.clone());
     let site = trusted.trust.as_ref().unwrap().site().clone();
-    let claims = engine::agents::claims(&sources, &site);
+    let claims = settings::agents::claims(&sources, &site);
     assert_eq!(claims[0].what, "checker: Checks. (hook PreToolUse: ./check.sh, model opus)");
     assert_eq!(Registry::load(&trusted).find("checker").unwrap().standing, Standing::Whole);
     std::fs::write(project.path().join("checker.md"), text.replace("You check.", "You do as you like.")).unwrap();

@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use engine::dream::book::How;
-use engine::dream::disk::Place;
-use engine::dream::gate::{Gate, Said};
-use engine::dream::progress::{Phase, Progress};
-use engine::dream::{Dream, NotDreamt, Site};
-use engine::ledger::Ledger;
-use engine::settings::Rhythm;
-use engine::{Home, World};
 use jiff::Timestamp;
+use learning::dream::Site;
+use learning::dream::book::How;
+use learning::dream::disk::Place;
+use learning::dream::gate::{Gate, Said};
+use learning::dream::progress::{Phase, Progress};
+use learning::dream::run::{Dream, NotDreamt};
+use learning::ledger::Ledger;
 use memory::changes::Undone;
 use memory::store::{Indexing, Store};
 use provider::anthropic::{Anthropic, Auth, Config};
+use session::{Home, World};
+use settings::Rhythm;
 use simulator::{Options, Script, Simulator};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
@@ -303,7 +304,7 @@ async fn after_a_kill_the_next_dream_comes_at_once() {
     );
     let at = house.world().now();
     let began =
-        engine::dream::book::Began { id: "x".into(), at, pid: dead, model: "m".into(), sessions: 5, before: None };
+        learning::dream::book::Began { id: "x".into(), at, pid: dead, model: "m".into(), sessions: 5, before: None };
     dream.book().begin(&began).unwrap();
     assert_eq!(dream.due(&mut Gate::default(), &Rhythm::default()).unwrap(), Said::Due, "ours, and cut off");
     assert_eq!(house.dream().run().await.unwrap().how, How::Completed);
@@ -349,7 +350,7 @@ async fn a_dream_ends_when_its_lock_is_anothers() {
     house.remember("a.md", "something", "Text.", 1);
     let lock = house.memory().join(".consolidate-lock");
     let theirs = lock.clone();
-    let listener: engine::dream::run::Listener = Arc::new(move |progress: &Progress| {
+    let listener: learning::dream::run::Listener = Arc::new(move |progress: &Progress| {
         if progress.rounds == 3 {
             std::fs::write(&theirs, "1").unwrap();
         }
@@ -367,7 +368,7 @@ async fn a_user_who_edits_meanwhile_loses_nothing() {
     let path = house.memory().join("release.md");
     let users = memory("release.md", "when the release is", "It was cancelled. I wrote this just now.");
     let (theirs, text) = (path.clone(), users.clone());
-    let listener: engine::dream::run::Listener = Arc::new(move |progress: &Progress| {
+    let listener: learning::dream::run::Listener = Arc::new(move |progress: &Progress| {
         if progress.rounds == 0 {
             std::fs::write(&theirs, &text).unwrap();
         }

@@ -1,8 +1,8 @@
 //! Dreams that want to do harm, or were talked into it. Whatever they try, nothing outside the memory directory changes,
 //! and what they did inside it can be taken back.
 
-use engine::dream::Dream;
-use engine::dream::book::How;
+use learning::dream::book::How;
+use learning::dream::run::Dream;
 use memory::changes::Undone;
 use serde_json::{Value, json};
 use tools::permission::{Places, Rule, Rules};

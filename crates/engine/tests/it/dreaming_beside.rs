@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::Agent;
 use engine::agent::Parts;
-use engine::dream::beside::Dreaming;
-use engine::knowledge::{Daily, Knowledge};
-use engine::ledger::Ledger;
-use engine::session::Fork;
-use engine::settings::{Budget, Rhythm};
-use engine::{Agent, Session};
+use learning::dream::beside::Dreaming;
+use learning::knowledge::{Daily, Knowledge};
+use learning::ledger::Ledger;
 use memory::instructions::Sources;
 use provider::anthropic::{Anthropic, Auth, Config};
+use session::{Fork, Session};
+use settings::{Budget, Rhythm};
 use tokio_util::sync::CancellationToken;
 
 use crate::dreaming::House;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::rewind::GoesBack;
-use engine::session::{Fork, Session};
-use engine::{Agent, World};
+use engine::Agent;
 use serde_json::{Value, json};
+use session::rewind::GoesBack;
+use session::{Fork, Session, World};
 
 use crate::stage::{Stage, say};
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use engine::Event;
 use engine::agents::{AtEnd, Children, How, Phase};
 use engine::event::News;
-use engine::permission::{Answer, Approver, Question};
 use futures_util::future::{BoxFuture, pending};
 use serde_json::{Value, json};
+use settings::permission::{Answer, Approver, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::fork::{Fork, ForkError, ToolPolicy};
+use learning::fork::{Fork, ForkError, ToolPolicy};
 use provider::anthropic::{Anthropic, Auth, Config};
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
@@ -28,7 +28,7 @@ pub fn fork(stage: &Stage, parent: transcript::Request, words: &str) -> Fork {
         patience: Duration::from_secs(30),
         most_output: None,
         budget: None,
-        ledger: Arc::new(engine::Ledger::in_memory(engine::World::real())),
+        ledger: Arc::new(learning::ledger::Ledger::in_memory(session::World::real())),
         cancel: CancellationToken::new(),
     }
 }
@@ -147,7 +147,7 @@ async fn forks_of_one_reply_share_their_beginning() {
             asked.messages.push(transcript::Message { role: transcript::Role::Assistant, blocks: reply.blocks });
         }
     }
-    let branch = engine::fork::branched(asked);
+    let branch = learning::fork::branched(asked);
     let ends = |request: &transcript::Request| request.messages.last().unwrap().blocks.len();
     assert_eq!(ends(&branch), 2, "a placeholder for each call");
     for n in 1..=4 {

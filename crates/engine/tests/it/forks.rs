@@ -135,5 +135,5 @@ async fn a_fork_in_a_fork_is_refused() {
     let file = agent.agents().unwrap().list()[0].file.clone();
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("<fork>") && !text.contains("\"text\":\"once\""), "its file holds what it said itself");
-    assert!(engine::record::read(&file).is_ok(), "and can be shown");
+    assert!(session::record::read(&file).is_ok(), "and can be shown");
 }

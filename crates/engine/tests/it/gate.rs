@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::permission::{Answer, Approver, CallQuestion, Question};
 use futures_util::future::{BoxFuture, ready};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use settings::permission::{Answer, Approver, CallQuestion, Question};
 use tools::permission::Mode;
 
 use crate::stage::{Stage, call, say};

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use engine::agent::{End, Turn};
-use engine::mail::{Mail, Origin};
-use engine::mailbox::{LEAD, Mailbox, Message};
-use engine::permission::{Answer, Approver, Question};
 use engine::run::Ending;
-use engine::settings::Admission;
 use engine::{Agent, Event};
 use futures_util::future::{BoxFuture, ready};
 use jiff::Timestamp;
+use mail::mailbox::{LEAD, Mailbox, Message};
+use mail::{Mail, Origin};
+use settings::Admission;
+use settings::permission::{Answer, Approver, Question};
 use tokio_util::sync::CancellationToken;
 
 use crate::stage::{Stage, say};

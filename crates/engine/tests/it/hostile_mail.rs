@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::mail::{Mail, Origin, socket};
-use engine::mailbox::{MailError, Mailbox, Message};
 use engine::{Agent, Event};
 use jiff::Timestamp;
+use mail::mailbox::{MailError, Mailbox, Message};
+use mail::{Mail, Origin, socket};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

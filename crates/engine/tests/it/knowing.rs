@@ -139,7 +139,7 @@ async fn a_named_agents_memory_is_searched_instead() {
     }
     let agent = stage.agent(None);
     let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
-    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
+    let knowledge = learning::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
     knowledge.ready().await;
     let mut agent = agent.with_knowledge(
         knowledge.with_agents(bases.iter().map(|base| (base.clone(), std::path::PathBuf::new())).collect()),
@@ -166,7 +166,7 @@ async fn a_saved_memory_is_announced() {
     let agent = stage.agent(None);
     let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
     let directory = std::fs::canonicalize(root.path()).unwrap();
-    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
+    let knowledge = learning::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
     say(&mut agent.with_knowledge(knowledge), "remember this").await;
     let events = stage.events.lock().unwrap();
     assert!(events.iter().any(|event| matches!(event, Event::MemorySaved { path } if path.ends_with("new.md"))));
@@ -218,9 +218,9 @@ async fn recall_that_is_switched_off_brings_up_nothing() {
     stage.remember("deploys.md", "Deploys to production need two approvals", "Two people sign off.");
     let agent = stage.agent(None);
     let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
-    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
+    let knowledge = learning::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
     knowledge.ready().await;
-    let mut agent = agent.with_knowledge(knowledge.with_recall(engine::knowledge::Recalling::Off));
+    let mut agent = agent.with_knowledge(knowledge.with_recall(learning::knowledge::Recalling::Off));
     say(&mut agent, "what is needed to deploy to production?").await;
     say(&mut agent, "make the interval longer").await;
     assert_eq!(stage.recalled(), Vec::<String>::new());
@@ -294,7 +294,7 @@ async fn what_the_model_writes_into_memory_is_kept_in_order() {
     let stage = Stage::new(&script).await;
     let agent = stage.agent(None);
     let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
-    let knowledge = engine::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
+    let knowledge = learning::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
     let mut agent = agent.with_knowledge(knowledge);
     assert_eq!(say(&mut agent, "remember this").await.text, "Done.");
     assert!(!directory.join("token.md").exists());
@@ -331,7 +331,7 @@ async fn a_secret_put_together_by_an_edit_of_a_crlf_memory_is_refused() {
     let stage = Stage::new(&script).await;
     let agent = stage.agent(None);
     let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
-    let knowledge = engine::knowledge::Knowledge::new(sources, Some(home.path()), None, agent.session());
+    let knowledge = learning::knowledge::Knowledge::new(sources, Some(home.path()), None, agent.session());
     let mut agent = agent.with_knowledge(knowledge);
     assert_eq!(say(&mut agent, "join them").await.text, "Done.");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);

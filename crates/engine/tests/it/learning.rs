@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::extract::{self, Outcome};
-use engine::settings::Learning;
 use engine::{Agent, Event};
+use learning::extract::{self, Outcome};
 use memory::Memory;
 use memory::store::Indexing;
+use settings::Learning;
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Places, Rule, Rules};
 use transcript::price::Price;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use engine::Event;
-use engine::settings::Budget;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
+use settings::Budget;
 use tokio::sync::Notify;
 use transcript::{Remarks, Reply, StopReason, Usage};
 

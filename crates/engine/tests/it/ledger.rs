@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use engine::ledger::{CONVERSATION, DREAM, EXTRACT, Ledger, NOTES, Spender};
-use engine::settings::Budget;
-use engine::{Event, World};
+use engine::Event;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use learning::ledger::{CONVERSATION, DREAM, EXTRACT, Ledger, NOTES, Spender};
+use session::World;
+use settings::Budget;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Usage};
 
@@ -223,7 +224,7 @@ async fn a_spent_budget_stops_a_fork_within_one_round() {
     let rounds = || stage.simulator.requests().len();
     ledger.set_budget(Budget { tokens: Some(1), ..Budget::default() });
     let (error, usage) = fork(DREAM).run().await.unwrap_err();
-    assert!(matches!(error, engine::fork::ForkError::Paused(_)), "{error}");
+    assert!(matches!(error, learning::fork::ForkError::Paused(_)), "{error}");
     assert_eq!(
         (rounds(), usage.total()),
         (2, ledger.today().background.tokens),

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use engine::mailbox::{LEAD, MailError, Mailbox, Message, names};
 use jiff::Timestamp;
+use mail::mailbox::{LEAD, MailError, Mailbox, Message, names};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,10 +1,11 @@
 //! What an agent that is sent out is given: how hard it tries, and how much it may use.
 
-use engine::agents::{How, Phase, Registry, Source, Sources};
-use engine::mail::Origin;
-use engine::mailbox::Message;
-use engine::settings::Budget;
+use engine::agents::{How, Phase};
+use mail::Origin;
+use mail::mailbox::Message;
 use serde_json::{Value, json};
+use settings::Budget;
+use settings::agents::{Registry, Source, Sources};
 
 use crate::children::agents;
 use crate::stage::{Stage, say};

@@ -1,11 +1,10 @@
 //! Plans and tasks through the engine.
 
+use mail::board::{self, Board};
+use mail::tasks::Status;
 use serde_json::json;
 use tools::permission::{Decision, Mode, Rules, Situation, decide};
 use tools::{Access, Call, Scope, Subject, run_all};
-
-use engine::plan::board::{self, Board};
-use engine::plan::tasks::Status;
 
 async fn call(scope: &Scope, tool: &str, input: serde_json::Value) -> String {
     let offered = engine::plan::offered(&Mode::Plan.into(), &Board::default());

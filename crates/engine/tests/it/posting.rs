@@ -8,11 +8,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use engine::mail::{Mail, Origin};
-use engine::mailbox::{MailError, Mailbox, Message};
-use engine::session::Fork;
-use engine::{Home, Session, World};
+use mail::mailbox::{MailError, Mailbox, Message};
+use mail::{Mail, Origin};
 use serde_json::{Value, json};
+use session::{Fork, Home, Session, World};
 
 /// What a worker is to do: the name of the variable that tells it.
 const ORDER: &str = "ENGINE_TEST_POST";

@@ -1,9 +1,8 @@
 use std::path::Path;
 
-use context::Layers;
-use context::When;
-use engine::record;
-use engine::replay::{SUMMARY_TOKENS, replay};
+use context::{Layers, When};
+use session::record;
+use session::replay::{SUMMARY_TOKENS, replay};
 
 use crate::stage::{Stage, say, window};
 use crate::worker;
@@ -74,8 +73,8 @@ fn the_usage_of_a_prompt_that_is_not_recorded_is_left_out() {
         }
     }
     std::fs::write(&file, lines).unwrap();
-    let (lines, _) = engine::record::lines(&file).unwrap();
-    let replayed = engine::replay::replay(lines, &context::Layers::default(), 1_000);
+    let (lines, _) = session::record::lines(&file).unwrap();
+    let replayed = session::replay::replay(lines, &context::Layers::default(), 1_000);
     let tokens: Vec<u64> = replayed.rounds.iter().map(|round| round.tokens).collect();
     assert!(tokens.len() == 3 && tokens.iter().all(|tokens| *tokens < 100), "{tokens:?}");
 }

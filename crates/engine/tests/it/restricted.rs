@@ -4,13 +4,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::fork::ToolPolicy;
-use engine::restricted::{Ground, Limits, Restricted};
-use engine::{Home, World};
 use jiff::Timestamp;
+use learning::fork::ToolPolicy;
+use learning::restricted::{Ground, Limits, Restricted};
 use memory::echo::Injected;
 use memory::store::Indexing;
 use serde_json::{Value, json};
+use session::{Home, World};
 use tools::permission::{Places, Rule, Rules};
 use tools::sandbox::Standing;
 use tools::{Call, Scope, Tool, run_all};
@@ -81,7 +81,7 @@ impl Place {
 
     /// A call, judged and run as a fork does it: what it says, and whether it worked.
     pub async fn call(&self, name: &str, input: Value) -> Result<String, String> {
-        use engine::fork::Judge;
+        use learning::fork::Judge;
         let tool = self.tools.iter().find(|tool| tool.name() == name).unwrap();
         let subject = tool.subject(&input, &self.scope);
         self.restricted.judge(&**tool, &input, &self.scope.clone().for_call(&subject))?;
@@ -188,7 +188,7 @@ async fn rules_narrow_and_never_widen() {
 /// words that say what there is instead.
 #[tokio::test]
 async fn of_commands_only_those_that_look() {
-    use engine::fork::Judge;
+    use learning::fork::Judge;
     let held = Place::with(Standing::Wholly, Rules::default(), Injected::default());
     let judged = |place: &Place, command: &str| {
         let tool = place.tools.iter().find(|tool| tool.name() == "Bash").unwrap();
@@ -279,7 +279,7 @@ async fn it_writes_memories_and_nothing_else() {
 /// SEC-1: a link put in the way between judging and writing leads nowhere.
 #[tokio::test]
 async fn a_link_put_in_the_way_after_the_judgement_leads_nowhere() {
-    use engine::fork::Judge;
+    use learning::fork::Judge;
     let place = Place::new();
     let (path, before) = (place.memory("new/one.md"), place.outside());
     let tool = place.tools.iter().find(|tool| tool.name() == "Write").unwrap();

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::Home;
 use memory::store::Indexing;
 use serde_json::json;
+use session::Home;
 use tools::{Call, run_all};
 
 use crate::restricted::{Place, memory_text};

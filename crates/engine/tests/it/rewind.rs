@@ -1,6 +1,5 @@
-use engine::World;
-use engine::rewind::GoesBack;
-use engine::session::{Fork, Session};
+use session::rewind::GoesBack;
+use session::{Fork, Session, World};
 use transcript::Block;
 use transcript::window::Window;
 
@@ -128,7 +127,7 @@ async fn undoing_is_refused_where_the_window_is_too_small() {
     agent.session_mut().rewind(&first, GoesBack::Both).unwrap();
     say(&mut agent, "something new").await;
     let narrow = Window { size: 10, effective: 10 };
-    assert!(matches!(agent.session_mut().undo_rewind(&narrow), Err(engine::Error::WouldNotFit { .. })));
+    assert!(matches!(agent.session_mut().undo_rewind(&narrow), Err(session::Error::WouldNotFit { .. })));
     assert_eq!((visible(&agent), files(&stage)), (vec!["something new".to_owned()], before()));
     assert!(agent.session_mut().undo_rewind(&WIDE).unwrap().is_some());
     assert_eq!(files(&stage), after());
@@ -303,7 +302,7 @@ async fn notes_forget_what_was_taken_back() {
     let notes = |agent: &engine::Agent| std::fs::read_to_string(agent.notes_path()).unwrap();
     assert!(notes(&agent).contains("Noted: granite."), "{}", notes(&agent));
     let point = agent.session().points()[0].line.clone();
-    agent.session_mut().rewind(&point, engine::rewind::GoesBack::Conversation).unwrap();
+    agent.session_mut().rewind(&point, session::rewind::GoesBack::Conversation).unwrap();
     say(&mut agent, &said("slate")).await;
     agent.settled().await.unwrap();
     say(&mut agent, &said("slate")).await;

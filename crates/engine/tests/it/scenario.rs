@@ -147,8 +147,8 @@ async fn play(name: &str) {
 
 /// REACT-3: a session played again with the settings it had does what it did.
 fn plays_again(stage: &Stage, agent: &engine::Agent, name: &str) {
-    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
-    let replayed = engine::replay::replay_as_recorded(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    let (lines, _) = session::record::lines(agent.session().path()).unwrap();
+    let replayed = session::replay::replay_as_recorded(lines, &stage.layers, session::replay::SUMMARY_TOKENS);
     assert_eq!(replayed.differs_from, None, "{name}: {:?}", replayed.rounds.last());
     assert_eq!(replayed.broken, [""; 0], "{name}");
 }

@@ -75,7 +75,7 @@ async fn the_provider_drops_results_from_its_cache() {
     let filling = agent.filling();
     let dropped = filling.parts.iter().find(|part| part.name == "results the provider dropped").unwrap();
     assert_eq!((dropped.count, dropped.tokens), (32, 0));
-    let savings = engine::savings::of(agent.session().log(), &transcript::price::Prices::default());
+    let savings = session::savings::of(agent.session().log(), &transcript::price::Prices::default());
     assert!(savings.iter().any(|saving| saving.layer == "cache-edit" && saving.freed_tokens > 20_000), "{savings:?}");
     let breaks = stage
         .events
@@ -90,8 +90,8 @@ async fn the_provider_drops_results_from_its_cache() {
     assert_eq!(stage.simulator.report().totals.refused, 0);
     let body = stage.simulator.requests().pop().unwrap()["messages"].to_string();
     assert_eq!((body.matches("cache_edits").count(), body.matches("Old tool result content cleared").count()), (0, 32));
-    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
-    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    let (lines, _) = session::record::lines(agent.session().path()).unwrap();
+    let replayed = session::replay::replay(lines, &stage.layers, session::replay::SUMMARY_TOKENS);
     assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()));
 }
 
@@ -127,10 +127,10 @@ async fn the_provider_compacts_by_itself() {
         _ => None,
     });
     assert_eq!(commits.collect::<Vec<_>>(), [("compact", "the provider compacted by itself".to_owned())]);
-    let forks = engine::savings::of_forks(log.lines());
+    let forks = session::savings::of_forks(log.lines());
     assert!(forks.iter().any(|(agent, _, usage)| agent == "compact" && usage.context() > 60_000), "{forks:?}");
-    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
-    let replayed = engine::replay::replay(lines, &stage.layers, engine::replay::SUMMARY_TOKENS);
+    let (lines, _) = session::record::lines(agent.session().path()).unwrap();
+    let replayed = session::replay::replay(lines, &stage.layers, session::replay::SUMMARY_TOKENS);
     assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()));
     let before = log.view().tally().count();
     let commit = agent.session().newest_cover().unwrap();

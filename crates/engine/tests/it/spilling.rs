@@ -60,7 +60,7 @@ async fn an_undo_that_would_not_fit_is_refused() {
     assert!(error.contains("80000") && error.contains("tokens"), "{error}");
     assert_eq!(session.log().lines().len(), lines);
     let large = transcript::window::Window { size: 1_000_000, effective: 980_000 };
-    let text = |session: &engine::Session| session.log().view().messages()[2].blocks[0].result_text();
+    let text = |session: &session::Session| session.log().view().messages()[2].blocks[0].result_text();
     let preview = text(session);
     session.undo(&spill, &large).unwrap();
     assert!(text(session).ends_with("line 60000"));

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use context::Reach;
+use engine::Agent;
 use engine::agent::{End, Parts};
-use engine::permission::{Answer, Approver, Question};
-use engine::replay::{SUMMARY_TOKENS, replay_as_recorded};
-use engine::rewind::GoesBack;
-use engine::session::Fork;
-use engine::{Agent, Session, World};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::BoxStream;
 use provider::anthropic::{Anthropic, Auth, Config};
 use provider::{Event, Model};
+use session::replay::{SUMMARY_TOKENS, replay_as_recorded};
+use session::rewind::GoesBack;
+use session::{Fork, Session, World};
+use settings::permission::{Answer, Approver, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::block::Kind;
@@ -37,7 +37,7 @@ fn sent(stage: &Stage) -> String {
 }
 
 fn plays_again(stage: &Stage, agent: &Agent) {
-    let (lines, _) = engine::record::lines(agent.session().path()).unwrap();
+    let (lines, _) = session::record::lines(agent.session().path()).unwrap();
     let replayed = replay_as_recorded(lines, &stage.layers, SUMMARY_TOKENS);
     assert_eq!((replayed.differs_from, replayed.broken), (None, Vec::new()));
 }

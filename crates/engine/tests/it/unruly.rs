@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use engine::extract::Outcome;
+use learning::extract::Outcome;
 use memory::store::Indexing;
 
 use crate::learning::settled;

@@ -6,8 +6,8 @@ use std::process::Command;
 use engine::Event;
 use engine::agents::{AtEnd, Children, How, left_behind};
 use engine::event::News;
-use engine::mail::Origin;
-use engine::mailbox::Message;
+use mail::Origin;
+use mail::mailbox::Message;
 use serde_json::json;
 use tools::Environment;
 

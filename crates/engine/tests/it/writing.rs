@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use engine::agents::{AtEnd, Children};
 use engine::event::News;
-use engine::mail::{Mail, Post, SendMessage};
-use engine::{Agent, Event, World};
+use engine::send_message::SendMessage;
+use engine::{Agent, Event};
+use mail::{Mail, Post};
 use serde_json::{Value, json};
+use session::World;
 use tokio_util::sync::CancellationToken;
 
 use crate::children::registry;

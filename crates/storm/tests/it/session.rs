@@ -12,19 +12,21 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use engine::Agent;
 use engine::agent::{End, Parts};
-use engine::agents::{AtEnd, Children, Registry, Sources};
+use engine::agents::{AtEnd, Children};
 use engine::hooks::{Back, CallsBack, Leaving, asked_for};
-use engine::knowledge::Knowledge;
-use engine::ledger::Spender;
-use engine::mail::{Mail, Post, SendMessage};
 use engine::run::Ending;
-use engine::session::Fork;
-use engine::settings::{Budget, Learning};
-use engine::{Agent, Home, Ledger, Session, World};
+use engine::send_message::SendMessage;
 use files::faults::{Mounted, mount};
 use futures_util::future::BoxFuture;
+use learning::knowledge::Knowledge;
+use learning::ledger::{Ledger, Spender};
+use mail::{Mail, Post};
 use serde_json::{Value, json};
+use session::{Fork, Home, Session, World};
+use settings::agents::{Registry, Sources};
+use settings::{Budget, Learning};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
@@ -120,12 +122,12 @@ impl SessionWorld {
     }
 
     /// The agent of this process: of the session, if there is one already.
-    async fn open(&self, chance: &mut Chance) -> Result<Agent, engine::Error> {
+    async fn open(&self, chance: &mut Chance) -> Result<Agent, session::Error> {
         let (home, project, world) = (self.home(), self.project(), self.world());
         let session = match home.find(&project, SESSION) {
             Ok(found) => match Session::resume(&home, &project, SESSION, Fork::No, world.clone()) {
                 // Its first line was torn: there is nothing to go on with.
-                Err(engine::Error::NotASession { .. }) if self.model.minutes().heard.is_empty() => {
+                Err(session::Error::NotASession { .. }) if self.model.minutes().heard.is_empty() => {
                     std::fs::remove_file(&found.path).unwrap();
                     Session::create(&home, &project, Some(SESSION), world.clone())?
                 }
@@ -296,7 +298,7 @@ impl SessionWorld {
             self.hear(&mut agent, CALM).await;
             let _ = agent.finish_learning(&CancellationToken::new()).await;
             self.model.minutes().ended();
-            let told = engine::stats::Stats::of(agent.session().log(), &Prices::default());
+            let told = session::stats::Stats::of(agent.session().log(), &Prices::default());
             laws::costs(self, told.cost_usd);
             agent.leave(Leaving::Other).await;
         });

@@ -8,26 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use engine::agents::{Isolation, Registry};
-use engine::mail::{Lead, Mail, Post, Team, Teammates, Wanted, in_words, name_of};
-use engine::mailbox::Word;
-use engine::permission::{Answer, Approver, Nobody, Question, Who};
-use engine::plan::board::Board;
-use engine::{Event, World};
+use engine::Event;
+use engine::teammates::{Lead, Teammates, Wanted};
 use futures_util::future::BoxFuture;
+use mail::board::Board;
+use mail::mailbox::Word;
+use mail::{Mail, Post, Team, in_words, name_of};
+use session::World;
+use settings::agents::{Isolation, Registry};
+use settings::permission::{Answer, Approver, Nobody, Question, Who};
 use tools::Jobs;
 use tools::permission::{Mode, git_runs_programs};
 
 use crate::args::PermissionMode;
 use crate::closing::Closing;
-use crate::env;
 use crate::exit::Code;
 use crate::out::{self, data, talk, warn};
-use crate::question_lines;
 use crate::repl::question::NO;
 use crate::setup::Place;
 use crate::span::{bold, dim};
-use crate::told;
+use crate::{env, question_lines, told};
 
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(250);

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use engine::settings::keys::{self, Key, Kind, Reach};
-use engine::settings::{Json, Loaded, nearest, rules, variables};
-use engine::trust::{self, NotKept};
 use serde_json::Value;
+use settings::keys::Kind;
+use settings::keys::{self, Key, Reach};
+use settings::trust::{self, NotKept};
+use settings::{Json, Loaded, nearest, rules, variables};
 
 use crate::exit::Code;
 use crate::out::talk;
@@ -24,7 +25,7 @@ pub(super) fn set(place: &Place, key: &str, value: &str, local: bool) -> anyhow:
     if let "permissions.allow" | "permissions.ask" | "permissions.deny" = target.key.name {
         let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
         for rule in texts {
-            rules(&[rule.to_owned()], &place.ground()).map_err(engine::Error::from)?;
+            rules(&[rule.to_owned()], &place.ground()).map_err(session::Error::from)?;
         }
     }
     let path = target.change(place, local, |json, names| Ok(Some(json.with(names, &value)?)))?;

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::agent::{End, Parts};
-use engine::agents::{AtEnd, Children, Registry, Sources};
+use engine::agents::{AtEnd, Children};
 use engine::event::News;
-use engine::permission::Policy;
 use engine::run::Ending;
-use engine::{Agent, Event, Home, Session, World};
+use engine::{Agent, Event};
 use provider::anthropic::{Anthropic, Auth, Config};
+use session::{Home, Session, World};
+use settings::agents::{Registry, Sources};
+use settings::permission::Policy;
 use simulator::{Options, Script, Simulator};
 use tools::permission::Mode;
 

@@ -1,13 +1,13 @@
 //! The dreams there were: their list, what they changed, and how to take it back.
 
-use engine::World;
-use engine::dream::Site;
-use engine::dream::book::{Dreamt, How, Undone as TakenBack};
-use engine::dream::gate::{Gate, Said};
-use engine::settings::Rhythm;
+use learning::dream::Site;
+use learning::dream::book::{Dreamt, How, Undone as TakenBack};
+use learning::dream::gate::{Gate, Said};
 use memory::changes::{KEPT, Run, Undone};
 use memory::store::{Indexing, Store};
 use serde_json::{Value, json};
+use session::World;
+use settings::Rhythm;
 use similar::TextDiff;
 
 use super::{DreamCommand, why_not};
@@ -110,7 +110,7 @@ fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, Run)> {
     let run_of = |dreamt: &Dreamt| {
         let named = dreamt.over.as_ref().and_then(|over| over.run.clone());
         // One that was cut off has named no run: it is the first of a dream from then on.
-        let later = |run: &Run| run.head.agent == engine::ledger::DREAM && run.head.began() >= Some(dreamt.began.at);
+        let later = |run: &Run| run.head.agent == learning::ledger::DREAM && run.head.began() >= Some(dreamt.began.at);
         let unnamed = || changes.runs().into_iter().rev().find(later).filter(|_| dreamt.over.is_none());
         named.and_then(|id| changes.run(&id).ok()).or_else(unnamed)
     };

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::World;
 use engine::hooks::{Back, CallsBack};
-use engine::permission::{Answer, Approver, Question, Who};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use session::World;
+use settings::permission::{Answer, Approver, Question, Who};
 use tokio::sync::oneshot;
 use tools::Subject;
 

@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine::agents::{Children, Definition};
-use engine::hooks::{self, Hook};
-use engine::mail::Teammates;
-use engine::permission::LiveMode;
+use engine::agents::Children;
+use engine::hooks;
+use engine::teammates::Teammates;
 use serde_json::{Map, Value, json};
+use settings::agents::Definition;
+use settings::hooks::Hook;
+use settings::permission::LiveMode;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use tools::{JobState, Jobs};

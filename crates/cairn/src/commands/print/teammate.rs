@@ -9,19 +9,18 @@ use std::sync::Arc;
 use engine::Agent;
 use engine::agent::{End, Turn};
 use engine::agents::Labels;
-use engine::mail::{Life, Post, interrupted};
-use engine::mailbox::{LEAD, Mailbox, Rest, Unless, Word};
-use engine::permission::Nobody;
 use engine::run::Ending;
+use mail::mailbox::{LEAD, Mailbox, Rest, Unless, Word};
+use mail::{Life, Post, interrupted};
+use settings::permission::Nobody;
 use tokio_util::sync::CancellationToken;
 
 use super::{Headless, learn, part};
 use crate::args::RunArgs;
 use crate::exit::Code;
-use crate::out;
 use crate::output::{Facts, Output};
 use crate::setup::Place;
-use crate::told;
+use crate::{out, told};
 
 /// How much of its last words the lead is told with the news that it is idle.
 const LAST_WORDS: usize = 4_000;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::agents::{Past, past};
+use session::past::{Past, past};
 
 use crate::out::data;
 use crate::span::{bold, cyan, dim, one_line};

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use engine::context::Layers;
-use engine::replay::Replayed;
-use engine::session::Fork;
-use engine::{Session, World, record};
 use serde_json::json;
+use session::replay::Replayed;
+use session::{Fork, Session, World, record};
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line};
 use transcript::window::{Window, WindowHints};
@@ -117,8 +116,8 @@ pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: boo
     };
     let layers = settings.layers.layers(window, settings.prices.of(&model));
     let replayed = match asked.window {
-        Some(_) => engine::replay::replay(lines, &layers, asked.summary_tokens),
-        None => engine::replay::replay_as_recorded(lines, &layers, asked.summary_tokens),
+        Some(_) => session::replay::replay(lines, &layers, asked.summary_tokens),
+        None => session::replay::replay_as_recorded(lines, &layers, asked.summary_tokens),
     };
     if as_json {
         data!("{}", serde_json::to_value(&replayed)?)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use engine::World;
+use session::World;
 use team::serve::{HEAD, Issuer, Options, Tls, listen, service};
 use team::store::{Limits, Store};
 

@@ -1,7 +1,7 @@
 //! What Claude Code makes of the commits in a session of ours.
 
-use engine::{Home, Session, World};
 use serde_json::{Value, json};
+use session::{Home, Session, World};
 use transcript::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
 use transcript::line::{Body, Source};
 use transcript::{Block, Id, Outcome, StopReason, Usage};
@@ -96,7 +96,7 @@ fn sent_after(change: impl FnOnce(&mut Said)) -> Option<Sent> {
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "Done.\n", ""), "{ran:?}");
     assert!(std::fs::read(&path).unwrap().starts_with(&written), "our lines are as they were");
     assert_eq!(stage.simulator.report().totals.refused, 0, "{:?}", stage.simulator.report());
-    let record = engine::record::read(&path).unwrap();
+    let record = session::record::read(&path).unwrap();
     let ours = conversation(&json!({"messages": record.log.view().messages()}));
     Some(Sent { theirs: conversation(&stage.simulator.requests().pop().unwrap()), ours })
 }
@@ -182,7 +182,7 @@ fn claude_code_sends_what_stands_around_our_compaction() {
 fn claude_code_goes_back_with_us() {
     let back = |said: &mut Said| {
         let first = said.lines[6].clone();
-        said.session.rewind(&first, engine::rewind::GoesBack::Conversation).unwrap();
+        said.session.rewind(&first, session::rewind::GoesBack::Conversation).unwrap();
         said.user(vec![Block::text("third: the colour is blue")]);
         said.reply(vec![Block::text("Noted blue.")], StopReason::EndTurn);
     };
@@ -233,7 +233,7 @@ fn we_see_a_compaction_of_claude_code_as_it_sends_it() {
         let texts = conversation(body).into_iter().map(|text| text.trim().to_owned());
         texts.filter(|text| !text.contains("No response requested") && !text.contains("<command-")).collect::<Vec<_>>()
     };
-    let record = engine::record::read(&stage.session_files()[0]).unwrap();
+    let record = session::record::read(&stage.session_files()[0]).unwrap();
     let mut ours = told(&json!({"messages": record.log.view().messages()}));
     assert_eq!(ours.pop().as_deref(), Some("assistant: Done."));
     assert_eq!(ours, told(&stage.simulator.requests().pop().unwrap()));

@@ -1,0 +1,140 @@
+//! The agent learns: after its turns, and when it ends.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use context::Fact;
+use context::worth::Rates;
+use learning::extract::{CLOSING, Conversation, Extraction, KIND, Occasion, Since, learnt};
+use learning::knowledge::{Attached, Knowledge};
+use memory::Store;
+use session::{Beside, Error};
+use settings::Learning;
+use tokio_util::sync::CancellationToken;
+use transcript::{Block, Usage};
+
+use super::Agent;
+use crate::event::Event;
+
+/// The name of costs that belong to an earlier session.
+const EARLIER: &str = "extract-earlier";
+
+impl Agent {
+    /// Lets it learn. What a run left half done that was killed is brought into order first.
+    #[must_use]
+    pub fn with_learning(mut self, learning: Learning) -> Self {
+        if let Some(memory) = self.knowledge.as_ref().and_then(Knowledge::memory_directory)
+            && let Ok(store) = Store::open(memory, learning.indexing)
+        {
+            let _ = learning.home.changes(memory).settle(&store); // what stays so is tried again at the next start
+        }
+        // What was saved when the session was left, nobody has told the model of yet.
+        let untold = learnt(self.driver.session.log(), Since::Said);
+        self.learnt = untold.into_iter().flat_map(|(_, paths)| paths).collect();
+        self.extraction = Some(Extraction::new(learning));
+        self
+    }
+
+    /// How it learns, if it does.
+    pub fn learning(&self) -> Option<&Learning> {
+        self.extraction.as_ref().map(Extraction::learning)
+    }
+
+    /// Lets it learn in another way, or no more.
+    pub fn set_learning(&mut self, learning: Option<Learning>) {
+        match (&mut self.extraction, learning) {
+            (Some(extraction), Some(learning)) => extraction.set_learning(learning),
+            (_, learning) => self.extraction = learning.map(Extraction::new),
+        }
+    }
+
+    /// Whether it is writing down what was learnt.
+    pub fn is_learning(&self) -> bool {
+        self.extraction.as_ref().is_some_and(Extraction::is_busy)
+    }
+
+    /// Learns from what is new.
+    pub(super) fn learn(&mut self, occasion: Occasion) -> Result<(), Error> {
+        self.take_in_learnt()?;
+        let memory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).map(Path::to_owned);
+        let (Some(extraction), Some(memory)) = (&mut self.extraction, memory) else { return Ok(()) };
+        if let Some(note) = extraction.begins(&self.driver.session) {
+            self.driver.session.note(&note)?;
+        }
+        let driver = &self.driver;
+        let listener = driver.parts.listener.clone();
+        let conversation = Conversation {
+            session: &driver.session,
+            parent: &|| driver.fork_request(driver.session.log().view().len()),
+            model: &driver.parts.model,
+            name: &driver.parts.name,
+            tools: &driver.parts.tools,
+            scope: &driver.scope,
+            rules: &driver.parts.policy.rules,
+            ledger: &driver.parts.ledger,
+            rates: Rates::of(driver.parts.layers.price, driver.parts.ttl),
+            memory: &memory,
+            heard: Arc::new(move |outcome| listener(Event::Extracted(Box::new(outcome.clone())))),
+        };
+        if let Some(passed) = extraction.learn(&conversation, occasion) {
+            self.driver.session.note(&passed.note())?;
+        }
+        Ok(())
+    }
+
+    /// The session ends: what nothing was learnt from yet is, and what is under way is waited for, a dream too, for up to a
+    /// minute; `stop` ends it.
+    pub async fn finish_learning(&mut self, stop: &CancellationToken) -> Result<(), Error> {
+        let end = tokio::time::Instant::now() + CLOSING;
+        self.learn(Occasion::End)?;
+        if let Some(extraction) = &mut self.extraction {
+            extraction.wait(CLOSING, stop).await;
+        }
+        self.take_in_learnt()?;
+        self.finish_dreams(end.saturating_duration_since(tokio::time::Instant::now()), stop).await
+    }
+
+    /// Whether there is anything to learn from, or to wait for, before it ends.
+    pub fn has_to_learn(&self) -> bool {
+        self.is_dreaming()
+            || self.extraction.as_ref().is_some_and(|extraction| extraction.has_left(&self.driver.session))
+    }
+
+    /// Writes into the log what is over of learning.
+    pub fn take_in_learnt(&mut self) -> Result<(), Error> {
+        let Some(extraction) = &self.extraction else { return Ok(()) };
+        for outcome in extraction.take_ended() {
+            let own = outcome.session == self.driver.session.id();
+            if outcome.usage != Usage::default() {
+                let agent = if own { KIND } else { EARLIER }.to_owned();
+                let (model, usage) = (outcome.model.clone(), outcome.usage);
+                self.driver.record(Fact::Side { agent, model, usage })?;
+            }
+            if let Some(note) = outcome.note().filter(|_| own) {
+                self.driver.session.note(&note)?;
+            }
+            if !outcome.tally.saved.is_empty() || !outcome.tally.removed.is_empty() {
+                if let Some(knowledge) = &self.knowledge {
+                    knowledge.memories_changed();
+                }
+                self.learnt.extend(outcome.tally.saved);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was learnt since the user last said something: the model has to know what "forget that" means.
+    pub(super) fn what_was_learnt(&mut self) -> Option<Attached> {
+        let saved = std::mem::take(&mut self.learnt);
+        let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory)?;
+        (!saved.is_empty()).then(|| {
+            let text = format!(
+                "<system-reminder>\nSince the last message these memories were saved in the background, in {}: {}. There is \
+                 no need to mention it. If the user wants one forgotten, read its file and write it empty.\n</system-reminder>",
+                directory.display(),
+                saved.join(", ")
+            );
+            Attached { block: Block::text(text), beside: Beside::default() }
+        })
+    }
+}

@@ -1,0 +1,155 @@
+//! Messages from others: they enter the log between two rounds, and begin a turn where nobody says anything.
+//!
+//! What comes from outside of the team needs the user's consent, once for each sender; without anybody to ask it waits.
+
+use context::Fact;
+use mail::mailbox::{LEAD, Message, Word};
+use mail::{Arrived, Mail, Origin, sender, shown};
+use serde::{Deserialize, Serialize};
+use session::{Beside, Error};
+use settings::permission::{Answer, Question, SenderQuestion};
+use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
+use transcript::Block;
+
+use super::Agent;
+use crate::event::Event;
+
+/// How messages are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taking {
+    /// They begin a turn.
+    Begins,
+    /// They join the one under way.
+    Joins,
+}
+
+/// What the user said of a sender, as the log has it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "consent")]
+struct Consent {
+    from: String,
+    given: bool,
+}
+
+impl Agent {
+    /// Lets others write to it.
+    #[must_use]
+    pub fn with_mail(mut self, mail: Mail) -> Self {
+        mail.remember(self.session());
+        if let Err(error) = mail.keep_in(self.session().folder()) {
+            self.driver.tell(Event::Warning(format!("what agents wrote to this session cannot be read: {error}")));
+        }
+        self.mail = mail;
+        self
+    }
+
+    /// What others write to it.
+    pub fn mail(&self) -> &Mail {
+        &self.mail
+    }
+
+    /// Enters what waits into the log. Says whether anything came.
+    pub(super) async fn take_mail(&mut self, taking: Taking, cancel: &CancellationToken) -> Result<bool, Error> {
+        let mail = self.mail.clone();
+        if !mail.is_open() {
+            return Ok(false);
+        }
+        let waiting = match mail.waiting() {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                self.warn_once(format!("messages could not be read: {error}"));
+                return Ok(false);
+            }
+        };
+        let mut came = false;
+        for arrived in waiting {
+            let message = &arrived.message;
+            match self.consent(&arrived, cancel).await? {
+                None => continue,
+                Some(false) => mail.forget(&message.id),
+                Some(true) => {
+                    if !came && taking == Taking::Begins {
+                        self.begin()?;
+                    }
+                    came = true;
+                    mail.enter(&mut self.driver.session, &arrived)?;
+                    if matches!(arrived.origin, Origin::Team | Origin::Parent) {
+                        mail.obey(message);
+                        self.obey(message);
+                    }
+                    let (from, text) = (sender(&arrived), shown(message));
+                    self.driver.tell(Event::MessageArrived { from, text });
+                }
+            }
+        }
+        // The log has them: a mark that could not be set is set the next time.
+        if let Err(error) = mail.mark() {
+            self.warn_once(format!("a mailbox could not be written: {error}"));
+        }
+        Ok(came)
+    }
+
+    /// Says what is wrong with a mailbox, once: it is looked at before every request.
+    fn warn_once(&mut self, text: String) {
+        if self.mail.is_new(&text) {
+            self.driver.tell(Event::Warning(text));
+        }
+    }
+
+    /// Writes down which sessions are those of its teammates: by them it is known what they used.
+    pub(super) fn name_teammates(&mut self) -> Result<(), Error> {
+        let started = self.driver.parts.teammates.as_ref().map(|teammates| teammates.take_started());
+        for (name, session) in started.into_iter().flatten() {
+            self.driver.record(Fact::Teammate { name, session })?;
+        }
+        Ok(())
+    }
+
+    /// The model is told what became of its teammates meanwhile.
+    pub(super) fn tell_of_teammates(&mut self) -> Result<(), Error> {
+        let untold = self.driver.parts.teammates.as_ref().map(|teammates| teammates.take_untold());
+        for text in untold.into_iter().flatten() {
+            let text = format!("<system-reminder>\n{text}\n</system-reminder>");
+            self.driver.attach(vec![Block::text(text)], &Beside::default())?;
+        }
+        Ok(())
+    }
+
+    /// The lead's word on a plan; what a teammate has used.
+    fn obey(&mut self, message: &Message) {
+        self.driver.parts.teammates.iter().for_each(|teammates| teammates.heard(message));
+        if let Word::PlanResponse { approve: true, .. } = message.word()
+            && message.from == LEAD
+            && self.mode().get() == Mode::Plan
+        {
+            self.mode().set(Mode::Default);
+        }
+    }
+
+    /// Whether the user lets somebody write to this session; none where nobody could be asked.
+    async fn consent(&mut self, arrived: &Arrived, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
+        let Arrived { message, origin: Origin::Elsewhere } = arrived else { return Ok(Some(true)) };
+        let from = sender(arrived);
+        if self.driver.parts.messages == settings::Admission::All {
+            return Ok(Some(true));
+        }
+        let known = self.session().noted::<Consent>().filter(|consent| consent.from == from).last();
+        if let Some(consent) = known {
+            return Ok(Some(consent.given));
+        }
+        let question = Question::Sender(SenderQuestion { from: from.clone(), message: shown(message), teammate: None });
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(None),
+            answer = self.driver.parts.approver.ask(question) => answer,
+        };
+        let given = match answer {
+            Answer::Allow | Answer::Always(_) | Answer::With { .. } => true,
+            Answer::Deny { .. } => false,
+            Answer::Unanswered { .. } => return Ok(None),
+        };
+        self.driver.session.note(&serde_json::to_value(Consent { from, given }).unwrap_or_default())?;
+        Ok(Some(given))
+    }
+}

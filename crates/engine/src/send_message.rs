@@ -1,0 +1,161 @@
+//! The tool by which the model writes to other agents.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use mail::mailbox::{LEAD, Message, Word};
+use mail::{Life, Post, SOCKET};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tools::{Access, Output, Scope, Subject, Tool, Typed};
+use transcript::tool_names;
+
+use crate::teammates::Teammates;
+
+/// Writes to another agent; what you say otherwise only the user sees.
+///
+/// Agent with a `name` and `team_name` starts a teammate: a process of its own, which works beside you, shares the task
+/// list, can be written to, and tells you when it is idle.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SendMessageInput {
+    /// A name, `*` for all, or `uds:PATH` of another session.
+    pub to: String,
+    /// Text, or an object: {"type": "shutdown_request", "reason"}, {"type": "shutdown_response", "request_id", "approve",
+    /// "reason"}, {"type": "plan_approval_response", "request_id", "approve", "feedback"}.
+    pub message: Value,
+    /// Five to ten words of it.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// Writes to an agent. One that works hears it at its next round; one that has ended goes on and reports again.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct PlainMessageInput {
+    /// A name or id, `*` for all that are out, or `uds:PATH` of another session.
+    pub to: String,
+    /// The text.
+    pub message: String,
+    /// Five to ten words of it.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// The same tool where there is no team: what it is told of is shorter.
+#[derive(Debug, Clone)]
+pub struct SendPlainly(pub Post);
+
+impl Typed for SendPlainly {
+    type Input = PlainMessageInput;
+    const NAME: &'static str = SendMessage::NAME;
+
+    fn access(&self, input: &PlainMessageInput) -> Access {
+        access(&input.to)
+    }
+
+    fn subject(&self, _: &PlainMessageInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: PlainMessageInput, scope: Scope) -> BoxFuture<'static, Output> {
+        let PlainMessageInput { to, message, summary } = input;
+        let whole = SendMessage { post: self.0.clone(), teammates: None };
+        Typed::run(&whole, SendMessageInput { to, message: Value::String(message), summary }, scope)
+    }
+}
+
+/// The same tool for an agent that is sent out: its definition stays as it is, and it reaches others as that agent does.
+pub(crate) fn below(tool: &Arc<dyn Tool>, post: &Post) -> Arc<dyn Tool> {
+    let plain: Arc<dyn Tool> = Arc::new(SendPlainly(post.clone()));
+    match tool.definition() == plain.definition() {
+        true => plain,
+        false => Arc::new(SendMessage { post: post.clone(), teammates: None }),
+    }
+}
+
+/// A team is the session's own; another session is somebody else's work.
+fn access(to: &str) -> Access {
+    if to.starts_with(SOCKET) { Access::Changes } else { Access::Session }
+}
+
+/// Writes to other agents.
+#[derive(Debug, Clone)]
+pub struct SendMessage {
+    /// How the session reaches others.
+    pub post: Post,
+    /// How it starts those who have left, where it may.
+    pub teammates: Option<Teammates>,
+}
+
+impl Typed for SendMessage {
+    type Input = SendMessageInput;
+    const NAME: &'static str = tool_names::SEND_MESSAGE;
+
+    fn access(&self, input: &SendMessageInput) -> Access {
+        access(&input.to)
+    }
+
+    fn subject(&self, _: &SendMessageInput, _: &Scope) -> Subject {
+        Subject::Whole
+    }
+
+    fn run(&self, input: SendMessageInput, scope: Scope) -> BoxFuture<'static, Output> {
+        let Self { post, teammates } = self.clone();
+        Box::pin(async move {
+            // One that has ended and is written to goes on.
+            if let Some(teammates) = teammates
+                && let Err(why) = teammates.wake(&input.to, scope.jobs()).await
+            {
+                return Output::failed(format!("{} could not go on: {why}", input.to));
+            }
+            match send(&post, &input).await {
+                Ok(said) => Output::done(said.clone(), said),
+                Err(why) => Output::failed(why),
+            }
+        })
+    }
+}
+
+async fn send(post: &Post, input: &SendMessageInput) -> Result<String, String> {
+    let text = match &input.message {
+        Value::String(text) => text.clone(),
+        object => object.to_string(),
+    };
+    if text.trim().is_empty() {
+        return Err("The message is empty.".to_owned());
+    }
+    let word =
+        Message { id: String::new(), from: String::new(), text: text.clone(), summary: None, timestamp: String::new() }
+            .word();
+    let (text, life) = formed(post, word, text)?;
+    let got = post.send(&input.to, &text, input.summary.as_deref()).await.map_err(|error| error.to_string())?;
+    if let Some(life) = life {
+        post.mail().set_life(life);
+    }
+    Ok(format!("Sent to {}.", got.join(", ")))
+}
+
+/// A message as it is sent, and what it does to the sender's own life.
+fn formed(post: &Post, word: Word, text: String) -> Result<(String, Option<Life>), String> {
+    let is_lead = post.me() == LEAD;
+    let whole = |word: &Word| post.written(word);
+    Ok(match word {
+        Word::Text => (text, None),
+        Word::ShutdownRequest { reason, .. } if is_lead => {
+            (whole(&Word::ShutdownRequest { request: post.fresh(), reason }), None)
+        }
+        Word::PlanResponse { .. } if is_lead => (whole(&word), None),
+        Word::ShutdownRequest { .. } | Word::PlanResponse { .. } => return Err(format!("Only {LEAD} may send this.")),
+        Word::ShutdownResponse { approve, .. } if !is_lead => {
+            (whole(&word), Some(if approve { Life::Ends } else { Life::GoesOn }))
+        }
+        Word::ShutdownResponse { .. } => return Err("Nobody asks the lead to shut down.".to_owned()),
+        Word::PlanRequest { .. }
+        | Word::Idle { .. }
+        | Word::Interrupt
+        | Word::Progress { .. }
+        | Word::Assigned { .. }
+        | Word::PermissionRequest { .. }
+        | Word::PermissionResponse { .. } => return Err("This is not for you to send.".to_owned()),
+    })
+}

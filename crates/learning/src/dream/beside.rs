@@ -1,0 +1,156 @@
+//! Dreams beside a session: one begins when a turn has ended and it is time, or when the user asks for it. One at a time,
+//! and nothing waits for it but the session's end, for a while.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use settings::Rhythm;
+use tokio_util::sync::CancellationToken;
+use tools::permission::Rules;
+
+use super::book::{How, Over};
+use super::gate::{Gate, Said};
+use super::progress::{Phase, Progress};
+use super::run::{Dream, NotDreamt};
+use super::site::Site;
+use crate::background::Background;
+
+/// This kind of work in the background.
+const KIND: &str = crate::ledger::DREAM;
+/// After a dream that failed none comes by itself for so long.
+const REST: SignedDuration = SignedDuration::from_hours(1);
+/// Longer than any dream: one that is older is stuck.
+const DEADLINE: Duration = Duration::from_secs(30 * 60);
+
+/// The dreams of one session.
+pub struct Dreaming {
+    dream: Dream,
+    rhythm: Rhythm,
+    gate: Gate,
+    running: Background<Result<Over, NotDreamt>>,
+    cancel: CancellationToken,
+    /// When one failed: it is not tried again at once.
+    failed: Option<Timestamp>,
+}
+
+/// Who wants a dream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// It is time. That another process was faster is nothing to tell then.
+    ByNobody,
+    /// Somebody who is waiting for an answer.
+    ByUser,
+}
+
+impl Dreaming {
+    /// With what each dream needs, and when they come by themselves.
+    pub fn new(dream: Dream, rhythm: Rhythm) -> Self {
+        let (gate, running, cancel) = (Gate::default(), Background::default(), CancellationToken::new());
+        Self { dream, rhythm, gate, running, cancel, failed: None }
+    }
+
+    /// When they come by themselves, from now on.
+    pub fn set_rhythm(&mut self, rhythm: Rhythm) {
+        self.rhythm = rhythm;
+    }
+
+    /// Which model dreams from now on, by which rules, and what it learns nothing from.
+    pub fn follow(&mut self, model: String, rules: Rules, excluded: Rules) {
+        (self.dream.name, self.dream.rules, self.dream.excluded) = (model, rules, excluded);
+    }
+
+    /// What they learn nothing from.
+    pub fn excluded(&self) -> &Rules {
+        &self.dream.excluded
+    }
+
+    /// When they come by themselves.
+    pub fn rhythm(&self) -> Rhythm {
+        self.rhythm
+    }
+
+    /// A turn has ended: a dream begins, if it is time.
+    pub fn turn_ended(&mut self) {
+        let now = self.dream.site.world.now();
+        let rests = self.failed.is_some_and(|failed| now.duration_since(failed).abs() < REST);
+        if self.is_running() || rests || self.dream.ledger.allows(KIND).is_err() {
+            return;
+        }
+        if matches!(self.dream.site.due(&mut self.gate, &self.rhythm), Ok(Said::Due)) {
+            self.begin(Asked::ByNobody);
+        }
+    }
+
+    /// A dream begins now, for a user who asks for it, unless one is under way. Says whether it did.
+    pub fn start(&mut self) -> bool {
+        !self.is_running() && {
+            self.begin(Asked::ByUser);
+            true
+        }
+    }
+
+    fn begin(&mut self, asked: Asked) {
+        self.cancel = CancellationToken::new();
+        let dream = Dream { cancel: self.cancel.clone(), ..self.dream.clone() };
+        let (now, listener) = (dream.site.world.now(), dream.listener.clone());
+        let work = async move {
+            let ended = dream.run().await;
+            if let (Asked::ByUser, Err(why)) = (asked, &ended) {
+                listener(&Progress { phase: Phase::Failed, said: [why.to_string()].into(), ..Progress::default() });
+            }
+            ended
+        };
+        self.running.start(KIND, DEADLINE, now, work);
+    }
+
+    /// Whether one is under way.
+    pub fn is_running(&self) -> bool {
+        self.running.is_running(KIND)
+    }
+
+    /// Ends the one under way. What comes of it is taken in as of any other.
+    pub fn stop(&self) {
+        self.cancel.cancel();
+    }
+
+    /// The model that dreams.
+    pub fn model(&self) -> &str {
+        &self.dream.name
+    }
+
+    /// Where it dreams.
+    pub fn site(&self) -> &Site {
+        &self.dream.site
+    }
+
+    /// Takes what is over by now.
+    pub async fn take_ended(&mut self) -> Vec<Over> {
+        let ended = self.running.take_ended().await;
+        self.noted(ended)
+    }
+
+    /// Waits for the one under way; ends it when the time is over, or somebody says so.
+    pub async fn wait(&mut self, patience: Duration, stop: &CancellationToken) -> Vec<Over> {
+        let now = self.dream.site.world.now();
+        let ended = tokio::select! {
+            ended = self.running.wait_for(KIND, patience, now) => ended,
+            () = stop.cancelled() => None,
+        };
+        if ended.is_some() {
+            return self.noted(ended.into_iter().collect());
+        }
+        // Stopped, it sets the date back and writes down how it ended, which takes a moment.
+        self.stop();
+        let ended = self.running.close(Duration::from_secs(1)).await;
+        self.noted(ended)
+    }
+
+    fn noted(&mut self, ended: Vec<Result<Over, NotDreamt>>) -> Vec<Over> {
+        if ended.iter().any(|ended| matches!(ended, Err(NotDreamt::Files(_) | NotDreamt::Memory(_)))) {
+            self.failed = Some(self.dream.site.world.now());
+        }
+        let ended: Vec<Over> = ended.into_iter().filter_map(Result::ok).collect();
+        self.failed = ended.iter().find(|over| over.how == How::Failed).map(|over| over.at).or(self.failed);
+        ended
+    }
+}

@@ -1,0 +1,241 @@
+//! The book of dreams: one line when a dream begins, one when it has ended. It lies outside the memory directory, and lines
+//! are only added. What a dream changed stands in the run of changes that its line names.
+
+use std::path::{Path, PathBuf};
+
+use files::{Lines, Log, Text};
+use jiff::Timestamp;
+use memory::changes;
+use serde::{Deserialize, Serialize};
+use session::Home;
+use transcript::Usage;
+
+use super::lock::Mark;
+
+/// Where books lie below the config home.
+const FOLDER: &str = "cairn/dreams";
+
+/// The book of one memory directory.
+#[derive(Debug, Clone)]
+pub struct Book {
+    path: PathBuf,
+}
+
+/// A dream's beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Began {
+    /// Its name.
+    pub id: String,
+    /// When.
+    #[serde(with = "time")]
+    pub at: Timestamp,
+    /// The process.
+    pub pid: u32,
+    /// The model.
+    pub model: String,
+    /// How many sessions were touched since the one before.
+    pub sessions: usize,
+    /// When the one before was.
+    #[serde(default, with = "time::optional")]
+    pub before: Option<Timestamp>,
+}
+
+/// A dream's end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Over {
+    /// Its name.
+    pub id: String,
+    /// When.
+    #[serde(with = "time")]
+    pub at: Timestamp,
+    /// How.
+    pub how: How,
+    /// What it said of itself, or why it failed.
+    pub text: String,
+    /// The run of changes, if there are any.
+    pub run: Option<String>,
+    /// Memories that were made or changed.
+    pub saved: Vec<String>,
+    /// Memories that were removed.
+    pub removed: Vec<String>,
+    /// Calls that were refused.
+    pub denied: u32,
+    /// Requests.
+    pub rounds: u32,
+    /// What they used.
+    pub usage: Usage,
+}
+
+/// How a dream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum How {
+    /// It came to its end.
+    Completed,
+    /// Something went wrong.
+    Failed,
+    /// Somebody stopped it.
+    Killed,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Entry {
+    Began(Began),
+    Over(Over),
+    Undone(Undone),
+}
+
+/// A dream that was taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// Its name.
+    pub id: String,
+    /// When it was taken back.
+    #[serde(with = "time")]
+    pub at: Timestamp,
+    /// The memories that were changed since, and stay as they are.
+    pub kept: Vec<String>,
+}
+
+/// A dream, as the book has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dreamt {
+    /// How it began.
+    pub began: Began,
+    /// How it ended; without an end it was cut off, or goes on.
+    pub over: Option<Over>,
+    /// Whether it was taken back.
+    pub undone: Option<Undone>,
+}
+
+impl Book {
+    /// The book of a memory directory.
+    pub fn of(home: &Home, memory: &Path) -> Self {
+        let mut path = changes::folder(&home.path().join(FOLDER), memory).into_os_string();
+        path.push(".jsonl");
+        Self { path: path.into() }
+    }
+
+    /// A dream begins.
+    pub fn begin(&self, began: &Began) -> Result<(), files::Error> {
+        self.append(&Entry::Began(began.clone()))
+    }
+
+    /// A dream has ended.
+    pub fn end(&self, over: &Over) -> Result<(), files::Error> {
+        self.append(&Entry::Over(over.clone()))
+    }
+
+    /// A dream was taken back.
+    pub fn undone(&self, undone: &Undone) -> Result<(), files::Error> {
+        self.append(&Entry::Undone(undone.clone()))
+    }
+
+    /// All dreams, the newest first. What cannot be read is passed over.
+    pub fn dreams(&self) -> Vec<Dreamt> {
+        let mut dreams: Vec<Dreamt> = Vec::new();
+        let Ok(mut lines) = Lines::open(&self.path) else { return dreams };
+        while let Ok(Some(line)) = lines.next() {
+            let Text::Whole(line) = line.text else { continue };
+            match serde_json::from_slice(line) {
+                Ok(Entry::Began(began)) => dreams.push(Dreamt { began, over: None, undone: None }),
+                Ok(Entry::Over(over)) => {
+                    if let Some(dream) = dreams.iter_mut().rev().find(|dream| dream.began.id == over.id) {
+                        dream.over = Some(over);
+                    }
+                }
+                Ok(Entry::Undone(undone)) => {
+                    if let Some(dream) = dreams.iter_mut().rev().find(|dream| dream.began.id == undone.id) {
+                        dream.undone = Some(undone);
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+        dreams.reverse();
+        dreams
+    }
+
+    /// Where the lock names a dream of ours that was cut off: when the one before it was.
+    pub fn interrupted(&self, mark: &Mark) -> Option<Option<Timestamp>> {
+        let newest = self.dreams().into_iter().next()?;
+        let is_it = newest.over.is_none() && Some(newest.began.pid) == mark.holder;
+        is_it.then_some(newest.began.before)
+    }
+
+    fn append(&self, entry: &Entry) -> Result<(), files::Error> {
+        let line = serde_json::to_vec(entry).unwrap_or_default();
+        Log::open(&self.path, "a dream")?.append(&line)
+    }
+}
+
+/// A time as text.
+mod time {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(at)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+
+    pub(super) mod optional {
+        use super::*;
+
+        pub(in super::super) fn serialize<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+            match at {
+                Some(at) => to.collect_str(at),
+                None => to.serialize_none(),
+            }
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+            let text = Option::<String>::deserialize(from)?;
+            text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DREAM-5: what is written stays, in order; a dream without an end is known as one that was cut off.
+    #[test]
+    fn the_book_knows_dreams_that_were_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let book = Book::of(&Home::at(folder.path()), Path::new("/m/memory"));
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let began =
+            |id: &str, pid, before| Began { id: id.into(), at: at(100), pid, model: "m".into(), sessions: 5, before };
+        let over = Over {
+            id: "one".into(),
+            at: at(200),
+            how: How::Completed,
+            text: "Merged.".into(),
+            run: Some("r".into()),
+            saved: vec!["a.md".into()],
+            removed: Vec::new(),
+            denied: 1,
+            rounds: 2,
+            usage: Usage::default(),
+        };
+        let mark = |holder| Mark { holder: Some(holder), dreamt: Some(at(100)) };
+        assert_eq!((book.dreams(), book.interrupted(&mark(7))), (Vec::new(), None));
+        book.begin(&began("one", 7, None)).unwrap();
+        assert_eq!(book.interrupted(&mark(7)), Some(None));
+        book.end(&over).unwrap();
+        assert_eq!(book.interrupted(&mark(7)), None, "it came to its end");
+        book.begin(&began("two", 8, Some(at(100)))).unwrap();
+        assert_eq!((book.interrupted(&mark(8)), book.interrupted(&mark(9))), (Some(Some(at(100))), None));
+        let ids: Vec<(String, bool)> =
+            book.dreams().into_iter().map(|dream| (dream.began.id, dream.over.is_some())).collect();
+        assert_eq!(ids, [("two".to_owned(), false), ("one".to_owned(), true)]);
+    }
+}

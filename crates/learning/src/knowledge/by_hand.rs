@@ -1,0 +1,46 @@
+//! Files that the user has changed by hand while a session runs: instructions are read again, and what the model was shown of
+//! them is shown anew with the next words; memories are ranked as they are now.
+
+use std::path::{Path, PathBuf};
+
+use memory::instructions::{Loaded, Reason, changed};
+use session::Beside;
+use transcript::Block;
+
+use super::{Attached, Knowledge};
+
+impl Knowledge {
+    /// The user has changed a file, or has made it.
+    pub fn edited_by_hand(&mut self, path: &Path) {
+        if self.is_memory(path) {
+            self.recall.wrote(path);
+            self.recall.warm();
+        }
+        self.by_hand.push(path.to_owned());
+    }
+
+    /// What the model has to be shown of that; nothing of what it was not shown yet.
+    pub fn changed_by_hand(&mut self) -> Option<(Vec<Loaded>, Attached)> {
+        let mut paths = std::mem::take(&mut self.by_hand);
+        paths.retain(|path| !self.is_memory(path));
+        if paths.is_empty() {
+            return None;
+        }
+        self.instructions.reload(Reason::SessionStart);
+        if self.attached.is_empty() {
+            return None; // all of it stands at the beginning, which is still to come
+        }
+        for path in &paths {
+            if !self.instructions.files.iter().any(|file| file.path == *path) {
+                self.instructions.touched(path); // one of a folder that was touched before
+            }
+        }
+        let files = self.instructions.files.iter().filter(|file| paths.contains(&file.path)).cloned();
+        let files: Vec<Loaded> = files.collect();
+        paths.retain(|path| files.iter().all(|file| file.path != *path));
+        let shown: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+        self.attached.extend(shown.iter().cloned());
+        let block = Block::text(changed(&files, &paths));
+        Some((files, Attached { block, beside: Beside { instructions: shown, ..Beside::default() } }))
+    }
+}

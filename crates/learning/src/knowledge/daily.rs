@@ -1,0 +1,47 @@
+//! A session that keeps a daily log has to know which day it is. The prompt holds only the pattern of the log's path, so that
+//! its bytes stay; the date comes with the first message, and again when a new day has begun.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use session::{Beside, Session};
+use transcript::Block;
+
+use super::{Attached, Knowledge};
+
+/// Whether a session keeps a daily log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Daily {
+    /// It saves memories.
+    #[default]
+    None,
+    /// It appends to a daily log, and a dream distils it.
+    Log,
+}
+
+impl Knowledge {
+    /// Says whether the session keeps a daily log. One that is gone on with was told the date when its last line was written.
+    #[must_use]
+    pub fn with_daily_log(mut self, daily: Daily, session: &Session) -> Self {
+        let newest = session.log().lines().iter().rev().find_map(|line| line.time);
+        let told = newest.map(|at| at.to_zoned(TimeZone::system()).date());
+        self.day = (daily == Daily::Log).then(|| told.unwrap_or_else(|| self.today()));
+        self
+    }
+
+    /// What is to be said when a new day has begun.
+    pub fn new_day(&mut self) -> Option<Attached> {
+        let today = self.today();
+        let told = self.day.as_mut().filter(|day| **day != today)?;
+        *told = today;
+        let log = today.strftime("logs/%Y/%m/%Y-%m-%d.md");
+        let day = today.strftime("%A, %Y-%m-%d");
+        let text = format!(
+            "<system-reminder>\nA new day has begun: today is {day}. The log is {log} from now on.\n</system-reminder>"
+        );
+        Some(Attached { block: Block::text(text), beside: Beside::default() })
+    }
+
+    fn today(&self) -> Date {
+        self.world.now().to_zoned(TimeZone::system()).date()
+    }
+}

@@ -1,0 +1,50 @@
+//! Files from outside the project that its instruction files would bring in. Each is a claim; only what the user agreed to
+//! is read, and that may ask for more.
+
+use std::path::PathBuf;
+
+use memory::instructions::{Instructions, Note, What};
+use settings::trust::{Claim, Kind, Trust};
+
+/// A file from outside, and what the user is asked about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    /// What is asked; its place is the file that asks for it.
+    pub claim: Claim,
+    /// The file, links followed.
+    pub real: PathBuf,
+}
+
+/// Brings in what the user agreed to. Returns what is left, each file once.
+pub fn settle(instructions: &mut Instructions, trust: &Trust) -> Vec<Outside> {
+    loop {
+        let left = left(instructions, trust);
+        let agreed: Vec<&Outside> = left.iter().filter(|outside| trust.covers(&outside.claim)).collect();
+        if agreed.is_empty() {
+            return left;
+        }
+        for outside in agreed {
+            instructions.agree(&outside.real);
+        }
+    }
+}
+
+/// What was left out.
+fn left(instructions: &Instructions, trust: &Trust) -> Vec<Outside> {
+    let outside = |note: &Note| match &note.what {
+        // Only a file can be agreed to: a folder of rules that leads out is left out.
+        What::Outside(real) if files::open(real).is_ok() => {
+            let what = real.display().to_string();
+            let by = trust.site().short(note.parent.as_ref().unwrap_or(&note.path));
+            Some(Outside {
+                claim: Claim::new(Kind::Include, what.clone(), &what, by, trust.site()),
+                real: real.clone(),
+            })
+        }
+        _ => None,
+    };
+    let mut left: Vec<Outside> = instructions.notes.iter().filter_map(outside).collect();
+    left.sort_by(|one, other| one.real.cmp(&other.real));
+    left.dedup_by(|one, other| one.real == other.real);
+    left
+}

@@ -1,0 +1,336 @@
+//! The ledger: what was spent, by whom, on which day, and what may still be.
+//!
+//! `<config>/cairn/ledger/2026-11-15.jsonl` has a line for each request that began on that local day, whichever process of
+//! the user made it, and one for its end, which counts in place of the first. Work in the background asks before each of its
+//! rounds whether the day's budget allows one more. The conversation, and what it cannot go on without, is written down and
+//! never stopped.
+//!
+//! It is no lock: rounds that several processes begin at the same moment are all made, and the next are not. What cannot
+//! be written counts in this process all the same. A clock that steps back over midnight opens no second budget: what
+//! stands under tomorrow counts as today's.
+
+mod day;
+mod under_way;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use session::World;
+use settings::Budget;
+use transcript::Usage;
+use transcript::price::Prices;
+
+use day::{Entry, Reading, Requests};
+
+pub use day::{Day, Sum};
+pub use under_way::{BYTES_PER_TOKEN, broken_off};
+
+/// What the user talks with.
+pub const CONVERSATION: &str = "conversation";
+/// Agents that were sent out.
+pub const AGENT: &str = "agent";
+/// Notes of the session.
+pub const NOTES: &str = "notes";
+/// Which memories matter.
+pub const SELECT: &str = "select";
+/// What a session leaves behind.
+pub const EXTRACT: &str = "extract";
+/// Memory is kept in order.
+pub const DREAM: &str = "dream";
+/// Names for sessions and jobs.
+pub const LABEL: &str = "label";
+
+/// The kinds of work that nobody waits for. All others belong to the conversation.
+const BACKGROUND: [&str; 5] = [NOTES, SELECT, EXTRACT, DREAM, LABEL];
+
+/// Where ledgers lie below the config home.
+const FOLDER: &str = "cairn/ledger";
+
+/// Why work in the background has to wait for tomorrow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("work in the background pauses: {0}")]
+pub struct Paused(pub String);
+
+/// Who spends.
+#[derive(Debug, Clone, Default)]
+pub struct Spender {
+    /// The project's directory.
+    pub project: PathBuf,
+    /// The session, if it is one.
+    pub session: String,
+}
+
+/// What was spent, and what may still be.
+#[derive(Debug)]
+pub struct Ledger {
+    /// Where the files lie; without a place it counts for this process alone.
+    folder: Option<PathBuf>,
+    spender: Spender,
+    prices: Prices,
+    world: World,
+    zone: TimeZone,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    budget: Budget,
+    /// The files that count today, as far as they were read.
+    readings: Vec<(Date, Reading)>,
+    /// What could not be written, by day.
+    unwritten: Vec<(Date, Requests)>,
+    /// What this process has used, by the model.
+    spent: BTreeMap<String, Usage>,
+    /// What is known of its requests that are under way, by their ids.
+    under_way: BTreeMap<String, (String, Usage)>,
+    /// What the user is to hear, and the days on which it was heard.
+    news: Vec<String>,
+    told: Vec<(Date, News)>,
+}
+
+/// A request whose reply has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    id: String,
+    kind: &'static str,
+    model: String,
+    date: Date,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    Paused,
+    NotWritten,
+}
+
+impl Ledger {
+    /// The ledger below a config home.
+    pub fn at(config_home: &Path, spender: Spender, prices: Prices, budget: Budget, world: World) -> Self {
+        let state = Mutex::new(State { budget, ..State::default() });
+        Self { folder: Some(config_home.join(FOLDER)), spender, prices, world, zone: TimeZone::system(), state }
+    }
+
+    /// One that counts for this process alone.
+    pub fn in_memory(world: World) -> Self {
+        let (spender, prices, state) = (Spender::default(), Prices::default(), Mutex::default());
+        Self { folder: None, spender, prices, world, zone: TimeZone::system(), state }
+    }
+
+    /// With the days of another place.
+    #[must_use]
+    pub fn with_zone(mut self, zone: TimeZone) -> Self {
+        self.zone = zone;
+        self
+    }
+
+    /// What a model costs, where that is known.
+    pub fn price(&self, model: &str) -> Option<transcript::price::Price> {
+        self.prices.of(model)
+    }
+
+    /// What may be spent.
+    pub fn budget(&self) -> Budget {
+        self.state().budget
+    }
+
+    /// What may be spent from now on.
+    pub fn set_budget(&self, budget: Budget) {
+        self.state().budget = budget;
+    }
+
+    /// Asked before each round: whether a kind of work may make one more.
+    pub fn allows(&self, kind: &str) -> Result<(), Paused> {
+        if !BACKGROUND.contains(&kind) {
+            return Ok(());
+        }
+        let today = self.today();
+        let mut state = self.state();
+        let paused = today.unread.clone().or_else(|| exceeded_by(&state.budget, &today));
+        let Some(why) = paused else { return Ok(()) };
+        let paused = Paused(why);
+        state.tell(self.date(), News::Paused, paused.to_string());
+        Err(paused)
+    }
+
+    /// Writes down what a request used that nobody has followed from its beginning.
+    pub fn record(&self, kind: &str, model: &str, usage: &Usage) {
+        *self.state().spent.entry(model.to_owned()).or_default() += *usage;
+        self.write(self.date(), self.entry(kind, model, usage));
+    }
+
+    /// Writes down that a reply has begun, and what is known of it.
+    fn begin(&self, kind: &'static str, model: &str, usage: &Usage) -> Begun {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let (now, serial) = (self.world.now().as_millisecond(), SERIAL.fetch_add(1, Ordering::Relaxed));
+        let id = format!("{}-{now}-{serial}", std::process::id());
+        let begun = Begun { id, kind, model: model.to_owned(), date: self.date() };
+        self.state().under_way.insert(begun.id.clone(), (begun.model.clone(), *usage));
+        let entry = self.entry(kind, model, usage);
+        self.write(begun.date, Entry { begins: Some(begun.id.clone()), ..entry });
+        begun
+    }
+
+    /// Writes down what a request used that has come to its end.
+    fn end(&self, begun: Begun, usage: &Usage) {
+        self.settle(begun, usage, false);
+    }
+
+    /// Writes down what a request used, as far as that is known, that does not come to its end.
+    fn break_off(&self, begun: Begun, usage: &Usage) {
+        self.settle(begun, usage, true);
+    }
+
+    fn settle(&self, begun: Begun, usage: &Usage, broken_off: bool) {
+        let mut state = self.state();
+        state.under_way.remove(&begun.id);
+        *state.spent.entry(begun.model.clone()).or_default() += *usage;
+        drop(state);
+        let entry = self.entry(begun.kind, &begun.model, usage);
+        // On the day it began, where it is looked for.
+        self.write(begun.date, Entry { ends: Some(begun.id), broken_off, ..entry });
+    }
+
+    fn entry(&self, kind: &str, model: &str, usage: &Usage) -> Entry {
+        Entry {
+            at: self.world.now().to_string(),
+            kind: kind.to_owned(),
+            background: BACKGROUND.contains(&kind),
+            project: self.spender.project.display().to_string(),
+            session: self.spender.session.clone(),
+            model: model.to_owned(),
+            tokens: usage.total(),
+            usd: self.prices.of(model).map(|price| price.cost(usage)),
+            begins: None,
+            ends: None,
+            broken_off: false,
+        }
+    }
+
+    fn write(&self, date: Date, entry: Entry) {
+        let Some(folder) = &self.folder else {
+            self.state().keep(date, entry, &self.spender.project);
+            return;
+        };
+        let line = serde_json::to_vec(&entry).unwrap_or_default();
+        if let Err(error) = files::add_line(file(folder, date), &line) {
+            let mut state = self.state();
+            state.keep(date, entry, &self.spender.project);
+            let text = format!("what is spent cannot be written down and counts for this session alone: {error}");
+            state.tell(date, News::NotWritten, text);
+        }
+    }
+
+    /// What was used since this was opened, whatever it was for, by the model. Of what is under way, what is known counts.
+    pub fn spent(&self) -> BTreeMap<String, Usage> {
+        let state = self.state();
+        let mut spent = state.spent.clone();
+        for (model, usage) in state.under_way.values() {
+            *spent.entry(model.clone()).or_default() += *usage;
+        }
+        spent
+    }
+
+    /// The same in dollars; none where a price is not known.
+    pub fn here(&self) -> Option<f64> {
+        let cost = |(model, usage): (&String, &Usage)| Some(self.prices.of(model)?.cost(usage));
+        let all: Option<f64> = self.spent().iter().map(cost).sum();
+        all.map(|all| all + 0.0) // the sum of nothing is a negative zero
+    }
+
+    /// What was spent today, by everybody.
+    pub fn today(&self) -> Day {
+        let today = self.date();
+        let counts = |date: &Date| *date == today || Some(*date) == tomorrow(today);
+        let state = &mut *self.state();
+        state.readings.retain(|(date, _)| counts(date));
+        let mut sum = Day::default();
+        if let Some(folder) = &self.folder {
+            for date in [Some(today), tomorrow(today)].into_iter().flatten() {
+                let at = state.readings.iter().position(|(known, _)| *known == date).unwrap_or_else(|| {
+                    state.readings.push((date, Reading::default()));
+                    state.readings.len() - 1
+                });
+                let reading = &mut state.readings[at].1;
+                reading.refresh(&file(folder, date), &self.spender.project);
+                sum.add_day(&reading.day(&self.spender.project));
+            }
+        }
+        state.unwritten.retain(|(date, _)| counts(date));
+        state.unwritten.iter().for_each(|(_, requests)| sum.add_day(&requests.day(&self.spender.project)));
+        sum
+    }
+
+    /// What was spent on the last days, the newest first. Today's is as it stands in the file.
+    pub fn days(&self, most: usize) -> Vec<(Date, Day)> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        let days = std::iter::successors(Some(self.date()), |date| date.yesterday().ok()).take(most);
+        let read = days.map(|date| {
+            let mut reading = Reading::default();
+            reading.refresh(&file(folder, date), &self.spender.project);
+            (date, reading.day(&self.spender.project))
+        });
+        read.collect()
+    }
+
+    /// What the user is to hear: each once a day.
+    pub fn news(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().news)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn date(&self) -> Date {
+        self.date_of(self.world.now())
+    }
+
+    fn date_of(&self, now: Timestamp) -> Date {
+        now.to_zoned(self.zone.clone()).date()
+    }
+}
+
+impl State {
+    fn keep(&mut self, date: Date, entry: Entry, project: &Path) {
+        let at = self.unwritten.iter().position(|(known, _)| *known == date).unwrap_or_else(|| {
+            self.unwritten.push((date, Requests::default()));
+            self.unwritten.len() - 1
+        });
+        self.unwritten[at].1.add(entry, project);
+    }
+
+    fn tell(&mut self, date: Date, news: News, text: String) {
+        if !self.told.contains(&(date, news)) {
+            self.told.push((date, news));
+            self.news.push(text);
+        }
+    }
+}
+
+/// Which part of it a day has used up, in words.
+fn exceeded_by(budget: &Budget, day: &Day) -> Option<String> {
+    let (all, project) = (&day.background, &day.project_background);
+    let usd = |spent: f64, budget: f64, whose: &str, key: &str| {
+        (spent >= budget).then(|| format!("${spent:.2} of {whose}${budget:.2} a day are spent ({key})"))
+    };
+    let tokens = |spent: u64, budget: u64, whose: &str, key: &str| {
+        (spent >= budget).then(|| format!("{spent} of {whose}{budget} tokens a day are spent ({key})"))
+    };
+    usd(all.usd, budget.usd, "", "budget.usdPerDay")
+        .or_else(|| tokens(all.tokens, budget.tokens?, "", "budget.tokensPerDay"))
+        .or_else(|| usd(project.usd, budget.project_usd?, "this project's ", "budget.projectUsdPerDay"))
+        .or_else(|| tokens(project.tokens, budget.project_tokens?, "this project's ", "budget.projectTokensPerDay"))
+}
+
+fn tomorrow(today: Date) -> Option<Date> {
+    today.checked_add(Span::new().days(1)).ok()
+}
+
+fn file(folder: &Path, date: Date) -> PathBuf {
+    folder.join(format!("{date}.jsonl"))
+}

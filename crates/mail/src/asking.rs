@@ -1,0 +1,175 @@
+//! A teammate's side of what is between it and its lead: what it has to ask about, being interrupted, and the mode it is held to.
+//!
+//! It goes through the mailboxes, and no model hears of it. An answer counts for the request it names and once. Where nobody
+//! answers in time, it is denied.
+//!
+//! What it refuses to do: believe anybody but the lead; let an answer add rules.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use settings::permission::{Answer, Approver, LiveMode, Question, Who};
+use tools::permission::Mode;
+
+use super::{Post, Team};
+use crate::incoming::lock;
+use crate::mailbox::{Asking, LEAD, LeadAnswer, MailError, Mailbox, Message, Unless, Word};
+
+/// How often a file is looked at: a stat each.
+pub const LOOK: Duration = Duration::from_millis(100);
+/// How long an answer is waited for. A person may be away for a while; a teammate that waits holds up nobody else.
+pub const PATIENCE: Duration = Duration::from_secs(3_600);
+/// What stands where nobody answers.
+pub const NOBODY: &str = "Nobody has answered on the lead's side. Do what you can without it.";
+
+/// One who is asked for a teammate: the lead's side.
+#[derive(Debug)]
+pub struct AskLead {
+    post: Post,
+    team: Team,
+    /// Its agents ask here too: one after the other, since a person is asked one thing at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Approver for AskLead {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let unanswered = |why: String| Answer::Unanswered { why };
+            let asked = tokio::time::timeout(PATIENCE, self.asked(&question)).await;
+            match asked {
+                Ok(Ok(LeadAnswer::Allowed(input))) => Answer::With { input, permissions: Vec::new() },
+                Ok(Ok(LeadAnswer::Denied(why))) => Answer::Deny { why },
+                Ok(Ok(LeadAnswer::Unanswered(why))) => unanswered(why),
+                Ok(Err(error)) => {
+                    unanswered(format!("The lead could not be asked ({error}). Do what you can without it."))
+                }
+                Err(_) => unanswered(NOBODY.to_owned()),
+            }
+        })
+    }
+
+    fn who(&self) -> Who {
+        Who::Program
+    }
+}
+
+impl AskLead {
+    /// Asks for a teammate, by its post, in its team.
+    pub fn new(post: Post, team: Team) -> Self {
+        Self { post, team, turn: tokio::sync::Mutex::default() }
+    }
+
+    async fn asked(&self, question: &Question) -> Result<LeadAnswer, MailError> {
+        let request = self.post.fresh();
+        let (about, input, suggestions) = match question {
+            Question::Call(call) => (Asking::Call, call.input.clone(), call.suggestions()),
+            Question::Sender(sender) => (Asking::Sender, json!({"message": sender.message}), Vec::new()),
+            Question::Include(include) => (Asking::Include, json!({"file_path": include.file}), Vec::new()),
+        };
+        let (tool, why) = (question.asker().to_owned(), question.why().to_owned());
+        let word = Word::PermissionRequest { request: request.clone(), tool, input, why, suggestions, about };
+        let own = self.team.mailbox()?;
+        let _turn = self.turn.lock().await;
+        self.post.say(LEAD, &word, None).await?;
+        let mut looks = Looks::default();
+        loop {
+            for message in looks.answers(&own)?.into_iter().filter(|message| message.from == LEAD) {
+                match message.word() {
+                    Word::PermissionResponse { request: of, answer } if of == request => return Ok(answer),
+                    _ => {}
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// A mailbox as it was when it was last read, and when it last could not be.
+#[derive(Debug, Default)]
+struct Looks {
+    seen: Option<files::Glance>,
+    broken: Option<files::Glance>,
+}
+
+impl Looks {
+    /// The answers that came since the last look. One that cannot be read somebody may be writing just now: it is looked at
+    /// again, and what stays so is an error.
+    fn answers(&mut self, own: &Mailbox) -> Result<Vec<Message>, MailError> {
+        let now = files::glance(own.path());
+        if now == self.seen {
+            return Ok(Vec::new());
+        }
+        // What answers an earlier question, that nobody waits with any more, is of no use.
+        match own.take_between_programs(|word| matches!(word, Word::PermissionResponse { .. })) {
+            Err(error) if now == self.broken => Err(error),
+            Err(_) => {
+                self.broken = now;
+                Ok(Vec::new())
+            }
+            answers => {
+                self.seen = now;
+                answers
+            }
+        }
+    }
+}
+
+/// Returns when the lead interrupts what its teammate is doing.
+pub async fn interrupted(own: &Mailbox) {
+    let mut seen = None;
+    loop {
+        let now = files::glance(own.path());
+        if now != seen {
+            seen = now;
+            if own.take_interrupt(Unless::Heard).unwrap_or_default() {
+                return;
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// A teammate's mode: its own, and never more than its lead's is at the moment.
+pub fn mode_below(team: Team, mode: Mode) -> LiveMode {
+    let known = Mutex::new((None, Mode::default()));
+    LiveMode::held_to(
+        move || {
+            let (now, mut known) = (team.glance(), lock(&known));
+            if now.is_none() || now != known.0 {
+                *known = (now, team.mode());
+            }
+            known.1
+        },
+        mode,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// MSG-1: a mailbox that somebody is just writing ends no question: it is looked at again, and the answer counts. One that
+    /// stays broken does.
+    #[test]
+    fn a_half_written_mailbox_ends_no_question() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = Mailbox::create(folder.path(), "scout").unwrap();
+        let mut looks = Looks::default();
+        assert!(looks.answers(&own).unwrap().is_empty());
+        let word = Word::PermissionResponse { request: "r".to_owned(), answer: LeadAnswer::Allowed(None) };
+        let text = word.to_text(LEAD, Timestamp::UNIX_EPOCH).unwrap();
+        own.send(&Message::new("m".to_owned(), LEAD, text, Timestamp::UNIX_EPOCH)).unwrap();
+        let whole = files::read(own.path(), 10_000).unwrap().bytes;
+        files::replace(own.path(), &whole[..whole.len() / 2]).unwrap();
+        assert!(looks.answers(&own).unwrap().is_empty());
+        files::replace(own.path(), &whole).unwrap();
+        assert_eq!(looks.answers(&own).unwrap().len(), 1);
+        files::replace(own.path(), b"[").unwrap();
+        assert!(looks.answers(&own).unwrap().is_empty());
+        assert!(looks.answers(&own).is_err());
+    }
+}

@@ -1,0 +1,317 @@
+//! What reaches a session from others: agents of this process, its team, other sessions.
+//!
+//! A message waits in a queue in memory or in a [mailbox](crate::mailbox) on the disk, and enters the log of the session
+//! at its next round. The log alone says what was delivered: an id that stands there is not entered again, and only then
+//! is its letter marked. Whoever is killed when, each message so enters once.
+//!
+//! What it refuses to do: say who may write (the agent asks the user), take another's words for the user's, show more of
+//! a message than fits beside the work.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use files::Glance;
+use session::{Beside, Error, Session};
+use tokio::sync::Notify;
+use transcript::Block;
+use transcript::line::{Body, Source};
+
+use crate::mailbox::{LEAD, MailError, Mailbox, Message, Rest, Word};
+use crate::words::{Arrived, Origin, framed};
+
+/// How often a mailbox is looked at while nothing else happens: a stat each.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The mailboxes for what agents in this process write, by where it comes from.
+const KEPT: [(Origin, &str); 2] = [(Origin::Parent, "from-parent"), (Origin::Process, "from-agents")];
+
+/// The mail of one session. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Mail {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Where messages of agents in this process are kept until they are heard.
+    kept: Mutex<Option<PathBuf>>,
+    queue: Mutex<VecDeque<Arrived>>,
+    doors: Mutex<Vec<Door>>,
+    heard: Mutex<HashSet<String>>,
+    life: Mutex<Life>,
+    /// Who works, for whom, and the last message by which they were given something to do.
+    busy: Mutex<BTreeMap<(String, String), String>>,
+    /// The last such message that was done, where we heard of it.
+    done: Mutex<BTreeMap<(String, String), String>>,
+    /// Who has said that they end.
+    left: Mutex<HashSet<String>>,
+    /// The newest message of the team that was heard, by the sender.
+    newest: Mutex<BTreeMap<String, String>>,
+    /// The newest message to others of the team since we were last idle.
+    handed: Mutex<BTreeMap<String, String>>,
+    /// What the user was told that is wrong.
+    warned: Mutex<HashSet<String>>,
+    news: Notify,
+}
+
+/// A mailbox that is the session's own.
+#[derive(Debug)]
+struct Door {
+    mailbox: Mailbox,
+    origin: Origin,
+    /// Its file, when it was last read.
+    seen: Option<Glance>,
+}
+
+/// Whether a session is to go on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Life {
+    /// It is.
+    #[default]
+    GoesOn,
+    /// The lead has asked it to end, and it has not answered.
+    Asked {
+        /// Who asked.
+        by: String,
+        /// By what the answer names the request.
+        request: String,
+    },
+    /// It has agreed to end.
+    Ends,
+}
+
+impl Mail {
+    /// Opens a mailbox that is the session's own from now on.
+    pub fn open(&self, mailbox: Mailbox, origin: Origin) {
+        lock(&self.inner.doors).push(Door { mailbox, origin, seen: None });
+        self.ring();
+    }
+
+    /// Keeps what agents in this process write in a folder of the session's own, and takes up what waits there.
+    pub fn keep_in(&self, folder: PathBuf) -> Result<(), MailError> {
+        for (origin, name) in KEPT {
+            if files::glance(folder.join(format!("{name}.json"))).is_some() {
+                self.door_of(origin, &folder, name)?;
+            }
+        }
+        *lock(&self.inner.kept) = Some(folder);
+        Ok(())
+    }
+
+    /// Opens the mailbox for what an agent in this process writes, where it is not open yet.
+    fn door_of(&self, origin: Origin, folder: &Path, name: &str) -> Result<(), MailError> {
+        let is_open = lock(&self.inner.doors).iter().any(|door| door.origin == origin);
+        if !is_open {
+            self.open(Mailbox::create(folder, name)?, origin);
+        }
+        Ok(())
+    }
+
+    /// Takes a message of an agent in this process. It is on the disk when this returns, where the session has a place for it.
+    pub fn take(&self, message: &Message, origin: Origin) -> Result<(), MailError> {
+        let kept = lock(&self.inner.kept).clone();
+        let name = KEPT.iter().find(|(known, _)| *known == origin).map(|(_, name)| *name);
+        let Some((folder, name)) = kept.zip(name) else {
+            self.push(message.clone(), origin);
+            return Ok(());
+        };
+        self.door_of(origin, &folder, name)?;
+        if let Some(door) = lock(&self.inner.doors).iter().find(|door| door.origin == origin) {
+            door.mailbox.send(message)?;
+        }
+        self.ring();
+        Ok(())
+    }
+
+    /// Puts a word about an agent in this process into the queue.
+    pub fn push(&self, message: Message, origin: Origin) {
+        lock(&self.inner.queue).push_back(Arrived { message, origin });
+        self.ring();
+    }
+
+    /// Whether something waits.
+    pub fn is_queued(&self) -> bool {
+        self.waiting().is_ok_and(|waiting| !waiting.is_empty())
+    }
+
+    /// Somebody has put something into a mailbox: there is no need to wait until it is looked at.
+    pub fn ring(&self) {
+        self.inner.news.notify_one();
+    }
+
+    /// Takes from the log what was delivered before.
+    pub fn remember(&self, session: &Session) {
+        lock(&self.inner.heard).extend(session.heard());
+    }
+
+    /// Whether somebody can write to the session at all.
+    pub fn is_open(&self) -> bool {
+        !lock(&self.inner.doors).is_empty() || !lock(&self.inner.queue).is_empty()
+    }
+
+    /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came. A
+    /// mailbox that cannot be read is an error where nothing else waits.
+    pub fn waiting(&self) -> Result<Vec<Arrived>, MailError> {
+        let mut waiting: Vec<Arrived> = lock(&self.inner.queue).iter().cloned().collect();
+        let mut broken = None;
+        for door in lock(&self.inner.doors).iter_mut() {
+            // Looked at before it is read: what comes in between is seen the next time.
+            door.seen = files::glance(door.mailbox.path());
+            let origin = door.origin;
+            match door.mailbox.waiting() {
+                Ok(messages) => waiting.extend(messages.into_iter().map(|message| Arrived { message, origin })),
+                Err(error) => broken = Some(error),
+            }
+        }
+        let (heard, mut here) = (lock(&self.inner.heard), HashSet::new());
+        waiting.retain(|Arrived { message, .. }| !heard.contains(&message.id) && here.insert(message.id.clone()));
+        waiting.sort_by_key(|arrived| arrived.message.order());
+        // What can be read is heard first, whatever lies in another's place.
+        match broken.filter(|_| waiting.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(waiting),
+        }
+    }
+
+    /// Whether a trouble was not told of yet.
+    pub fn is_new(&self, trouble: &str) -> bool {
+        lock(&self.inner.warned).insert(trouble.to_owned())
+    }
+
+    /// Enters a message into the log: now it is delivered.
+    pub fn enter(&self, session: &mut Session, arrived: &Arrived) -> Result<(), Error> {
+        let Arrived { message, .. } = arrived;
+        let text = framed(arrived, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
+        let beside = Beside { message: Some(message.id.clone()), ..Beside::default() };
+        session.append_with(Body::User { blocks: vec![Block::text(text)], source: Source::Injected }, &beside)?;
+        self.forget(&message.id);
+        Ok(())
+    }
+
+    /// Nobody is to hear of it any more.
+    pub fn forget(&self, id: &str) {
+        lock(&self.inner.heard).insert(id.to_owned());
+        lock(&self.inner.queue).retain(|arrived| arrived.message.id != id);
+    }
+
+    /// Marks in the mailboxes what was delivered.
+    pub fn mark(&self) -> Result<(), MailError> {
+        let heard = lock(&self.inner.heard);
+        let marked = lock(&self.inner.doors).iter().map(|door| door.mailbox.delivered(&heard)).collect::<Vec<_>>();
+        marked.into_iter().collect()
+    }
+
+    /// Waits until there may be something new.
+    pub async fn rings(&self) {
+        while !self.has_news() {
+            tokio::select! {
+                () = self.inner.news.notified() => {}
+                () = tokio::time::sleep(LOOK), if self.is_open() => {}
+            }
+        }
+    }
+
+    /// Waits until something is there that is not heard yet, or cannot be read.
+    pub async fn arrives(&self) {
+        loop {
+            self.rings().await;
+            if self.waiting().is_ok_and(|waiting| waiting.is_empty()) {
+                continue;
+            }
+            return;
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        let changed = |door: &Door| files::glance(door.mailbox.path()) != door.seen;
+        !lock(&self.inner.queue).is_empty() || lock(&self.inner.doors).iter().any(changed)
+    }
+
+    /// Whether the session is to go on.
+    pub fn life(&self) -> Life {
+        lock(&self.inner.life).clone()
+    }
+
+    /// It was asked to end, has agreed to, or goes on after all.
+    pub fn set_life(&self, life: Life) {
+        *lock(&self.inner.life) = life;
+    }
+
+    /// Takes in what a message of the team does beside being read.
+    pub fn obey(&self, message: &Message) {
+        let is_lead = message.from == LEAD;
+        match message.word() {
+            Word::ShutdownRequest { request, .. } if is_lead => {
+                self.set_life(Life::Asked { by: message.from.clone(), request });
+            }
+            Word::ShutdownResponse { approve: true, .. } => {
+                lock(&self.inner.left).insert(message.from.clone());
+                self.rests(&message.from);
+            }
+            Word::Idle { heard, .. } => self.has_done(&message.from, heard),
+            _ => {}
+        }
+        lock(&self.inner.newest).insert(message.from.clone(), message.id.clone());
+    }
+
+    /// Who has said that they end.
+    pub fn left(&self) -> Vec<String> {
+        lock(&self.inner.left).iter().cloned().collect()
+    }
+
+    /// Whether somebody has said that they end; asked once.
+    pub fn has_left(&self, name: &str) -> bool {
+        lock(&self.inner.left).remove(name)
+    }
+
+    /// Somebody was given something to do, by us.
+    pub fn works(&self, name: &str, message: &str) {
+        lock(&self.inner.handed).insert(name.to_owned(), message.to_owned());
+        self.works_for(name, LEAD, message);
+    }
+
+    /// Somebody was given something to do, by another, unless we know already that it is done.
+    pub fn works_for(&self, name: &str, other: &str, message: &str) {
+        let (who, message) = ((name.to_owned(), other.to_owned()), message.to_owned());
+        if lock(&self.inner.done).get(&who) != Some(&message) {
+            lock(&self.inner.busy).insert(who, message);
+        }
+    }
+
+    /// Somebody has nothing more to do of what they were given by these messages, the newest of each sender.
+    pub fn has_done(&self, name: &str, messages: BTreeMap<String, String>) {
+        for (other, message) in messages {
+            let who = (name.to_owned(), other);
+            let mut busy = lock(&self.inner.busy);
+            if busy.get(&who) == Some(&message) {
+                busy.remove(&who);
+            }
+            lock(&self.inner.done).insert(who, message);
+        }
+    }
+
+    /// Somebody has nothing to do any more, whatever it was.
+    pub fn rests(&self, name: &str) {
+        lock(&self.inner.busy).retain(|(busy, _), _| busy != name);
+    }
+
+    /// Who works for us, or for others who do.
+    pub fn busy(&self) -> Vec<String> {
+        let mut names: Vec<String> = lock(&self.inner.busy).keys().map(|(name, _)| name.clone()).collect();
+        names.dedup();
+        names
+    }
+
+    /// What is said to the lead when there is nothing more to do.
+    pub fn idle(&self, rest: Rest, said: &str) -> Word {
+        let (heard, handed) = (lock(&self.inner.newest).clone(), std::mem::take(&mut *lock(&self.inner.handed)));
+        Word::Idle { rest, said: said.to_owned(), heard, handed }
+    }
+}
+
+/// Locks, also where another thread has panicked: what is guarded is whole at every step.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

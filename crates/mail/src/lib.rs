@@ -1,0 +1,20 @@
+//! Messages between agents: mailboxes on disk, queues in memory, sockets of other sessions, and the task list a team shares.
+//!
+//! [`Mail`] is what others write to a session, entered into its log once; [`Post`] how a session reaches others; [`Team`] who
+//! belongs together. Nothing here starts a process or decides whether somebody may write.
+
+mod asking;
+pub mod board;
+mod incoming;
+pub mod mailbox;
+mod post;
+pub mod socket;
+pub mod tasks;
+mod team;
+mod words;
+
+pub use asking::{AskLead, LOOK, NOBODY, PATIENCE, interrupted, mode_below};
+pub use incoming::*;
+pub use post::{Neighbours, Post, SOCKET};
+pub use team::{Invited, Member, Team};
+pub use words::{Arrived, Origin, in_words, name_of, sender, shown};

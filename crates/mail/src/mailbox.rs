@@ -1,0 +1,403 @@
+//! A mailbox: a file of messages for one agent, to which any process may append.
+//!
+//! The file is an array, laid out as Claude Code does. It holds what waits, and a bounded number of what was delivered: so
+//! an append costs what is waiting, not the history. A message is delivered when its id stands in the recipient's log.
+//! The mark in the file only says so to others and comes afterwards; whoever delivers looks into the log, not at the
+//! mark. A kill at any step so loses no message and delivers none twice.
+//!
+//! What it refuses to do: touch a file that it cannot read back, follow a name out of its folder, grow without bound.
+
+mod message;
+mod seal;
+mod word;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use files::Root;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+pub use message::{LEAD, Message, Order};
+pub use seal::{Known, Seal, SealKey};
+pub use word::{Asking, LeadAnswer, Rest, Word};
+
+/// The largest mailbox that is read.
+const MOST_BYTES: u64 = 8_000_000;
+/// The largest that is written by whoever sends: what waits is read at every look, and what is larger than can be read
+/// would be lost.
+const MOST_SENT: usize = 4_000_000;
+/// So many letters are read of one file, whoever wrote them: each takes room in memory beyond its bytes.
+const MOST_LETTERS: usize = 20_000;
+/// So many may wait; a recipient that reads none of them is not there.
+const MOST_WAITING: usize = 1_000;
+/// The longest text of one message, in bytes. What is longer belongs into a file that the message names.
+pub(crate) const MOST_TEXT: usize = 100_000;
+/// So many that were delivered are kept, for people who look.
+const KEPT: usize = 50;
+/// How long its sender, summary and time may be together, in bytes.
+const MOST_BESIDE: usize = 2_000;
+/// The longest name.
+const MOST_NAME: usize = 64;
+/// How long somebody else may hold a lock of a team: what is done under it takes milliseconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// What somebody is called, before the name that they call themselves by and cannot prove.
+const UNSEALED: &str = "somebody who is not ";
+/// A mailbox is its owner's alone.
+const PRIVATE_FILE: u32 = 0o600;
+
+/// The mailbox of one agent of a team.
+#[derive(Debug)]
+pub struct Mailbox {
+    folder: Root,
+    name: String,
+    /// Whose letters are known, and by what.
+    known: Known,
+}
+
+/// What of the lead's makes an interrupt that came before it void.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unless {
+    /// Something that was sent: nothing is under way yet.
+    Sent,
+    /// Something that was heard: it is what is under way.
+    Heard,
+}
+
+/// Why a message could not be sent or read.
+#[derive(Debug, thiserror::Error)]
+pub enum MailError {
+    /// A name that cannot be a file's.
+    #[error("{0:?} is no name of an agent: use up to {MOST_NAME} letters, digits, `-` and `_`")]
+    Name(String),
+    /// Nobody of that name.
+    #[error("there is no {name:?} here; {}", known(.others))]
+    Unknown {
+        /// Who was meant.
+        name: String,
+        /// Who is there.
+        others: Vec<String>,
+    },
+    /// The text is too long.
+    #[error("the message is {0} bytes long, and {MOST_TEXT} is the most: put it into a file and name that")]
+    Long(usize),
+    /// What stands beside the text is.
+    #[error("sender, summary and time of the message are {0} bytes long, and {MOST_BESIDE} is the most")]
+    LongBeside(usize),
+    /// The recipient reads nothing.
+    #[error("{0} messages wait for {1} already, and it reads none")]
+    Full(usize, String),
+    /// Another session may only say something.
+    #[error("only words are taken from other sessions")]
+    NotWords,
+    /// There is one of that name already.
+    #[error("there is a {0:?} in the team already: choose another name")]
+    Taken(String),
+    /// One that has ended could not go on.
+    #[error("{name} has ended and could not go on: {why}")]
+    Ended {
+        /// Who was meant.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// The team is full.
+    #[error("a team has {0} members at most")]
+    Crowded(usize),
+    /// An address of a kind that is not known here.
+    #[error("{0:?} cannot be reached from here: write to a name, or to another session by uds:PATH")]
+    Unsupported(String),
+    /// A path that is no session's socket.
+    #[error("{0} is no session's socket; `cairn send --list` shows those there are")]
+    NoSession(PathBuf),
+    /// Another session could not be reached, or did not take it.
+    #[error("the session at {path} did not take it: {why}")]
+    Socket {
+        /// Its socket.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The file is not what it should be. It is left as it is.
+    #[error("{path} is no {what} ({why}); move it away and try again")]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What it should be.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] files::Error),
+}
+
+fn known(others: &[String]) -> String {
+    match others {
+        [] => "nobody has a mailbox yet".to_owned(),
+        others => format!("known are {}", others.join(", ")),
+    }
+}
+
+/// Where the mailboxes of a team lie.
+pub fn folder(config: &Path, team: &str) -> Result<PathBuf, MailError> {
+    Ok(config.join("teams").join(checked(team)?).join("inboxes"))
+}
+
+/// A name that can be a file's.
+pub(crate) fn checked(name: &str) -> Result<&str, MailError> {
+    let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+    let fits = (1..=MOST_NAME).contains(&name.len()) && name.chars().all(fine);
+    if fits { Ok(name) } else { Err(MailError::Name(name.to_owned())) }
+}
+
+/// Who has a mailbox in a folder, by name.
+pub fn names(folder: &Path) -> Result<Vec<String>, MailError> {
+    let entries = match files::list(folder) {
+        Ok(entries) => entries,
+        Err(files::Error::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let name = |entry: &files::Entry| entry.name.to_str()?.strip_suffix(".json").map(str::to_owned);
+    let mut names: Vec<String> = entries.iter().filter_map(name).filter(|name| checked(name).is_ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+impl Mailbox {
+    /// The mailbox of an agent that has one, or a list of those that have.
+    pub fn of(folder: &Path, name: &str) -> Result<Self, MailError> {
+        let name = checked(name)?.to_owned();
+        let others = names(folder)?;
+        if !others.contains(&name) {
+            return Err(MailError::Unknown { name, others });
+        }
+        Ok(Self { folder: Root::open_own(folder)?, name, known: Known::default() })
+    }
+
+    /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
+    pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
+        let name = checked(name)?.to_owned();
+        files::create_directory(folder)?;
+        let mailbox = Self { name, folder: Root::open_own(folder)?, known: Known::default() };
+        let _held = mailbox.lock()?;
+        match mailbox.folder.create_new(mailbox.file(), b"[]\n", PRIVATE_FILE) {
+            Ok(()) | Err(files::Error::Exists { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        drop(_held);
+        Ok(mailbox)
+    }
+
+    /// From now on only that is somebody's who is known which is sealed with their key.
+    #[must_use]
+    pub fn knowing(mut self, known: Known) -> Self {
+        self.known = known;
+        self
+    }
+
+    /// Puts a message at the end, sealed by its sender.
+    pub fn send_sealed(&self, message: &Message, seal: &Seal) -> Result<(), MailError> {
+        self.put(message, Some(seal.of(message, &self.name)))
+    }
+
+    /// Puts a message at the end. One whose id is there already was sent before, by somebody who was killed and tries
+    /// again.
+    pub fn send(&self, message: &Message) -> Result<(), MailError> {
+        self.put(message, None)
+    }
+
+    fn put(&self, message: &Message, seal: Option<String>) -> Result<(), MailError> {
+        let Message { from, timestamp, summary, .. } = message;
+        let beside = from.len() + timestamp.len() + summary.as_ref().map_or(0, String::len);
+        if message.text.len() > MOST_TEXT {
+            return Err(MailError::Long(message.text.len()));
+        }
+        if beside > MOST_BESIDE {
+            return Err(MailError::LongBeside(beside));
+        }
+        self.change(|letters| {
+            if letters.iter().any(|letter| Message::of(letter).id == message.id) {
+                return Ok(false);
+            }
+            let waiting = letters.iter().filter(|letter| !is_read(letter)).count();
+            if waiting >= MOST_WAITING {
+                return Err(MailError::Full(waiting, self.name.clone()));
+            }
+            let mut letter = message.to_letter();
+            letter.extend(seal.map(|seal| ("seal".to_owned(), Value::String(seal))));
+            letters.push(letter);
+            Ok(true)
+        })
+    }
+
+    /// What waits, in the order in which it is to be heard: an end first, then the lead, then as it came.
+    pub fn waiting(&self) -> Result<Vec<Message>, MailError> {
+        let mut waiting = self.unread()?;
+        waiting.retain(|message| !message.word().is_between_programs());
+        waiting.sort_by_key(Message::order);
+        Ok(waiting)
+    }
+
+    /// What waits for the program and not for the model: questions of teammates, and answers to them.
+    pub fn between_programs(&self) -> Result<Vec<Message>, MailError> {
+        let mut waiting = self.unread()?;
+        waiting.retain(|message| message.word().is_between_programs());
+        Ok(waiting)
+    }
+
+    /// Takes of these what `is` wanted: nobody else gets it. What others wait for stays.
+    pub fn take_between_programs(&self, is: impl Fn(&Word) -> bool) -> Result<Vec<Message>, MailError> {
+        let mut waiting = self.between_programs()?;
+        waiting.retain(|message| is(&message.word()));
+        self.delivered(&waiting.iter().map(|message| message.id.clone()).collect())?;
+        Ok(waiting)
+    }
+
+    /// Takes the lead's interrupts. Says whether one counts: not where the lead has said something since.
+    pub fn take_interrupt(&self, unless: Unless) -> Result<bool, MailError> {
+        let letters = self.letters()?;
+        let of_lead = |letter: &Map<String, Value>| Some(self.read(letter)).filter(|message| message.from == LEAD);
+        let is_one = |letter: &Map<String, Value>| {
+            !is_read(letter) && of_lead(letter).is_some_and(|message| message.word() == Word::Interrupt)
+        };
+        let Some(at) = letters.iter().rposition(is_one) else { return Ok(false) };
+        self.take_between_programs(|word| *word == Word::Interrupt)?;
+        let says_more = |letter: &Map<String, Value>| {
+            let has_to_be_heard = unless == Unless::Heard && !is_read(letter);
+            !has_to_be_heard && of_lead(letter).is_some_and(|message| !message.word().is_between_programs())
+        };
+        Ok(!letters[at..].iter().any(says_more))
+    }
+
+    fn unread(&self) -> Result<Vec<Message>, MailError> {
+        Ok(self.letters()?.iter().filter(|letter| !is_read(letter)).map(|letter| self.read(letter)).collect())
+    }
+
+    /// Marks messages whose ids stand in the recipient's log.
+    pub fn delivered(&self, ids: &HashSet<String>) -> Result<(), MailError> {
+        if !self.unread()?.iter().any(|message| ids.contains(&message.id)) {
+            return Ok(()); // nothing to mark: the lock is not needed
+        }
+        self.change(|letters| {
+            let mut changed = false;
+            for letter in letters.iter_mut().filter(|letter| !is_read(letter)) {
+                if ids.contains(&Message::of(letter).id) {
+                    letter.insert("read".to_owned(), Value::Bool(true));
+                    changed = true;
+                }
+            }
+            Ok(changed)
+        })
+    }
+
+    /// Its file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(self.file())
+    }
+
+    /// Whose it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All that is in it, each with whether it was delivered, oldest first.
+    pub fn all(&self) -> Result<Vec<(Message, bool)>, MailError> {
+        Ok(self.letters()?.iter().map(|letter| (self.read(letter), is_read(letter))).collect())
+    }
+
+    /// A message as it counts. Who takes the name of somebody that is known is called something else.
+    fn read(&self, letter: &Map<String, Value>) -> Message {
+        let mut message = Message::of(letter);
+        let seal = letter.get("seal").and_then(Value::as_str).unwrap_or_default();
+        if !self.known.believes(&message, &self.name, seal) {
+            message.from.insert_str(0, UNSEALED);
+        }
+        message
+    }
+
+    /// Changes what is there, under the lock. What `by` leaves as it is, is not written.
+    fn change(
+        &self,
+        by: impl FnOnce(&mut Vec<Map<String, Value>>) -> Result<bool, MailError>,
+    ) -> Result<(), MailError> {
+        let _held = self.lock()?;
+        let mut letters = self.letters()?;
+        let before = letters.iter().filter(|letter| !is_read(letter)).count();
+        if !by(&mut letters)? {
+            return Ok(());
+        }
+        let mut old = letters.iter().filter(|letter| is_read(letter)).count().saturating_sub(KEPT);
+        letters.retain(|letter| {
+            let goes = old > 0 && is_read(letter);
+            old -= usize::from(goes);
+            !goes
+        });
+        let mut text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+        while text.len() > MOST_SENT
+            && let Some(oldest) = letters.iter().position(is_read)
+        {
+            letters.remove(oldest);
+            text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+        }
+        let waiting = letters.iter().filter(|letter| !is_read(letter)).count();
+        if text.len() > MOST_SENT && waiting > before {
+            return Err(MailError::Full(waiting, self.name.clone()));
+        }
+        Ok(self.folder.replace(self.file(), &text, PRIVATE_FILE)?)
+    }
+
+    fn letters(&self) -> Result<Vec<Map<String, Value>>, MailError> {
+        let file = self.folder.read(self.file(), MOST_BYTES)?;
+        let Letters(letters) = serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))?;
+        Ok(letters)
+    }
+
+    fn lock(&self) -> Result<files::Lock, MailError> {
+        Ok(self.folder.lock_within(format!("{}.lock", self.name), PATIENCE)?)
+    }
+
+    fn file(&self) -> String {
+        format!("{}.json", self.name)
+    }
+
+    fn broken(&self, error: &serde_json::Error) -> MailError {
+        MailError::Broken { path: self.path(), what: "mailbox", why: error.to_string() }
+    }
+}
+
+/// What stands in a mailbox, as long as it is not too much.
+struct Letters(Vec<Map<String, Value>>);
+
+impl<'de> Deserialize<'de> for Letters {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Letters;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(to, "an array of messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Letters, A::Error> {
+                let mut letters = Vec::new();
+                while let Some(letter) = seq.next_element()? {
+                    if letters.len() == MOST_LETTERS {
+                        return Err(A::Error::custom(format_args!("there are more than {MOST_LETTERS}")));
+                    }
+                    letters.push(letter);
+                }
+                Ok(Letters(letters))
+            }
+        }
+        from.deserialize_seq(Each)
+    }
+}
+
+fn is_read(letter: &Map<String, Value>) -> bool {
+    letter.get("read").and_then(Value::as_bool).unwrap_or_default()
+}

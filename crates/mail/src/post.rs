@@ -1,0 +1,244 @@
+//! How a session reaches others: agents of its process by their queues, its team by their mailboxes, other sessions by
+//! their sockets.
+//!
+//! What it refuses to do: send under another's name, reach a socket that is no session's, guess whom a name means.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use session::World;
+
+use super::{Team, socket};
+use crate::incoming::Mail;
+use crate::mailbox::{LEAD, MOST_TEXT, MailError, Message, Word};
+use crate::words::Origin;
+
+/// What an address of another session begins with.
+pub const SOCKET: &str = "uds:";
+/// What is no address here.
+const BRIDGE: &str = "bridge:";
+
+/// How a session, or an agent that it sent out, reaches others. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Post {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    world: World,
+    mail: Mail,
+    /// Who was sent out: its own name, and whoever sent it, with their mail.
+    below: Option<Below>,
+    /// Agents of this process.
+    near: Mutex<Vec<Near>>,
+    team: Mutex<Option<Team>>,
+    /// Where the sockets of sessions lie, and our own if we have one.
+    sockets: Option<PathBuf>,
+    own: Mutex<Option<PathBuf>>,
+}
+
+#[derive(Debug)]
+struct Below {
+    me: String,
+    above: (String, Mail),
+}
+
+/// Agents of this process that can be written to by name.
+pub trait Neighbours: Send + Sync {
+    /// The names of all.
+    fn names(&self) -> Vec<String>;
+
+    /// The names of those that are at work.
+    fn at_work(&self) -> Vec<String>;
+
+    /// Whether one has this name or id.
+    fn knows(&self, name: &str) -> bool;
+
+    /// Writes to one.
+    fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: Origin) -> Result<(), MailError>;
+}
+
+/// Agents that somebody sent out, and what we are to them.
+struct Near {
+    children: Weak<dyn Neighbours>,
+    origin: Origin,
+}
+
+impl fmt::Debug for Near {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "agents to whom we are {:?}", self.origin)
+    }
+}
+
+impl Post {
+    /// Of a session with this mail. `sockets` is where the sockets of sessions lie.
+    pub fn new(world: World, mail: Mail, sockets: Option<PathBuf>) -> Self {
+        let (near, team, own) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { world, mail, below: None, near, team, sockets, own }) }
+    }
+
+    /// Of an agent that is sent out: it reaches whoever sent it and the others that they sent, and nobody else.
+    pub fn below(&self, me: &str, mail: &Mail, children: &Arc<dyn Neighbours>) -> Self {
+        let below = Below { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
+        let near = Near { children: Arc::downgrade(children), origin: Origin::Process };
+        let inner = Inner {
+            world: self.inner.world.clone(),
+            mail: mail.clone(),
+            below: Some(below),
+            near: Mutex::new(vec![near]),
+            team: Mutex::default(),
+            sockets: None,
+            own: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Agents that it sends out can be written to from now on.
+    pub fn sends_out(&self, children: &Arc<dyn Neighbours>) {
+        let children = Arc::downgrade(children);
+        lock(&self.inner.near).retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
+        lock(&self.inner.near).push(Near { children, origin: Origin::Parent });
+    }
+
+    /// The session belongs to a team from now on.
+    pub fn join(&self, team: Team) {
+        *lock(&self.inner.team) = Some(team);
+    }
+
+    /// The session can be reached at a socket.
+    pub fn listens_at(&self, path: &Path) {
+        *lock(&self.inner.own) = Some(path.to_owned());
+    }
+
+    /// The session's own mail.
+    pub fn mail(&self) -> &Mail {
+        &self.inner.mail
+    }
+
+    /// The team, if there is one.
+    pub fn team(&self) -> Option<Team> {
+        lock(&self.inner.team).clone()
+    }
+
+    /// Under which name it is known to those of its process and its team.
+    pub fn me(&self) -> String {
+        match (&self.inner.below, self.team()) {
+            (Some(below), _) => below.me.clone(),
+            (None, Some(team)) => team.me().to_owned(),
+            (None, None) => LEAD.to_owned(),
+        }
+    }
+
+    /// A name nobody has yet.
+    pub fn fresh(&self) -> String {
+        self.inner.world.fresh_id().to_string()
+    }
+
+    /// The others of its team.
+    pub fn teammates(&self) -> Vec<String> {
+        self.team().map(|team| team.others()).unwrap_or_default()
+    }
+
+    /// Who can be written to by name.
+    pub fn others(&self) -> Vec<String> {
+        let mut names = self.teammates();
+        names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
+        names.extend(self.near().iter().flat_map(|(children, _)| children.names()));
+        names.retain(|name| *name != self.me());
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn near(&self) -> Vec<(Arc<dyn Neighbours>, Origin)> {
+        let near = lock(&self.inner.near);
+        near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
+    }
+
+    /// What a message that is more than words looks like when it is sent from here.
+    pub fn written(&self, word: &Word) -> String {
+        word.to_text(&self.me(), self.inner.world.now()).unwrap_or_default()
+    }
+
+    /// Sends what is more than words.
+    pub async fn say(&self, to: &str, word: &Word, summary: Option<&str>) -> Result<Vec<String>, MailError> {
+        self.send(to, &self.written(word), summary).await
+    }
+
+    /// Sends a text. Says who has got it: it is in their queue, or in their mailbox on the disk.
+    pub async fn send(&self, to: &str, text: &str, summary: Option<&str>) -> Result<Vec<String>, MailError> {
+        if text.len() > MOST_TEXT {
+            return Err(MailError::Long(text.len()));
+        }
+        if let Some(path) = to.strip_prefix(SOCKET) {
+            let path = self.reachable(Path::new(path))?;
+            let from = lock(&self.inner.own).clone();
+            let from = from.map_or_else(|| "another session".to_owned(), |own| format!("{SOCKET}{}", own.display()));
+            socket::send(&path, &self.message(&from, text, summary)).await?;
+            return Ok(vec![to.to_owned()]);
+        }
+        if to.starts_with(BRIDGE) {
+            return Err(MailError::Unsupported(to.to_owned()));
+        }
+        let named = match to {
+            "*" => self.all(),
+            name => vec![name.to_owned()],
+        };
+        if named.is_empty() {
+            return Err(MailError::Unknown { name: to.to_owned(), others: self.others() });
+        }
+        for name in &named {
+            self.send_to(name, &self.message(&self.me(), text, summary))?;
+        }
+        Ok(named)
+    }
+
+    /// All who are at work: one that has ended is not woken by what is meant for everybody.
+    fn all(&self) -> Vec<String> {
+        let mut names = self.teammates();
+        names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
+        names.extend(self.near().iter().flat_map(|(children, _)| children.at_work()));
+        names.retain(|name| *name != self.me());
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn send_to(&self, name: &str, message: &Message) -> Result<(), MailError> {
+        let unknown = || MailError::Unknown { name: name.to_owned(), others: self.others() };
+        if name == self.me() {
+            return Err(unknown());
+        }
+        if let Some(Below { above: (_, mail), .. }) = self.inner.below.as_ref().filter(|below| below.above.0 == name) {
+            return mail.take(message, Origin::Process);
+        }
+        if let Some(team) = self.team().filter(|team| team.others().iter().any(|other| other == name)) {
+            team.write_to(name, message)?;
+            self.inner.mail.works(name, &message.id);
+            return Ok(());
+        }
+        let near = self.near().into_iter().find(|(children, _)| children.knows(name));
+        let (children, origin) = near.ok_or_else(unknown)?;
+        children.write_to(name, message, origin)
+    }
+
+    fn message(&self, from: &str, text: &str, summary: Option<&str>) -> Message {
+        let message = Message::new(self.fresh(), from, text, self.inner.world.now());
+        Message { summary: summary.map(str::to_owned), ..message }
+    }
+
+    /// Sockets of sessions lie in one folder. Another program's is not for us to write to.
+    fn reachable(&self, path: &Path) -> Result<PathBuf, MailError> {
+        let is_one = path.extension().is_some_and(|extension| extension == "sock");
+        match &self.inner.sockets {
+            Some(folder) if is_one && path.parent() == Some(folder) => Ok(path.to_owned()),
+            _ => Err(MailError::NoSession(path.to_owned())),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

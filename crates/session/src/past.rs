@@ -1,0 +1,61 @@
+//! The agents that a session has sent out, read off the files they left.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::child::{ChildMeta, children_of, id_of, transcript_of};
+
+/// How deep agents may send out agents.
+pub const DEPTH: u32 = 3;
+
+/// An agent that a session has sent out, by what its files say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// Its id.
+    pub id: String,
+    /// Its type.
+    pub kind: String,
+    /// What it was to do, in a few words.
+    pub description: String,
+    /// The agent that sent it out, where it was not the session itself.
+    pub parent: Option<String>,
+    /// What it said.
+    pub file: PathBuf,
+}
+
+/// The agents that a session has sent out, in the order in which they began. What their files say is a stranger's text.
+pub fn past(session: &Path) -> Vec<Past> {
+    let mut past = sent_out(session);
+    past.retain(|past| files::glance(&past.file).is_some());
+    past
+}
+
+/// The same, with those that have not begun to speak and have no transcript yet.
+pub fn sent_out(session: &Path) -> Vec<Past> {
+    let mut found = below(session, DEPTH);
+    found.sort_by(|(one, a), (other, b)| (one, &a.id).cmp(&(other, &b.id)));
+    found.into_iter().map(|(_, past)| past).collect()
+}
+
+/// Those that a transcript has sent out, and theirs, with when each began.
+fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, Past)> {
+    let mut found: Vec<(Option<jiff::Timestamp>, Past)> = Vec::new();
+    let entries = files::list(children_of(session)).unwrap_or_default();
+    for id in entries.iter().filter_map(|entry| id_of(&entry.name)).collect::<BTreeSet<_>>() {
+        let file = transcript_of(session, id);
+        if depth > 1 {
+            found.extend(below(&file, depth - 1));
+        }
+        let meta = ChildMeta::read(&file);
+        let (kind, description, parent) = (meta.agent_type, meta.description, meta.parent_agent_id);
+        found.push((began(&file), Past { id: id.to_owned(), kind, description, parent, file }));
+    }
+    found
+}
+
+/// When the first line of a transcript was written.
+fn began(file: &Path) -> Option<jiff::Timestamp> {
+    let mut lines = files::Lines::open(file).ok()?;
+    let files::Text::Whole(text) = lines.next().ok()??.text else { return None };
+    transcript::line::Line::parse(text).ok()?.time
+}

@@ -1,0 +1,109 @@
+//! What lines carry beside what is said: a resumed session knows what the one before knew.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use transcript::Id;
+use transcript::line::Line;
+use transcript::view::View;
+
+use super::Session;
+
+/// What a line of ours carries beside what is said, so that a resumed session knows what this one knew.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Beside {
+    /// A file that was read or written, as it was then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenFile>,
+    /// Where commands run from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// Instruction files that were attached.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<PathBuf>,
+    /// A memory that was attached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<SurfacedMemory>,
+    /// The list of agents that was attached, by its hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<String>,
+    /// The id of a message from somebody else: it was delivered with this line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The agent that goes on from here beside the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork: Option<String>,
+    /// What a tool gave, for other programs. It stands under a key of theirs.
+    #[serde(skip)]
+    pub result: Option<Value>,
+}
+
+impl Beside {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { seen, directory, instructions, memory, agents, message, fork, result: _ } = self;
+        let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
+        seen.is_none() && directory.is_none() && nothing_attached && fork.is_none()
+    }
+}
+
+/// What a line carries beside what is said.
+pub(super) fn beside_of(line: &Line) -> Option<Beside> {
+    serde_json::from_str(line.extra.as_ref()?.get()).ok()
+}
+
+/// A memory that was attached.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SurfacedMemory {
+    /// Its path, relative to the memory directory.
+    pub path: String,
+    /// How many bytes count against the session.
+    pub bytes: u64,
+}
+
+/// A file as it was when a tool last saw it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Its length.
+    pub len: u64,
+    /// The hash of its content.
+    pub hash: String,
+}
+
+impl Session {
+    /// What the lines of this program carry beside what is said, in order; what was taken back is left out.
+    pub fn beside(&self) -> impl Iterator<Item = Beside> {
+        self.beside_where(|view, line| view.item_of(line).is_some())
+    }
+
+    /// What the lines that are in view carry beside what is said.
+    pub fn beside_in_view(&self) -> impl Iterator<Item = Beside> {
+        self.beside_where(|view, line| view.shows(line))
+    }
+
+    /// The newest line in view that carries something beside what is said.
+    pub fn shown_with(&self, carries: impl Fn(&Beside) -> bool) -> Option<Id> {
+        let mut lines = self.log.lines().iter().skip(self.elsewhere).rev().filter(|line| line.extra.is_some());
+        let line = lines.find(|line| {
+            line.id.as_ref().is_some_and(|id| self.log.view().shows(id))
+                && beside_of(line).is_some_and(|one| carries(&one))
+        });
+        line.and_then(|line| line.id.clone())
+    }
+
+    /// The messages from others that it has heard, by their ids: also those that were taken back since.
+    pub fn heard(&self) -> HashSet<String> {
+        let lines = self.log.lines().iter().skip(self.elsewhere);
+        lines.filter_map(|line| beside_of(line)?.message).collect()
+    }
+
+    fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = Beside> {
+        let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
+        let standing = lines.filter(move |line| line.id.as_ref().is_some_and(|id| stands(self.log.view(), id)));
+        standing.filter_map(beside_of)
+    }
+}

@@ -1,0 +1,379 @@
+//! One agent, as a file or an object defines it.
+
+use std::path::PathBuf;
+
+use memory::frontmatter;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tools::Subject;
+use tools::permission::{Mode, Rules, Verdict};
+use transcript::{Effort, tool_names};
+
+use super::hooks::hooks_of;
+use super::registry::Source;
+use crate::trust::{Claim, Kind, Site};
+
+/// The type of an agent that goes on from where the conversation stands.
+pub const FORK: &str = "fork";
+/// The most requests of one run, where the definition says nothing.
+pub const MOST_ROUNDS: u32 = 200;
+
+/// The keys of a definition.
+pub const KEYS: [&str; 18] = [
+    "name",
+    "description",
+    "prompt",
+    "tools",
+    "disallowedTools",
+    "model",
+    "effort",
+    "maxTurns",
+    "budget",
+    "memory",
+    "color",
+    "background",
+    "isolation",
+    "permissionMode",
+    "skills",
+    "initialPrompt",
+    "mcpServers",
+    "hooks",
+];
+
+/// The longest name.
+const MOST_NAME: usize = 64;
+
+/// An agent that can be sent out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// What it is called.
+    pub name: String,
+    /// When it is of use, as the model is told.
+    pub description: String,
+    /// Its system prompt.
+    pub prompt: String,
+    /// The tools it is offered.
+    pub tools: Offered,
+    /// Tools it is not offered, whatever else is said.
+    pub without: Vec<String>,
+    /// The model; its parent's if none is named.
+    pub model: Option<String>,
+    /// How hard it tries, where its model can be asked.
+    pub effort: Option<Effort>,
+    /// The most requests of one run.
+    pub max_turns: Option<u32>,
+    /// What one run may read and write, with those it sends out itself, in tokens; past it no further request is made.
+    pub budget: Option<u64>,
+    /// Where it keeps memories of its own, if it does.
+    pub memory: Option<Memory>,
+    /// A colour to tell it by.
+    pub color: Option<String>,
+    /// Whether its parent waits for it.
+    pub runs: Runs,
+    /// Where it works.
+    pub isolation: Isolation,
+    /// How much it may do without asking; never more than its parent.
+    pub mode: Option<Mode>,
+    /// Skills it begins with.
+    pub skills: Vec<String>,
+    /// What it is told first.
+    pub initial_prompt: Option<String>,
+    /// Servers of its own, as they are written.
+    pub servers: Option<Value>,
+    /// Hooks of its own, as they are written.
+    pub hooks: Option<Value>,
+    /// Where it comes from.
+    pub source: Source,
+    /// Its file.
+    pub file: Option<PathBuf>,
+    /// Whether all of it counts.
+    pub standing: Standing,
+}
+
+/// How much of a definition counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// All of it.
+    Whole,
+    /// What takes away: it stands in a directory that is not trusted with it, and replaces nobody.
+    Narrowed,
+}
+
+/// The tools an agent is offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Offered {
+    /// All that its parent has.
+    All,
+    /// Those that are named, as rules name them.
+    Only(Vec<String>),
+}
+
+/// Where an agent keeps memories of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// With the user, for all projects.
+    User,
+    /// In the project, for everybody.
+    Project,
+    /// In the project, for this user.
+    Local,
+}
+
+impl Memory {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// Whether the parent waits for an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Runs {
+    /// It waits.
+    #[default]
+    Foreground,
+    /// It goes on meanwhile.
+    Background,
+}
+
+/// Where an agent works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// Where its parent does.
+    #[default]
+    None,
+    /// In a git worktree of its own.
+    Worktree,
+}
+
+impl Isolation {
+    /// Whether it works where its parent does.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    /// What a call asks for; none where it leaves it to the definition.
+    pub fn of_call(asked: Option<&str>) -> Result<Option<Self>, String> {
+        match asked {
+            None | Some("" | "none") => Ok(None),
+            Some("worktree") => Ok(Some(Self::Worktree)),
+            Some(other) => Err(format!("isolation is to be \"worktree\", not {other:?}.")),
+        }
+    }
+}
+
+/// What is wrong with a definition: the key, where there is one, and why.
+pub(super) type Wrong = (Option<&'static str>, String);
+
+impl Definition {
+    /// Reads a Markdown file: keys on top, then the prompt.
+    pub(super) fn of_file(text: &str, source: Source) -> Result<Self, Wrong> {
+        let top = frontmatter::read(text);
+        if !top.is_present() {
+            return Err((None, "it does not begin with `---` and the keys name and description".to_owned()));
+        }
+        let mut fields = top.fields.clone();
+        let prompt = text[top.body_start()..].trim();
+        if !prompt.is_empty() {
+            fields.insert("prompt".to_owned(), Value::String(prompt.to_owned()));
+        }
+        let name = top.text("name").unwrap_or_default();
+        Self::of_object(&name, &fields, source)
+    }
+
+    /// Reads an object of settings or of a flag, which is known by its name.
+    pub(super) fn of_object(name: &str, fields: &Map<String, Value>, source: Source) -> Result<Self, Wrong> {
+        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | ':');
+        if name.is_empty() || name.len() > MOST_NAME || !name.chars().all(fine) {
+            let why = format!("{name:?} is no name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
+            return Err((Some("name"), if name.is_empty() { "it has no name".to_owned() } else { why }));
+        }
+        if name == FORK {
+            return Err((
+                Some("name"),
+                format!("{name} is what a branch of the conversation is called: choose another name"),
+            ));
+        }
+        let of = Fields(fields);
+        let description = of.text("description")?.ok_or((None, "it has no description".to_owned()))?;
+        let prompt = of.text("prompt")?.ok_or((None, "it says nothing: the prompt is missing".to_owned()))?;
+        let memory = match fields.get("memory") {
+            Some(Value::Object(map)) => Fields(map).one_of("scope", MEMORIES)?,
+            _ => of.one_of("memory", MEMORIES)?,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            description,
+            prompt,
+            tools: match of.list("tools")? {
+                None => Offered::All,
+                Some(names) if names.iter().any(|name| name == "*") => Offered::All,
+                Some(names) => Offered::Only(names),
+            },
+            without: of.list("disallowedTools")?.unwrap_or_default(),
+            model: of.text("model")?.filter(|model| model != "inherit" && is_model(model)),
+            effort: match fields.get("effort") {
+                Some(Value::Number(_)) => None,
+                _ => of.one_of("effort", &Effort::ALL.map(|effort| (effort.name(), effort)))?,
+            },
+            max_turns: of.count("maxTurns")?,
+            budget: of.count("budget")?.map(u64::from),
+            memory,
+            color: of.text("color")?,
+            runs: of
+                .one_of("background", &[("true", Runs::Background), ("false", Runs::Foreground)])?
+                .unwrap_or_default(),
+            isolation: of
+                .one_of("isolation", &[("worktree", Isolation::Worktree), ("none", Isolation::None)])?
+                .unwrap_or_default(),
+            mode: of.one_of("permissionMode", MODES)?,
+            skills: of.list("skills")?.unwrap_or_default(),
+            initial_prompt: of.text("initialPrompt")?,
+            servers: fields.get("mcpServers").filter(|value| !value.is_null()).cloned(),
+            hooks: fields.get("hooks").filter(|value| !value.is_null()).cloned(),
+            source,
+            file: None,
+            standing: Standing::Whole,
+        })
+    }
+
+    /// The same, of a directory that is not trusted with it: what would add to what may happen is left out.
+    pub(super) fn narrowed(mut self) -> Self {
+        (self.hooks, self.servers, self.memory, self.model, self.effort) = (None, None, None, None, None);
+        self.mode = self.mode.filter(|mode| *mode == Mode::Plan);
+        self.max_turns = self.max_turns.map(|most| most.min(MOST_ROUNDS));
+        Self { standing: Standing::Narrowed, ..self }
+    }
+
+    /// What only a trusted one has, each in a few words.
+    pub(super) fn asks_for(&self) -> Vec<String> {
+        let commands = hooks_of(self).0;
+        let hooks = commands.iter().map(|hook| format!("hook {}: {}", hook.moment.name(), hook.shown()));
+        let word = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
+        let memory = MEMORIES.iter().find(|(_, memory)| Some(*memory) == self.memory);
+        let mode = self.mode.filter(|mode| *mode != Mode::Plan);
+        let mode = MODES.iter().find(|(_, one)| Some(*one) == mode);
+        let servers = self.servers.as_ref().map(|servers| format!("servers {servers}"));
+        let turns = self.max_turns.filter(|most| *most > MOST_ROUNDS);
+        hooks
+            .chain(servers)
+            .chain(mode.map(|(name, _)| format!("mode {name}")))
+            .chain(word("model", &self.model))
+            .chain(self.effort.map(|effort| format!("effort {}", effort.name())))
+            .chain(memory.map(|(name, _)| format!("memory {name}")))
+            .chain(turns.map(|most| format!("{most} turns")))
+            .collect()
+    }
+
+    /// The claim that a project makes with it, by all it is written as: its name, when it is of use, and what it adds.
+    pub(super) fn claim(&self, text: &str, place: &str, site: &Site) -> Claim {
+        let adds = self.asks_for();
+        let adds = if adds.is_empty() { String::new() } else { format!(" ({})", adds.join(", ")) };
+        let what =
+            format!("{}: {}{adds}", self.name, self.description.split_whitespace().collect::<Vec<_>>().join(" "));
+        Claim::new(Kind::Agent, what, text, place, site)
+    }
+
+    /// Whether a rule keeps it from being sent out.
+    pub fn is_denied(&self, rules: &Rules) -> bool {
+        is_denied(&self.name, rules)
+    }
+
+    /// As the model is told of it: when it is of use, and what it has.
+    pub fn listing(&self) -> String {
+        let tools = match &self.tools {
+            Offered::All if self.without.is_empty() => "all".to_owned(),
+            Offered::All => format!("all but {}", self.without.join(", ")),
+            Offered::Only(names) => names.join(", "),
+        };
+        let description = self.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("{}: {description} (Tools: {tools})", self.name)
+    }
+}
+
+/// Whether a rule keeps an agent of a name from being sent out.
+pub(super) fn is_denied(name: &str, rules: &Rules) -> bool {
+    matches!(rules.decide(tool_names::AGENT, &Subject::Name(name.to_owned())), Verdict::Deny(_))
+}
+
+const MEMORIES: &[(&str, Memory)] = &[("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
+const MODES: &[(&str, Mode)] = &[
+    ("default", Mode::Default),
+    ("acceptEdits", Mode::AcceptEdits),
+    ("plan", Mode::Plan),
+    ("bypassPermissions", Mode::BypassPermissions),
+    // Others have these. There is no such mode here, and the strictest that still lets it work is this.
+    ("dontAsk", Mode::Default),
+    ("auto", Mode::Default),
+];
+
+/// Whether a text can be the name of a model: numbers and truths are none.
+pub(super) fn is_model(text: &str) -> bool {
+    text.contains(char::is_alphabetic) && !["true", "false"].contains(&text)
+}
+
+/// The keys of a definition, by type.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl Fields<'_> {
+    fn text(&self, key: &'static str) -> Result<Option<String>, Wrong> {
+        match self.0.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
+            Some(Value::Number(number)) => Ok(Some(number.to_string())),
+            Some(Value::Bool(truth)) => Ok(Some(truth.to_string())),
+            Some(_) => Err((Some(key), format!("{key} is to be a text"))),
+        }
+    }
+
+    /// A sequence, or a text with commas outside of parentheses and braces.
+    fn list(&self, key: &'static str) -> Result<Option<Vec<String>>, Wrong> {
+        let no_list = || (Some(key), format!("{key} is to be a list of names"));
+        match self.0.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Array(items)) => {
+                let names = items.iter().map(|item| item.as_str().map(|name| name.trim().to_owned()));
+                names.collect::<Option<_>>().ok_or_else(no_list).map(Some)
+            }
+            Some(Value::String(text)) => Ok(Some(split(text))),
+            Some(_) => Err(no_list()),
+        }
+    }
+
+    fn count(&self, key: &'static str) -> Result<Option<u32>, Wrong> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        match text.parse() {
+            Ok(count) if count > 0 => Ok(Some(count)),
+            _ => Err((Some(key), format!("{key} is to be a number from 1, not {text:?}"))),
+        }
+    }
+
+    fn one_of<T: Copy>(&self, key: &'static str, known: &[(&str, T)]) -> Result<Option<T>, Wrong> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        if let Some((_, value)) = known.iter().find(|(name, _)| *name == text) {
+            return Ok(Some(*value));
+        }
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        Err((Some(key), format!("{key} is to be one of {}, not {text:?}", names.join(", "))))
+    }
+}
+
+/// Splits at commas outside of brackets, so that `Bash(git log:*, git diff:*), Read` is two.
+fn split(text: &str) -> Vec<String> {
+    let mut depth = 0_i32;
+    let parts = text.split(|one| {
+        match one {
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' => depth -= 1,
+            _ => {}
+        }
+        one == ',' && depth <= 0
+    });
+    parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}

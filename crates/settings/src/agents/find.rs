@@ -1,0 +1,163 @@
+//! Where definitions are found: in folders, in settings, on the command line.
+//!
+//! Of one source the later wins: settings, then files, then what the command line or a program says.
+
+use std::path::{Path, PathBuf};
+
+use memory::frontmatter;
+use serde_json::{Map, Value};
+
+use super::definition::{Definition, Wrong};
+use super::registry::{Source, Trouble};
+use crate::kind::Part;
+use crate::trust::{Claim, Site, Trust};
+use crate::{Set, Weight};
+
+/// The largest definition that is read.
+const MOST_BYTES: u64 = 200_000;
+/// So many files of one folder are looked at.
+const MOST_FILES: usize = 500;
+/// How deep folders are looked into.
+const DEPTH: usize = 4;
+
+/// Where definitions are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// Those of settings that count, the weakest first.
+    pub settings: Vec<Set>,
+    /// Folders, each with whose it is; a later one of a source wins.
+    pub folders: Vec<(Source, PathBuf)>,
+    /// Objects by name, as the flag gives them.
+    pub flag: Option<Map<String, Value>>,
+    /// What the user lets a project's definitions; they only take away where this is none.
+    pub trust: Option<Trust>,
+}
+
+/// A definition, or why it is none, and where it stands.
+pub(super) struct Found {
+    pub(super) read: Result<Definition, Wrong>,
+    pub(super) at: At,
+}
+
+/// Where a definition stands, and as what.
+pub(super) struct At {
+    /// The file, or the flag.
+    pub(super) file: PathBuf,
+    /// The line, of one that shares its file with others.
+    pub(super) line: Option<usize>,
+    /// As it is written.
+    pub(super) text: String,
+}
+
+impl At {
+    /// The line a key stands on, from 1; where it begins if it stands on none.
+    pub(super) fn line_of(&self, key: Option<&str>) -> usize {
+        let (Some(key), None) = (key, self.line) else { return self.line.unwrap_or(1) };
+        let names =
+            |line: &str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
+        self.text.lines().position(names).map_or(1, |line| line + 1)
+    }
+
+    /// Its keys, as they are written.
+    pub(super) fn fields(&self) -> Map<String, Value> {
+        match self.line {
+            None => frontmatter::read(&self.text).fields.clone(),
+            Some(_) => serde_json::from_str(&self.text).unwrap_or_default(),
+        }
+    }
+
+    /// As it is told.
+    pub(super) fn place(&self, site: &Site) -> String {
+        format!("{}:{}", site.short(&self.file), self.line.unwrap_or(1))
+    }
+}
+
+/// What the definitions in a project's folders ask for: each one that can be read.
+pub fn claims(sources: &Sources, site: &Site) -> Vec<Claim> {
+    let (found, _) = all(sources);
+    let claim = |Found { read, at }: Found| {
+        let agent = read.ok().filter(|agent| agent.source == Source::Project && at.line.is_none())?;
+        Some(agent.claim(&at.text, &at.place(site), site))
+    };
+    found.into_iter().filter_map(claim).collect()
+}
+
+/// All that there are but those of this program, and what cannot be read.
+pub(super) fn all(sources: &Sources) -> (Vec<Found>, Vec<Trouble>) {
+    let mut found: Vec<Found> = sources.settings.iter().filter_map(of_settings).collect();
+    let mut troubles = Vec::new();
+    for (source, folder) in &sources.folders {
+        let mut paths = Vec::new();
+        markdown(folder, *source, DEPTH, &mut paths);
+        for path in paths {
+            match files::read(&path, MOST_BYTES) {
+                Ok(file) => {
+                    let text = String::from_utf8_lossy(&file.bytes).into_owned();
+                    let read = Definition::of_file(&text, *source);
+                    found.push(Found { read, at: At { file: path, line: None, text } });
+                }
+                Err(error) => {
+                    troubles.push(Trouble { file: path, line: 1, what: error.to_string(), weight: Weight::Error });
+                }
+            }
+        }
+    }
+    if let Some(flag) = &sources.flag {
+        let (of_flag, wrong) = of_flag(flag, "--agents");
+        found.extend(of_flag);
+        troubles.extend(wrong);
+    }
+    (found, troubles)
+}
+
+/// Those that the command line or a program gives, by name.
+pub(super) fn of_flag(objects: &Map<String, Value>, flag: &str) -> (Vec<Found>, Vec<Trouble>) {
+    let (mut found, mut troubles) = (Vec::new(), Vec::new());
+    for (name, value) in objects {
+        let file = PathBuf::from(flag);
+        match value {
+            Value::Object(fields) => {
+                let read = Definition::of_object(name, fields, Source::Flag);
+                found.push(Found { read, at: At { file, line: Some(1), text: value.to_string() } });
+            }
+            _ => {
+                let what = format!("{name} is to be an object");
+                troubles.push(Trouble { file, line: 1, what, weight: Weight::Error });
+            }
+        }
+    }
+    (found, troubles)
+}
+
+fn of_settings(set: &Set) -> Option<Found> {
+    let (Part::Entry(name), Value::Object(fields)) = (&set.part, &set.value) else { return None };
+    let source = match set.origin.source {
+        crate::Source::User => Source::User,
+        crate::Source::Project | crate::Source::Local => Source::Project,
+        crate::Source::Flag => Source::Flag,
+        crate::Source::Managed => Source::Policy,
+    };
+    let file = set.origin.file.clone().unwrap_or_else(|| "--settings".into());
+    let at = At { file, line: Some(set.origin.line), text: set.value.to_string() };
+    Some(Found { read: Definition::of_object(name, fields, source), at })
+}
+
+/// The Markdown files below a folder, in order of their names. People link theirs from elsewhere; a project's links are
+/// not followed.
+fn markdown(folder: &Path, source: Source, depth: usize, found: &mut Vec<PathBuf>) {
+    let mut entries = files::list(folder).unwrap_or_default();
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    for entry in entries {
+        if found.len() >= MOST_FILES {
+            return;
+        }
+        let path = folder.join(&entry.name);
+        let is_markdown = path.extension().is_some_and(|extension| extension == "md");
+        match entry.kind {
+            files::EntryKind::Directory if depth > 0 => markdown(&path, source, depth - 1, found),
+            files::EntryKind::File if is_markdown => found.push(path),
+            files::EntryKind::Link if is_markdown && source != Source::Project => found.push(path),
+            _ => {}
+        }
+    }
+}

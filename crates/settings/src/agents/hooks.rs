@@ -1,0 +1,75 @@
+//! Hooks of a definition: they run for as long as its agent works, through the same gate as all others.
+//!
+//! The end of an agent is what a session calls its stop, so `Stop` means it here. Whoever it sends out is under its hooks
+//! as well, since none may more than the one who sent it; only its end is its own.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tools::permission::Places;
+
+use super::definition::Definition;
+use super::registry::Source;
+use crate::hooks::{Hook, Matcher, Moment};
+use crate::keys::Key;
+use crate::kind::Part;
+use crate::{Origin, Set, Standing};
+
+/// The hooks of a definition that can be understood, and what is to be said of the others.
+pub(super) fn hooks_of(definition: &Definition) -> (Vec<Hook>, Vec<String>) {
+    hooks_in(definition, Path::new("/"))
+}
+
+/// The same, with where it works: paths in their conditions start there.
+pub fn hooks_in(definition: &Definition, directory: &Path) -> (Vec<Hook>, Vec<String>) {
+    let (mut hooks, mut told) = (Vec::new(), Vec::new());
+    let Some(value) = &definition.hooks else { return (hooks, told) };
+    let Some(moments) = value.as_object() else { return (hooks, vec!["hooks are to be an object".to_owned()]) };
+    for (name, groups) in moments {
+        let Some(key) = Key::named(&format!("hooks.{name}")) else {
+            told.push(format!("there is no moment {name} for hooks"));
+            continue;
+        };
+        let Some(parts) = key.kind.parts(groups) else {
+            told.push(format!("hooks.{name} is to be {}", key.kind.words()));
+            continue;
+        };
+        for (part, fits) in parts {
+            match part.of(groups).filter(|_| fits).and_then(|hook| one(definition, key, part, hook, directory)) {
+                Some((hook, said)) => {
+                    told.extend(said.into_iter().map(|text| format!("a {name} hook: {text}")));
+                    hooks.push(hook);
+                }
+                None => told.push(format!("a {name} hook is to be {}", key.kind.part_words())),
+            }
+        }
+    }
+    (hooks, told)
+}
+
+fn one(
+    definition: &Definition,
+    key: &'static Key,
+    part: Part,
+    value: Value,
+    directory: &Path,
+) -> Option<(Hook, Vec<String>)> {
+    let source = match definition.source {
+        Source::BuiltIn | Source::Plugin | Source::User => crate::Source::User,
+        Source::Project => crate::Source::Project,
+        Source::Flag => crate::Source::Flag,
+        Source::Policy => crate::Source::Managed,
+    };
+    let origin = Origin { source, file: definition.file.clone(), line: 1, column: 1 };
+    let places = Places {
+        directory: directory.to_owned(),
+        settings: directory.to_owned(),
+        home: None,
+        file: definition.file.clone(),
+    };
+    let (mut hook, told) = Hook::of(&Set { key, part, value, origin, standing: Standing::Counts }, &places)?;
+    if hook.moment == Moment::Stop {
+        (hook.moment, hook.matcher) = (Moment::SubagentStop, Matcher::Names(vec![definition.name.clone()]));
+    }
+    Some((hook, told))
+}

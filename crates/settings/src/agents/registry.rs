@@ -1,0 +1,223 @@
+//! All agents there are, from all sources, and what is wrong with the others.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use tools::permission::Rules;
+
+use super::definition::{Definition, KEYS, Offered, Standing, is_denied};
+use super::doubts::doubts;
+use super::find::{self, At, Found, Sources};
+use super::hooks::hooks_of;
+use super::narrow::agents_named;
+use super::{FORK, built_in};
+use crate::counting::Ground;
+use crate::trust::Trust;
+use crate::{Weight, rules};
+
+/// Where a definition comes from; the later wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Part of this program.
+    BuiltIn,
+    /// A plugin.
+    Plugin,
+    /// The user.
+    User,
+    /// The project.
+    Project,
+    /// The command line, or the program that drives this one.
+    Flag,
+    /// The organisation.
+    Policy,
+}
+
+impl Source {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::Plugin => "plugin",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Flag => "flag",
+            Self::Policy => "policy",
+        }
+    }
+}
+
+/// Something that is wrong with a definition. One that is wrong is left out, unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// The file, or the flag.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// What.
+    pub what: String,
+    /// How bad it is.
+    pub weight: Weight,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let follows = if self.weight == Weight::Error { "; this agent is left out" } else { "" };
+        write!(f, "{}:{}: {}{follows}", self.file.display(), self.line, self.what)
+    }
+}
+
+/// An agent in the list of all there are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// The agent.
+    pub agent: Definition,
+    /// By which source it is replaced, if it is.
+    pub replaced_by: Option<Source>,
+}
+
+/// The agents there are.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    all: Vec<Listed>,
+    troubles: Vec<Trouble>,
+    /// Which agents definitions name, and where: whether there are such is known when all are read.
+    named: Vec<(String, PathBuf, usize)>,
+    missed: Vec<Trouble>,
+}
+
+impl Registry {
+    /// Reads all definitions. It never fails: what cannot be read is named in [`Registry::troubles`].
+    pub fn load(sources: &Sources) -> Self {
+        let mut registry = Self::default();
+        for text in built_in::ALL {
+            let at = At { file: Path::new("built-in").to_owned(), line: None, text: text.to_owned() };
+            registry.add(Found { read: Definition::of_file(text, Source::BuiltIn), at }, None);
+        }
+        let (found, troubles) = find::all(sources);
+        registry.troubles = troubles;
+        for one in found {
+            registry.add(one, sources.trust.as_ref());
+        }
+        registry.settle();
+        registry
+    }
+
+    /// With more agents, which a program that drives this one has defined.
+    #[must_use]
+    pub fn with(mut self, defined: &Map<String, Value>) -> Self {
+        let (found, troubles) = find::of_flag(defined, "initialize.agents");
+        self.troubles.extend(troubles);
+        for one in found {
+            self.add(one, None);
+        }
+        self.settle();
+        self
+    }
+
+    fn add(&mut self, found: Found, trust: Option<&Trust>) {
+        let Found { read, at } = found;
+        let agent = match read {
+            Ok(agent) => agent,
+            Err((key, what)) => return self.trouble(&at, key, what, Weight::Error),
+        };
+        let fields = at.fields();
+        for key in fields.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            self.trouble(&at, Some(key), format!("{key} is no key of an agent"), Weight::Warning);
+        }
+        for (key, what, weight) in doubts(&agent, &fields) {
+            self.trouble(&at, Some(key), what, weight);
+        }
+        if let Offered::Only(tools) = &agent.tools {
+            let names = tools.iter().filter_map(|tool| agents_named(tool)).flatten();
+            self.named.extend(names.map(|name| (name.to_owned(), at.file.clone(), at.line_of(Some("tools")))));
+        }
+        for what in hooks_of(&agent).1 {
+            self.trouble(&at, Some("hooks"), what, Weight::Warning);
+        }
+        for (key, is_there) in [("skills", !agent.skills.is_empty()), ("mcpServers", agent.servers.is_some())] {
+            if is_there {
+                let what = format!("{key} is kept, and waits: there are none for agents yet");
+                self.trouble(&at, Some(key), what, Weight::Note);
+            }
+        }
+        let is_strange = agent.source == Source::Project
+            && at.line.is_none() // those of settings have come through trust already
+            && !trust.is_some_and(|trust| trust.covers(&agent.claim(&at.text, &at.place(trust.site()), trust.site())));
+        let asks = if is_strange { agent.asks_for() } else { Vec::new() };
+        if !asks.is_empty() {
+            let what = format!("{} goes without this until you trust it: {}", agent.name, asks.join(", "));
+            self.trouble(&at, None, what, Weight::Warning);
+        }
+        let file = Some(at.file).filter(|_| !matches!(agent.source, Source::BuiltIn | Source::Flag));
+        let agent = Definition { file, ..agent };
+        let agent = if is_strange { agent.narrowed() } else { agent };
+        self.all.push(Listed { agent, replaced_by: None });
+    }
+
+    fn trouble(&mut self, at: &At, key: Option<&str>, what: String, weight: Weight) {
+        self.troubles.push(Trouble { file: at.file.clone(), line: at.line_of(key), what, weight });
+    }
+
+    /// Lets the strongest of each name win; of one source, the later.
+    fn settle(&mut self) {
+        let rank = |one: &Listed| match one.agent.standing {
+            // A stranger's replaces nothing: it would do more than what is known by that name.
+            Standing::Narrowed => (one.agent.name.clone(), None, one.agent.source),
+            Standing::Whole => (one.agent.name.clone(), Some(one.agent.source), one.agent.source),
+        };
+        let ranks: Vec<_> = self.all.iter().map(rank).collect();
+        for (at, one) in self.all.iter_mut().enumerate() {
+            let rivals = ranks.iter().enumerate().filter(|(_, (name, ..))| *name == one.agent.name);
+            let strongest = rivals.max_by_key(|(place, (_, rank, _))| (*rank, *place));
+            one.replaced_by = strongest.filter(|(place, _)| *place != at).map(|(_, (.., source))| *source);
+        }
+        self.all
+            .sort_by(|one, other| (one.agent.source, &one.agent.name).cmp(&(other.agent.source, &other.agent.name)));
+        self.look_for_named();
+    }
+
+    /// Says which agents are named that there are not, by all that are known by now.
+    fn look_for_named(&mut self) {
+        let ground = Ground { directory: Path::new("/"), home: None };
+        let is_there = |name: &str| {
+            // What the rule denies is what it is about.
+            let about =
+                Rules { deny: rules(&[format!("Agent({name})")], &ground).unwrap_or_default(), ..Rules::default() };
+            is_denied(FORK, &about) || self.agents().any(|agent| agent.is_denied(&about))
+        };
+        let missing = |(name, file, line): &(String, PathBuf, usize)| {
+            if is_there(name) {
+                return None;
+            }
+            let meant = self.agents().find(|agent| agent.name.eq_ignore_ascii_case(name));
+            let meant = meant.map(|agent| format!("; it is written {}", agent.name)).unwrap_or_default();
+            let what = format!("tools names the agent {name:?}, and there is no such agent{meant}");
+            Some(Trouble { file: file.clone(), line: *line, what, weight: Weight::Warning })
+        };
+        let missed: Vec<Trouble> = self.named.iter().filter_map(missing).collect();
+        self.troubles.retain(|trouble| !self.missed.contains(trouble));
+        self.troubles.extend(missed.iter().cloned());
+        self.missed = missed;
+    }
+
+    /// All definitions that could be read, those too that are replaced by another of their name.
+    pub fn all(&self) -> &[Listed] {
+        &self.all
+    }
+
+    /// The agents that can be sent out.
+    pub fn agents(&self) -> impl Iterator<Item = &Definition> {
+        self.all.iter().filter(|one| one.replaced_by.is_none()).map(|one| &one.agent)
+    }
+
+    /// The agent of a name.
+    pub fn find(&self, name: &str) -> Option<&Definition> {
+        self.agents().find(|agent| agent.name == name)
+    }
+
+    /// What is wrong with definitions.
+    pub fn troubles(&self) -> &[Trouble] {
+        &self.troubles
+    }
+}

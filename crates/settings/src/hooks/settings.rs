@@ -1,0 +1,80 @@
+//! The hooks of the settings: whose run, and what is to be said of them.
+
+use std::sync::Arc;
+
+use crate::counting::{Counting, Ground};
+use crate::hooks::Hook;
+use crate::keys::{self, Key};
+use crate::rules::places;
+use crate::{Finding, Source, Weight};
+
+/// Whose hooks run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HooksOf {
+    /// Everybody's, as far as they are trusted.
+    #[default]
+    All,
+    /// An organisation's.
+    Managed,
+    /// Nobody's.
+    Nobody,
+}
+
+impl HooksOf {
+    pub(crate) fn of(counting: &Counting<'_>) -> Self {
+        let says = |key: &Key| counting.of(key).find(|set| set.value == true).map(|set| set.origin.source);
+        match (says(&keys::NO_HOOKS), says(&keys::MANAGED_HOOKS)) {
+            (Some(Source::Managed), _) => Self::Nobody,
+            (None, None) => Self::All,
+            _ => Self::Managed,
+        }
+    }
+
+    /// Whether those of a source run.
+    pub fn lets_run(self, source: Source) -> bool {
+        match self {
+            Self::All => true,
+            Self::Managed => source == Source::Managed,
+            Self::Nobody => false,
+        }
+    }
+}
+
+/// The hooks that run, and what they may do.
+#[derive(Debug, Clone, Default)]
+pub struct HookSettings {
+    /// Those that run, in the order of the settings.
+    pub list: Vec<Arc<Hook>>,
+    /// Where http hooks may post to; anywhere where this is none.
+    pub urls: Option<Vec<String>>,
+    /// Variables that their headers may hold, of those they name themselves; all where this is none.
+    pub variables: Option<Vec<String>>,
+    /// Whose run.
+    pub whose: HooksOf,
+}
+
+/// The hooks that run, and what is to be said of them.
+pub(crate) fn hooks_of(
+    whose: HooksOf,
+    counting: &Counting<'_>,
+    ground: &Ground<'_>,
+    findings: &mut Vec<Finding>,
+) -> HookSettings {
+    let mut list = Vec::new();
+    for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
+        let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
+        findings.extend(told.into_iter().map(|text| Finding {
+            weight: Weight::Warning,
+            file: set.origin.file.clone(),
+            line: set.origin.line,
+            column: set.origin.column,
+            key: Some(set.key.name.to_owned()),
+            text: format!("a {} hook: {text}", hook.moment.name()),
+        }));
+        if whose.lets_run(hook.origin.source) {
+            list.push(Arc::new(hook));
+        }
+    }
+    let listed = |key: &Key| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
+    HookSettings { list, urls: listed(&keys::HTTP_HOOKS), variables: listed(&keys::HTTP_VARIABLES), whose }
+}

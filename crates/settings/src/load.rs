@@ -1,0 +1,289 @@
+//! From files to values: each well-formed value with where it stands and whether it counts.
+//!
+//! Nothing here stops a session. What is broken, mistyped or has no say where it stands is a finding, and is left out.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::elsewhere::stand_in;
+use super::finding::{self, Finding, Weight};
+use super::keys::{self, KEYS, Key};
+use super::source::{Files, Flag, Origin, Source};
+use super::span::{Json, Step};
+use super::{tracked, variables};
+use crate::kind::Part;
+
+/// The largest settings file that is read.
+const SETTINGS_LIMIT: u64 = 1_000_000;
+
+/// What the files say, before it is decided what of it counts.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// Every value that is what it should be, the weakest file first.
+    pub sets: Vec<Set>,
+    /// What is to be said of the files.
+    pub findings: Vec<Finding>,
+    /// The files that were read, the weakest first.
+    pub files: Vec<File>,
+    broken_managed: bool,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Whose it is.
+    pub source: Source,
+    /// Where it lies; none for settings given as text.
+    pub path: Option<PathBuf>,
+    /// What it says.
+    pub json: Json,
+}
+
+/// One value that a file sets: a whole one, an element of a list, or an entry of an object.
+#[derive(Debug, Clone)]
+pub struct Set {
+    /// The key.
+    pub key: &'static Key,
+    /// Which part of its value.
+    pub part: Part,
+    /// The value.
+    pub value: Value,
+    /// Where it stands.
+    pub origin: Origin,
+    /// Whether it counts.
+    pub standing: Standing,
+}
+
+/// Whether a value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It does.
+    Counts,
+    /// A stronger file says otherwise.
+    Overridden,
+    /// It would, if the user trusted the directory with it.
+    Untrusted,
+    /// It never does from there, for this reason.
+    Never(&'static str),
+}
+
+impl Set {
+    /// Its name: the key, and for an entry its name.
+    pub fn name(&self) -> String {
+        match &self.part {
+            Part::Entry(name) => format!("{}.{name}", self.key.name),
+            _ => self.key.name.to_owned(),
+        }
+    }
+}
+
+impl Loaded {
+    /// Reads the files that exist.
+    pub fn read(files: &Files) -> Self {
+        let mut loaded = Self::default();
+        let local = if tracked::is_tracked(&files.local) { Source::Project } else { Source::Local };
+        loaded.file(Source::User, &files.user);
+        let is_users =
+            |path| files::real(path).is_ok_and(|path| files::real(&files.user).is_ok_and(|user| user == path));
+        for (source, path) in [(Source::Project, &files.project), (local, &files.local)] {
+            // In the home directory the project's file is the user's own.
+            if !is_users(path) {
+                loaded.file(source, path);
+            }
+        }
+        match &files.flag {
+            Some(Flag::File(path)) => loaded.file(Source::Flag, path),
+            Some(Flag::Text(text)) => loaded.take(Source::Flag, None, text.as_bytes()),
+            None => {}
+        }
+        for path in files.managed.iter().flat_map(|directory| Files::managed(directory)) {
+            loaded.file(Source::Managed, &path);
+        }
+        loaded.forbid();
+        loaded
+    }
+
+    /// Whether a managed file could not be understood, so that nobody knows what it forbids.
+    pub fn has_broken_managed(&self) -> bool {
+        self.broken_managed
+    }
+
+    /// The values with whether they count: `trusted` says whether the user trusts one that stands below the project.
+    pub fn judged(&self, trusted: &dyn Fn(&Set) -> bool) -> Vec<Set> {
+        let mut sets = self.sets.clone();
+        for set in &mut sets {
+            let needs_trust = set.origin.source.is_below_project() && set.key.reach != keys::Reach::Anyone;
+            if set.standing == Standing::Counts && needs_trust && !trusted(set) {
+                set.standing = Standing::Untrusted;
+            }
+        }
+        for index in 0..sets.len() {
+            let (set, later) = (&sets[index], &sets[index + 1..]);
+            let again =
+                |other: &Set| other.standing == Standing::Counts && *other.key == *set.key && other.part == set.part;
+            if set.standing == Standing::Counts && !set.key.kind.is_joined() && later.iter().any(again) {
+                sets[index].standing = Standing::Overridden;
+            }
+        }
+        sets
+    }
+
+    fn file(&mut self, source: Source, path: &Path) {
+        match files::read(path, SETTINGS_LIMIT) {
+            Ok(file) => self.take(source, Some(path), &file.bytes),
+            Err(files::Error::NotFound { .. }) => {}
+            Err(error) => self.broken(source, Some(path), (1, 1), &format!("it cannot be read ({error})")),
+        }
+    }
+
+    fn broken(&mut self, source: Source, path: Option<&Path>, (line, column): (usize, usize), why: &str) {
+        self.broken_managed |= source == Source::Managed;
+        self.findings.push(Finding {
+            weight: Weight::Error,
+            file: path.map(Into::into),
+            line,
+            column,
+            key: None,
+            text: format!("{why}; the file is left out"),
+        });
+    }
+
+    fn take(&mut self, source: Source, path: Option<&Path>, bytes: &[u8]) {
+        let json = match Json::parse(bytes) {
+            Ok(json) => json,
+            Err(not) => return self.broken(source, path, (not.line, not.column), &format!("not JSON: {}", not.why)),
+        };
+        if !json.value().is_object() {
+            return self.broken(source, path, json.place(&[]), "settings are a JSON object");
+        }
+        self.findings.extend(finding::names(&json, path));
+        let file = File { source, path: path.map(Into::into), json };
+        self.objects(&file);
+        for key in KEYS {
+            self.key(key, &file);
+        }
+        self.files.push(file);
+    }
+
+    /// Reports what should hold keys of ours and is no object: they would be missed without a word.
+    fn objects(&mut self, file: &File) {
+        let mut checked: Vec<&str> = Vec::new();
+        for key in KEYS {
+            for (dot, _) in key.name.match_indices('.') {
+                let object = &key.name[..dot];
+                if checked.contains(&object) {
+                    continue;
+                }
+                checked.push(object);
+                let found = object.split('.').try_fold(file.json.value(), |value, part| value.get(part));
+                if found.is_some_and(|value| !value.is_object()) {
+                    self.wrong(file, object, &Part::Whole, "an object");
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, key: &'static Key, file: &File) {
+        let Some((name, value)) = key.find(file.json.value()) else { return };
+        let stand_in = stand_in(key, value);
+        let used = stand_in.map(|stand_in| Value::from(stand_in.value));
+        if let Some(stand_in) = stand_in {
+            let text = format!("{name}: {value} {}; {:?} is used in its place", stand_in.why, stand_in.value);
+            self.found(Weight::Warning, file, name, &Part::Whole, text);
+        }
+        let value = used.as_ref().unwrap_or(value);
+        let Some(parts) = key.kind.parts(value) else {
+            return self.wrong(file, name, &Part::Whole, &key.kind.words());
+        };
+        for (part, fits) in parts {
+            if !fits {
+                self.wrong(file, name, &part, &key.kind.part_words());
+                continue;
+            }
+            let value = part.of(value);
+            let (line, column) = file.json.place(&steps(name, &part));
+            let origin = Origin { source: file.source, file: file.path.clone(), line, column };
+            let value = value.unwrap_or_default();
+            self.sets.push(Set { key, part, value, origin, standing: Standing::Counts });
+        }
+    }
+
+    fn wrong(&mut self, file: &File, name: &str, part: &Part, expected: &str) {
+        let shown = match part {
+            Part::Whole => name.to_owned(),
+            Part::Element(_) | Part::Hook(..) => format!("an element of {name}"),
+            Part::Entry(entry) => format!("{name}.{entry}"),
+        };
+        self.found(Weight::Error, file, name, part, format!("{shown} should be {expected}; it is left out"));
+    }
+
+    fn found(&mut self, weight: Weight, file: &File, name: &str, part: &Part, text: String) {
+        let (line, column) = file.json.place(&steps(name, part));
+        let (file, key) = (file.path.clone(), Some(name.to_owned()));
+        self.findings.push(Finding { weight, file, line, column, key, text });
+    }
+
+    /// What never counts from below the project, trusted or not.
+    fn forbid(&mut self) {
+        let entry = |set: &Set| match &set.part {
+            Part::Entry(name) if *set.key == keys::PROVIDERS => Some(name.clone()),
+            _ => None,
+        };
+        let own = self.sets.iter().filter(|set| !set.origin.source.is_below_project());
+        let providers: Vec<String> = own.filter_map(entry).collect();
+        for set in self.sets.iter_mut().filter(|set| set.origin.source.is_below_project()) {
+            let Some(why) = never(set, &providers) else { continue };
+            set.standing = Standing::Never(why);
+            self.findings.push(Finding {
+                weight: Weight::Warning,
+                file: set.origin.file.clone(),
+                line: set.origin.line,
+                column: set.origin.column,
+                key: Some(set.name()),
+                text: format!("{} does not count here: {why}", set.name()),
+            });
+        }
+    }
+}
+
+/// Why a value never counts from below the project; none if it can. `providers` are the names of the user's own.
+fn never(set: &Set, providers: &[String]) -> Option<&'static str> {
+    let key = set.key;
+    if key.reach == keys::Reach::Own {
+        return Some("only your own settings may say this, and no file of a project");
+    }
+    if *key == keys::MODE && set.value == "bypassPermissions" {
+        return Some("no file of a project may keep you from being asked");
+    }
+    if *key == keys::MODEL || *key == keys::SMALL_MODEL {
+        let name = set.value.as_str().unwrap_or_default();
+        let server = name.split_once('/').map_or(name, |(server, _)| server);
+        return providers
+            .iter()
+            .any(|known| known == server)
+            .then_some("it names a server, and that is for you to choose");
+    }
+    match &set.part {
+        Part::Entry(name) if *key == keys::ENV => variables::refusal(name, &text(&set.value)),
+        _ => None,
+    }
+}
+
+/// A variable's value as text.
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn steps(name: &str, part: &Part) -> Vec<Step> {
+    let mut steps: Vec<Step> = name.split('.').map(|part| Step::Name(part.to_owned())).collect();
+    match part {
+        Part::Whole => {}
+        Part::Element(index) => steps.push(Step::Element(*index)),
+        Part::Entry(entry) => steps.push(Step::Name(entry.clone())),
+        Part::Hook(group, hook) => {
+            steps.extend([Step::Element(*group), Step::Name("hooks".to_owned()), Step::Element(*hook)]);
+        }
+    }
+    steps
+}

@@ -1,0 +1,390 @@
+//! Asking for permission: the rules decide what they can, the rest is asked.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, Verdict, always, decide};
+use tools::sandbox::Leaves;
+use tools::{Access, Scope, Subject, Tool};
+use transcript::tool_names;
+
+use crate::agents::Narrowed;
+use crate::sandbox;
+use crate::values::Bypass;
+
+/// The mode and the rules in force.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    /// How much may happen without asking.
+    pub mode: LiveMode,
+    /// What settings and flags say.
+    pub rules: Rules,
+    /// Whether the mode `bypassPermissions` counts at all.
+    pub bypass: Bypass,
+    /// What is left of the tools, for an agent that was sent out.
+    pub narrowed: Narrowed,
+}
+
+/// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
+/// is judged.
+#[derive(Debug, Clone, Default)]
+pub struct LiveMode(Arc<Mutex<(Mode, ChosenBy)>>, Option<Above>);
+
+/// What a mode is held to.
+#[derive(Clone)]
+enum Above {
+    /// That of somebody in this process.
+    Here(Box<LiveMode>),
+    /// That of somebody elsewhere, looked up each time.
+    Elsewhere(Arc<dyn Fn() -> Mode + Send + Sync>),
+}
+
+impl fmt::Debug for Above {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "held to {:?}", self.get())
+    }
+}
+
+impl Above {
+    fn get(&self) -> Mode {
+        match self {
+            Self::Here(mode) => mode.get(),
+            Self::Elsewhere(mode) => mode(),
+        }
+    }
+}
+
+/// Who has chosen something: what was chosen by hand, a changed file does not change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChosenBy {
+    /// The settings, or nobody.
+    #[default]
+    Settings,
+    /// The user: a flag, a key, a command.
+    Hand,
+}
+
+impl LiveMode {
+    /// The mode.
+    pub fn get(&self) -> Mode {
+        let own = self.0.lock().unwrap_or_else(PoisonError::into_inner).0;
+        self.1.as_ref().map_or(own, |above| stricter(own, above.get()))
+    }
+
+    /// One of its own for somebody who never may more than this one.
+    #[must_use]
+    pub fn below(&self, mode: Mode) -> Self {
+        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Above::Here(Box::new(self.clone()))))
+    }
+
+    /// One for somebody who never may more than somebody in another process.
+    pub fn held_to(above: impl Fn() -> Mode + Send + Sync + 'static, mode: Mode) -> Self {
+        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Above::Elsewhere(Arc::new(above))))
+    }
+
+    /// Changes it by hand, for everyone who shares it.
+    pub fn set(&self, mode: Mode) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (mode, ChosenBy::Hand);
+    }
+
+    /// Changes it to a stricter one, if this is stricter.
+    pub fn narrow(&self, mode: Mode) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = (stricter(now.0, mode), ChosenBy::Hand);
+    }
+
+    /// Changes it to what the settings say, unless it was chosen by hand.
+    pub fn follow(&self, mode: Mode) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.1 == ChosenBy::Settings {
+            now.0 = mode;
+        }
+    }
+}
+
+impl From<Mode> for LiveMode {
+    fn from(mode: Mode) -> Self {
+        Self(Arc::new(Mutex::new((mode, ChosenBy::Settings))), None)
+    }
+}
+
+/// The mode in which less happens unasked.
+pub(crate) fn stricter(one: Mode, other: Mode) -> Mode {
+    let rank = |mode: Mode| match mode {
+        Mode::Plan => 0,
+        Mode::Default => 1,
+        Mode::AcceptEdits => 2,
+        Mode::BypassPermissions => 3,
+    };
+    if rank(one) <= rank(other) { one } else { other }
+}
+
+/// Something that somebody has to agree to.
+#[derive(Debug, Clone)]
+pub enum Question {
+    /// A call that is neither allowed nor denied.
+    Call(Box<CallQuestion>),
+    /// Another session writes to this one for the first time. The answer is kept.
+    Sender(SenderQuestion),
+    /// An instruction file includes a file from outside the project. The answer is kept.
+    Include(IncludeQuestion),
+}
+
+impl Question {
+    /// Why it is asked.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Call(call) => &call.why,
+            Self::Sender(_) => "it would write now and later; the answer is kept",
+            Self::Include(_) => {
+                "it would become instructions for the model, and lies outside the project; the answer is kept"
+            }
+        }
+    }
+
+    /// Who or what asks: a tool, a sender, or the place that names the file.
+    pub fn asker(&self) -> &str {
+        match self {
+            Self::Call(call) => &call.tool,
+            Self::Sender(sender) => &sender.from,
+            Self::Include(include) => &include.place,
+        }
+    }
+}
+
+/// A first message of another session.
+#[derive(Debug, Clone)]
+pub struct SenderQuestion {
+    /// Its address.
+    pub from: String,
+    /// What it says.
+    pub message: String,
+    /// The teammate it writes to, where that is not this session.
+    pub teammate: Option<String>,
+}
+
+/// An include from outside the project.
+#[derive(Debug, Clone)]
+pub struct IncludeQuestion {
+    /// The instruction file that names it.
+    pub place: String,
+    /// The file, after links were followed.
+    pub file: PathBuf,
+    /// The teammate that would follow it, where that is not this session.
+    pub teammate: Option<String>,
+}
+
+/// A call that is neither allowed nor denied.
+#[derive(Debug, Clone)]
+pub struct CallQuestion {
+    /// The call's id.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// What it was called with.
+    pub input: Value,
+    /// What it is about.
+    pub subject: Subject,
+    /// Where it would run.
+    pub directory: PathBuf,
+    /// Why it is asked.
+    pub why: String,
+    /// The agent that asks, by its id, where one does that was sent out.
+    pub agent: Option<String>,
+    /// The mode in which it would not be: the one that accepts edits, where that would do.
+    pub spared_by: Option<Mode>,
+    /// The rules under which it would not be asked again, as they are written; empty where there is no "always".
+    pub always: Vec<(String, Rule)>,
+}
+
+impl CallQuestion {
+    /// What could be answered for always, as Claude Code writes it.
+    pub fn suggestions(&self) -> Vec<Value> {
+        let mode = self.spared_by.map(|mode| json!({"type": "setMode", "mode": mode, "destination": "session"}));
+        let rules: Vec<Value> = self
+            .always
+            .iter()
+            .map(|(text, _)| match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+                Some((tool, content)) => json!({"toolName": tool, "ruleContent": content}),
+                None => json!({"toolName": text}),
+            })
+            .collect();
+        let rules = (!rules.is_empty())
+            .then(|| json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}));
+        mode.into_iter().chain(rules).collect()
+    }
+}
+
+/// What the one who was asked says.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// It may run.
+    Allow,
+    /// It may run, and so may whatever these rules cover from now on.
+    Always(Vec<Rule>),
+    /// It may run with this input, if no rule denies that; `None` is the input as it was.
+    With {
+        /// In place of what it was called with.
+        input: Option<Value>,
+        /// Changes of rules and modes, as Claude Code writes them.
+        permissions: Vec<Value>,
+    },
+    /// It may not, and the model is told why.
+    Deny {
+        /// In words for the model.
+        why: String,
+    },
+    /// Nobody has answered, so it may not.
+    Unanswered {
+        /// In words for the model.
+        why: String,
+    },
+}
+
+/// One who can be asked.
+pub trait Approver: Send + Sync {
+    /// Decides.
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+
+    /// Who it is.
+    fn who(&self) -> Who {
+        Who::Person
+    }
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Nobody is there.
+    Nobody,
+    /// A program, which may ask a person.
+    Program,
+    /// A person, who may be a while.
+    Person,
+}
+
+/// Nobody is there: whatever needs asking is denied.
+#[derive(Debug, Clone, Copy)]
+pub struct Nobody;
+
+impl Approver for Nobody {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        let why = format!(
+            "{} needs permission ({}), and nobody is there to give it. Do what you can without it.",
+            question.asker(),
+            question.why()
+        );
+        Box::pin(std::future::ready(Answer::Unanswered { why }))
+    }
+
+    fn who(&self) -> Who {
+        Who::Nobody
+    }
+}
+
+/// What the rules and the mode say of a call.
+#[derive(Debug, Clone)]
+pub enum Weighed {
+    /// It may run, with these rights.
+    Allow(Rights),
+    /// It may not.
+    Deny {
+        /// In words for the model.
+        why: String,
+    },
+    /// Somebody is to be asked this.
+    Ask(Box<CallQuestion>),
+}
+
+/// What a call is let beyond the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// Nothing.
+    None,
+    /// As if a rule allowed it: what is denied stays denied, and what a rule asks about is asked about.
+    AsByRule,
+    /// Nothing, and somebody is to be asked even if the rules allow it.
+    Asked,
+}
+
+impl Policy {
+    /// Decides on a call, asking if the rules do not.
+    pub async fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope, approver: &dyn Approver) -> Answer {
+        match self.weigh(tool, input, scope, Leave::None) {
+            Weighed::Allow(_) => Answer::Allow,
+            Weighed::Deny { why } => Answer::Deny { why },
+            Weighed::Ask(question) => match approver.ask(Question::Call(question)).await {
+                Answer::Unanswered { why } => Answer::Deny { why },
+                answer => answer,
+            },
+        }
+    }
+
+    /// What the rules and the mode say of a call.
+    pub fn weigh(&self, tool: &dyn Tool, input: &Value, scope: &Scope, leave: Leave) -> Weighed {
+        let subject = tool.subject(input, scope);
+        let access: Access = tool.access(input);
+        let (directory, directories) = (scope.directory(), scope.directories());
+        let mode = match (self.mode.get(), self.bypass) {
+            (Mode::BypassPermissions, Bypass::Disabled) => Mode::Default,
+            (mode, _) => mode,
+        };
+        let confined = sandbox::confined(scope, &subject, input);
+        let with_leave = (leave == Leave::AsByRule).then(|| self.allowing(tool.name(), &directory)).flatten();
+        let situation = Situation {
+            mode,
+            rules: with_leave.as_ref().unwrap_or(&self.rules),
+            directories: &directories,
+            directory: &directory,
+            home: scope.home(),
+            confined,
+            wall: scope.wall(),
+            leaves: sandbox::leaves(input),
+        };
+        let left = match self.narrowed.left(&situation, access, tool.name(), &subject) {
+            Ok(left) => left,
+            Err(why) => return Weighed::Deny { why },
+        };
+        let why = match decide(&situation, access, tool.name(), &subject) {
+            Decision::Deny { why } => return Weighed::Deny { why },
+            Decision::Allow(Rights::Full) if leave != Leave::Asked => return Weighed::Allow(left),
+            Decision::Allow(rights) if leave != Leave::Asked => return Weighed::Allow(rights),
+            Decision::Allow(_) => "a hook says to ask".to_owned(),
+            Decision::Ask { why } => why,
+        };
+        let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
+        let spared = decide(&accepting, access, tool.name(), &subject).allows();
+        let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves of a plan may let it be carried out at once
+        let spared_by = (spared && leave != Leave::Asked).then_some(Mode::AcceptEdits);
+        let always = always(&situation, access, tool.name(), &subject);
+        let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
+        let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
+        let (id, tool, input) = (String::new(), tool.name().to_owned(), input.clone());
+        let agent = None; // who is asked for it says for whom
+        Weighed::Ask(Box::new(CallQuestion { id, tool, input, subject, directory, why, agent, spared_by, always }))
+    }
+
+    /// The rules with one that allows every call of a tool. It is as strong as any other: what is denied stays denied.
+    fn allowing(&self, tool: &str, directory: &Path) -> Option<Rules> {
+        let places = Places { directory: directory.into(), settings: directory.into(), home: None, file: None };
+        let mut rules = self.rules.clone();
+        rules.allow.push(Rule::parse(tool, &places).ok()?);
+        Some(rules)
+    }
+}
+/// Says whether a file, as it is named and where it leads, may be shown.
+type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
+
+/// Keeps files from being shown that no rule lets anybody read.
+pub fn readable(rules: &Rules) -> Arc<Readable> {
+    let rules = rules.clone();
+    Arc::new(move |named, real| may_read(&rules, named, real))
+}
+
+fn may_read(rules: &Rules, named: &Path, real: &Path) -> bool {
+    let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
+    !matches!(rules.decide(tool_names::READ, &subject), Verdict::Deny(_))
+}

@@ -1,0 +1,71 @@
+//! Permission rules, as settings and flags give them.
+
+use std::path::Path;
+
+use tools::permission::{BadRule, Places, Rule, Rules};
+
+use super::keys::{self, Key};
+use super::{Finding, Origin, Weight};
+use crate::counting::{Counting, Ground, settings_root};
+
+/// Where the paths in what a file says start from.
+pub(super) fn places(origin: &Origin, ground: &Ground<'_>) -> Places {
+    Places {
+        directory: ground.directory.to_owned(),
+        settings: origin.file.as_deref().map_or_else(|| ground.directory.to_owned(), settings_root),
+        home: ground.home.map(Path::to_owned),
+        file: origin.file.clone(),
+    }
+}
+
+/// The permission rules, and what is to be said of those that cannot be understood.
+pub(super) fn rules_of(counting: &Counting<'_>, ground: &Ground<'_>, findings: &mut Vec<Finding>) -> Rules {
+    let mut of = |key: &Key| {
+        let mut rules = Vec::new();
+        for set in counting.of(key) {
+            match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, ground)) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => findings.push(Finding {
+                    weight: Weight::Error,
+                    file: set.origin.file.clone(),
+                    line: set.origin.line,
+                    column: set.origin.column,
+                    key: Some(key.name.to_owned()),
+                    text: error.to_string(),
+                }),
+            }
+        }
+        rules
+    };
+    Rules { allow: of(&keys::ALLOW), ask: of(&keys::ASK), deny: of(&keys::DENY) }
+}
+
+/// Rules as they are given in flags, `Bash(git *),Read` or one by one.
+pub fn rules(texts: &[String], ground: &Ground<'_>) -> Result<Vec<Rule>, BadRule> {
+    let places = Places {
+        directory: ground.directory.to_owned(),
+        settings: ground.directory.to_owned(),
+        home: ground.home.map(Path::to_owned),
+        file: None,
+    };
+    let split = texts.iter().flat_map(|text| split(text));
+    split.map(|text| Rule::parse(text, &places)).collect()
+}
+
+/// Splits at commas and blanks outside of parentheses.
+pub(super) fn split(text: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' | ' ' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
+}

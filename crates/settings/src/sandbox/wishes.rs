@@ -1,0 +1,68 @@
+//! What the settings say of the sandbox, in the words of Claude Code's `sandbox` key.
+
+use std::path::PathBuf;
+
+use crate::counting::{Counting, Ground, path};
+use crate::keys;
+
+/// What the settings say of the sandbox; none where they say nothing. Paths are absolute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// `enabled`.
+    pub enabled: Option<bool>,
+    /// `autoAllowBashIfSandboxed`.
+    pub unasked: Option<bool>,
+    /// `allowUnsandboxedCommands`.
+    pub allow_without: Option<bool>,
+    /// `failIfUnavailable`.
+    pub must: Option<bool>,
+    /// `excludedCommands`: they run outside of it.
+    pub excluded: Vec<String>,
+    /// `filesystem.allowWrite`.
+    pub allow_write: Vec<PathBuf>,
+    /// `filesystem.denyWrite`, stronger than `allow_write`.
+    pub deny_write: Vec<PathBuf>,
+    /// `filesystem.allowRead`, stronger than `deny_read`.
+    pub allow_read: Vec<PathBuf>,
+    /// `filesystem.denyRead`, and the files of `credentials.files`.
+    pub deny_read: Vec<PathBuf>,
+    /// `network.allowedDomains`.
+    pub allowed_domains: Vec<String>,
+    /// `network.deniedDomains`.
+    pub denied_domains: Vec<String>,
+    /// `network.allowUnixSockets`.
+    pub sockets: Vec<PathBuf>,
+    /// `network.allowAllUnixSockets`.
+    pub all_sockets: Option<bool>,
+    /// `network.allowLocalBinding`.
+    pub local_binding: Option<bool>,
+    /// `credentials.envVars`: taken out of the environment.
+    pub hidden_variables: Vec<String>,
+}
+
+impl SandboxSettings {
+    pub(crate) fn of(sets: &Counting<'_>, ground: &Ground<'_>) -> Self {
+        let mut deny_read = sets.paths(&keys::SANDBOX_NO_READ, ground);
+        let files = sets.of(&keys::SANDBOX_NO_FILES);
+        deny_read.extend(files.filter_map(|set| Some(path(set.value["path"].as_str()?, &set.origin, ground))));
+        let variables = sets.of(&keys::SANDBOX_NO_VARIABLES);
+        let hidden_variables = variables.filter_map(|set| set.value["name"].as_str().map(str::to_owned)).collect();
+        Self {
+            enabled: sets.one(&keys::SANDBOX),
+            unasked: sets.one(&keys::SANDBOX_UNASKED),
+            allow_without: sets.one(&keys::SANDBOX_WITHOUT),
+            must: sets.one(&keys::SANDBOX_MUST),
+            excluded: sets.texts(&keys::SANDBOX_EXCLUDED),
+            allow_write: sets.paths(&keys::SANDBOX_WRITE, ground),
+            deny_write: sets.paths(&keys::SANDBOX_NO_WRITE, ground),
+            allow_read: sets.paths(&keys::SANDBOX_READ, ground),
+            deny_read,
+            allowed_domains: sets.texts(&keys::SANDBOX_DOMAINS),
+            denied_domains: sets.texts(&keys::SANDBOX_NO_DOMAINS),
+            sockets: sets.paths(&keys::SANDBOX_SOCKETS, ground),
+            all_sockets: sets.one(&keys::SANDBOX_ALL_SOCKETS),
+            local_binding: sets.one(&keys::SANDBOX_BINDING),
+            hidden_variables,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Trust in a directory: what its files ask for beyond caution, and what of it the user has let them.
+//!
+//! Each thing a file asks for is a [`Claim`] with a fingerprint of what it says. The user's yes is a set of fingerprints,
+//! kept with the user and not with the directory, per canonical git root, so that all worktrees share it. What a later
+//! pull brings has another fingerprint, and is asked about alone. The home directory, whatever holds it, and `/` are never
+//! trusted. A yes in Claude Code is taken over once, by fingerprint, for what is there at the first look ([`takeover`]). A
+//! no is kept in the same way, so that nobody is asked twice.
+//!
+//! Nothing here asks anybody: who shows claims to a person says [`Trust::remember`] or [`Trust::decline`] with what was
+//! shown.
+
+mod claim;
+mod record;
+mod takeover;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::Set;
+use record::Said;
+
+pub use claim::{Claim, Kind, claims};
+pub use record::{Trusted, file, list, revoke};
+
+/// Where trust is looked up, and for what directory.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The config home: the record lies there.
+    pub config_home: &'a Path,
+    /// Where Claude Code keeps its record.
+    pub claude_json: Option<&'a Path>,
+    /// The working directory.
+    pub directory: &'a Path,
+    /// The user's home.
+    pub home: Option<&'a Path>,
+}
+
+/// What the user lets the files of one directory.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    config_home: PathBuf,
+    site: Site,
+    /// The fingerprints the user has said yes to.
+    known: BTreeSet<String>,
+    /// Those the user has said no to.
+    declined: BTreeSet<String>,
+    /// Whether Claude Code was told to trust it, and that was not taken over yet.
+    awaits_takeover: bool,
+    /// What is to be said of the record.
+    pub warning: Option<String>,
+}
+
+/// A directory, and the repository it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// What trust is kept under: the canonical git root. None where nothing is ever trusted.
+    pub root: Option<PathBuf>,
+    /// The checkout's top directory; the directory itself outside of a repository.
+    top: PathBuf,
+    /// The directory.
+    directory: PathBuf,
+    /// The user's home.
+    home: Option<PathBuf>,
+}
+
+impl Site {
+    /// The site of a directory.
+    pub fn of(directory: &Path, home: Option<&Path>) -> Self {
+        let real = |path: &Path| files::real(path).unwrap_or_else(|_| path.to_owned());
+        let (directory, home) = (real(directory), home.map(real));
+        let holds_home =
+            |path: &Path| path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(path));
+        let top = directory.ancestors().find(|above| files::real(above.join(".git")).is_ok_and(|git| git.exists()));
+        let top = top.unwrap_or(&directory).to_owned();
+        // With a repository in the home directory, each directory below stands for itself.
+        let root = [memory::place::canonical_root(&directory), directory.clone()].into_iter();
+        let root = root.into_iter().find(|root| !holds_home(root));
+        Self { root, top, directory, home }
+    }
+}
+
+impl Site {
+    /// A path as it is told: from the directory, where it lies in it.
+    pub fn short(&self, path: &Path) -> String {
+        path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()
+    }
+}
+
+impl Trust {
+    /// What the user has said so far.
+    pub fn read(place: Place<'_>) -> Self {
+        let site = Site::of(place.directory, place.home);
+        let mut trust = Self {
+            config_home: place.config_home.to_owned(),
+            known: BTreeSet::new(),
+            declined: BTreeSet::new(),
+            awaits_takeover: false,
+            warning: None,
+            site,
+        };
+        let Some(root) = trust.site.root.clone() else { return trust };
+        let record = match record::read(place.config_home) {
+            Ok(record) => record,
+            Err(why) => {
+                trust.warning = Some(why);
+                return trust;
+            }
+        };
+        (trust.known, trust.declined) = (record.known(&root, Said::Yes), record.known(&root, Said::No));
+        trust.awaits_takeover = !record.is_taken_over(&root)
+            && place.claude_json.is_some_and(|file| {
+                let above = trust.site.directory.ancestors().take_while(|above| above.starts_with(&trust.site.top));
+                let mut directories: Vec<&Path> = above.collect();
+                directories.push(&root);
+                directories.retain(|directory| Site::of(directory, place.home).root.is_some());
+                record::trusted_by_claude_code(file, &directories)
+            });
+        trust
+    }
+
+    /// The directory it is about.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Takes over a yes in Claude Code for what the files ask for now, and keeps that: what comes later is asked about.
+    /// What was declined here stays so, and what cannot be kept is not taken over.
+    pub fn take_over(&mut self, claims: &[Claim]) {
+        let Some(root) = self.site.root.clone().filter(|_| self.awaits_takeover) else { return };
+        self.awaits_takeover = false;
+        let covered = |claim: &&Claim| takeover::covers(claim, &self.site) && !self.is_settled(claim);
+        let covered: Vec<Claim> = claims.iter().filter(covered).cloned().collect();
+        match record::take_over(&self.config_home, &root, &covered) {
+            Ok(known) => self.known = known,
+            Err(why) => self.warning = Some(format!("what you trust in Claude Code does not count here: {why}")),
+        }
+    }
+
+    /// Whether the user lets the files do this.
+    pub fn covers(&self, claim: &Claim) -> bool {
+        self.site.root.is_some() && self.known.contains(&claim.fingerprint)
+    }
+
+    /// Whether the user lets a file below the project set this.
+    pub fn covers_set(&self, set: &Set) -> bool {
+        self.covers(&Claim::of_set(set, &self.site))
+    }
+
+    /// Those that the user has not been asked about, or has not let in.
+    pub fn missing(&self, claims: &[Claim]) -> Vec<Claim> {
+        claims.iter().filter(|claim| !self.covers(claim)).cloned().collect()
+    }
+
+    /// Whether the user has said no to this, or can never say yes.
+    pub fn is_settled(&self, claim: &Claim) -> bool {
+        self.site.root.is_none() || self.declined.contains(&claim.fingerprint)
+    }
+
+    /// Lets these in for as long as this value lives. Says whether it could.
+    pub fn admit(&mut self, claims: &[Claim]) -> bool {
+        self.known.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
+        self.site.root.is_some()
+    }
+
+    /// Keeps the user's yes to these.
+    pub fn remember(&mut self, claims: &[Claim]) -> Result<(), NotKept> {
+        let root = self.site.root.clone().ok_or(NotKept::Never)?;
+        record::add(&self.config_home, &root, claims, Said::Yes)?;
+        self.admit(claims);
+        Ok(())
+    }
+
+    /// Keeps the user's no to these.
+    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), NotKept> {
+        let root = self.site.root.clone().ok_or(NotKept::Never)?;
+        self.declined.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
+        record::add(&self.config_home, &root, claims, Said::No)
+    }
+}
+
+/// Why an answer was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum NotKept {
+    /// Nothing is ever trusted there.
+    #[error("the home directory and what holds it are never trusted")]
+    Never,
+    /// The record cannot be read, so it is not written either.
+    #[error("{0}")]
+    Broken(String),
+    /// The disk said no.
+    #[error(transparent)]
+    Files(#[from] files::Error),
+}

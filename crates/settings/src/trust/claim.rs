@@ -1,0 +1,239 @@
+//! What a file below the project asks for beyond caution.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Site;
+use crate::keys::{self, Reach};
+use crate::kind::Part;
+use crate::{File, Loaded, Origin, Set, Source, Standing, Step};
+
+/// The largest `.mcp.json` that is read.
+const SERVERS_LIMIT: u64 = 1_000_000;
+
+/// Something that a file asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// What it is, in a line.
+    pub what: String,
+    /// Where it stands: a file and a line.
+    pub place: String,
+    /// A hash of what it is: another one, another claim.
+    pub fingerprint: String,
+}
+
+/// What is asked for, in the order in which it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Commands that run by themselves.
+    Hook,
+    /// Servers whose tools are used.
+    Server,
+    /// A command for the status line and the like.
+    Helper,
+    /// An agent, with what its definition adds.
+    Agent,
+    /// Calls that run without asking.
+    Rule,
+    /// How much may happen without asking.
+    Mode,
+    /// What the sandbox lets through.
+    Sandbox,
+    /// More directories to work in.
+    Directory,
+    /// A file from outside the project that becomes instructions.
+    Include,
+    /// Variables for commands.
+    Variable,
+    /// Any other setting.
+    Setting,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Hook,
+        Self::Server,
+        Self::Helper,
+        Self::Agent,
+        Self::Rule,
+        Self::Mode,
+        Self::Sandbox,
+        Self::Directory,
+        Self::Include,
+        Self::Variable,
+        Self::Setting,
+    ];
+
+    /// What files with such claims would do.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Hook => "run commands by themselves",
+            Self::Server => "start or connect to servers",
+            Self::Helper => "run a command for the status line and the like",
+            Self::Agent => "define agents, in place of others of their name",
+            Self::Rule => "let these calls run without asking",
+            Self::Mode => "choose how much is asked",
+            Self::Sandbox => "change the sandbox",
+            Self::Directory => "work in more directories",
+            Self::Include => "read files from outside the project as instructions",
+            Self::Variable => "set variables for commands",
+            Self::Setting => "change other settings",
+        }
+    }
+
+    /// One of them, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::Server => "server",
+            Self::Helper => "helper",
+            Self::Agent => "agent",
+            Self::Rule => "allow rule",
+            Self::Mode => "mode",
+            Self::Sandbox => "sandbox setting",
+            Self::Directory => "directory",
+            Self::Include => "include",
+            Self::Variable => "variable",
+            Self::Setting => "setting",
+        }
+    }
+}
+
+impl Claim {
+    /// A claim of the files in a site. `content` is all that makes it what it is.
+    pub fn new(kind: Kind, what: impl Into<String>, content: &str, place: impl Into<String>, site: &Site) -> Self {
+        let within = site.directory.strip_prefix(&site.top).unwrap_or(Path::new(""));
+        let mut hasher = blake3::Hasher::new();
+        for part in [kind.name(), &within.to_string_lossy(), content] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        let fingerprint = hasher.finalize().to_hex()[..32].to_owned();
+        Self { kind, what: what.into(), place: place.into(), fingerprint }
+    }
+
+    /// What a value that stands below the project asks for.
+    pub fn of_set(set: &Set, site: &Site) -> Self {
+        let text = set.value.as_str().map_or_else(|| set.value.to_string(), str::to_owned);
+        let is = |key: &keys::Key| set.key.name == key.name;
+        let (kind, what, content) = if is(&keys::ALLOW) {
+            (Kind::Rule, text.clone(), text)
+        } else if is(&keys::DIRECTORIES) {
+            let leads = leads_to(&text, site);
+            (Kind::Directory, leads.clone(), leads)
+        } else if is(&keys::MODE) {
+            (Kind::Mode, text.clone(), text)
+        } else if is(&keys::ENV) {
+            let name = match &set.part {
+                Part::Entry(name) => name.as_str(),
+                _ => "",
+            };
+            let content = format!("{name}={text}");
+            (Kind::Variable, content.clone(), content)
+        } else if let Some(event) = set.key.name.strip_prefix("hooks.") {
+            let hook = &set.value["hook"];
+            let matcher = set.value["matcher"].as_str().map(|matcher| format!(" ({matcher})")).unwrap_or_default();
+            let what = ["command", "url", "prompt"].iter().find_map(|key| hook[*key].as_str());
+            let what = what.map_or_else(|| hook.to_string(), str::to_owned);
+            let what = format!("{event}{matcher}: {what}");
+            (Kind::Hook, what.clone(), format!("{what}\n{hook}"))
+        } else if is(&keys::AGENTS) {
+            let content = format!("{}: {}", set.name(), set.value);
+            (Kind::Agent, content.clone(), content)
+        } else if is(&keys::STATUS_LINE) {
+            let what = format!("{}: {}", set.key.name, set.value["command"].as_str().unwrap_or_default());
+            (Kind::Helper, what.clone(), format!("{what}\n{}", set.value))
+        } else if set.key.name.starts_with("sandbox.") {
+            let text = if is_path(set.key) { leads_to(&text, site) } else { text };
+            let content = format!("{}: {text}", set.key.name);
+            (Kind::Sandbox, content.clone(), content)
+        } else {
+            let content = format!("{}: {}", set.name(), set.value);
+            (Kind::Setting, content.clone(), content)
+        };
+        Self::new(kind, what, &content, place(&set.origin, site), site)
+    }
+}
+
+fn is_path(key: &keys::Key) -> bool {
+    [keys::SANDBOX_WRITE, keys::SANDBOX_READ, keys::SANDBOX_SOCKETS].iter().any(|path| path.name == key.name)
+}
+
+/// Where a path leads, links followed: what is asked for is the place, not the name of a link to it.
+fn leads_to(path: &str, site: &Site) -> String {
+    let path = match (path.strip_prefix("~/"), &site.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => site.directory.join(path),
+    };
+    let real = files::real(&path).unwrap_or(path);
+    match real.strip_prefix(&site.top) {
+        Ok(inside) => Path::new(".").join(inside).display().to_string(),
+        Err(_) => real.display().to_string(),
+    }
+}
+
+fn place(origin: &Origin, site: &Site) -> String {
+    let file = origin.file.as_deref().unwrap_or(Path::new(""));
+    format!("{}:{}", file.strip_prefix(&site.directory).unwrap_or(file).display(), origin.line)
+}
+
+/// All that the files of a site ask for, in the order in which it is told.
+pub fn claims(loaded: &Loaded, site: &Site) -> Vec<Claim> {
+    let asks = |set: &&Set| {
+        let needs_trust = set.origin.source.is_below_project() && set.key.reach != Reach::Anyone;
+        needs_trust && set.standing == Standing::Counts
+    };
+    let mut claims: Vec<Claim> = loaded.sets.iter().filter(asks).map(|set| Claim::of_set(set, site)).collect();
+    for file in loaded.files.iter().filter(|file| file.source.is_below_project()) {
+        claims.extend(programs(file, site));
+    }
+    claims.extend(servers(site));
+    claims.sort_by_key(|claim| claim.kind);
+    claims.dedup_by(|one, other| one.fingerprint == other.fingerprint);
+    claims
+}
+
+/// What a settings file would have run by itself.
+fn programs(file: &File, site: &Site) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    let mut claim = |kind: Kind, steps: &[&str], what: String, value: &Value| {
+        let steps: Vec<Step> = steps.iter().map(|name| Step::Name((*name).to_owned())).collect();
+        let (line, column) = file.json.place(&steps);
+        let origin = Origin { source: Source::Project, file: file.path.clone(), line, column };
+        claims.push(Claim::new(kind, what.clone(), &format!("{what}\n{value}"), place(&origin, site), site));
+    };
+    let settings = file.json.value();
+    for name in ["subagentStatusLine", "fileSuggestion"] {
+        if let Some(command) = settings[name]["command"].as_str() {
+            claim(Kind::Helper, &[name], format!("{name}: {command}"), &settings[name]);
+        }
+    }
+    for (name, server) in settings["mcpServers"].as_object().into_iter().flatten() {
+        claim(Kind::Server, &["mcpServers", name], server_words(name, server), server);
+    }
+    if settings["enableAllProjectMcpServers"] == true {
+        let what = "every server of .mcp.json".to_owned();
+        claim(Kind::Server, &["enableAllProjectMcpServers"], what, &Value::Null);
+    }
+    claims
+}
+
+/// The servers of the project's `.mcp.json`.
+fn servers(site: &Site) -> Vec<Claim> {
+    let Ok(file) = files::read(site.directory.join(".mcp.json"), SERVERS_LIMIT) else { return Vec::new() };
+    let Ok(value) = serde_json::from_slice::<Value>(&file.bytes) else { return Vec::new() };
+    let servers = value["mcpServers"].as_object().into_iter().flatten();
+    let claim = |(name, server): (&String, &Value)| {
+        Claim::new(Kind::Server, server_words(name, server), &format!("{name}\n{server}"), ".mcp.json", site)
+    };
+    servers.map(claim).collect()
+}
+
+fn server_words(name: &str, server: &Value) -> String {
+    let arguments = server["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let words: Vec<&str> = server["command"].as_str().or(server["url"].as_str()).into_iter().chain(arguments).collect();
+    format!("{name}: {}", words.join(" "))
+}

@@ -1,0 +1,305 @@
+//! The values that count, of all that the files say.
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tools::permission::{Mode, Rules};
+use transcript::Effort;
+use transcript::mark::Ttl;
+use transcript::price::{Price, Prices};
+
+use crate::background::{Admission, Budget, Rhythm};
+use crate::counting::{Counting, Ground, expand};
+use crate::extract::Extract;
+use crate::finding::{Finding, Weight};
+use crate::hooks::settings::{HookSettings, HooksOf, hooks_of};
+use crate::keys::{self, Key};
+use crate::kind::Part;
+use crate::layers::LayerSettings;
+use crate::load::{self, Loaded, Set, Standing};
+use crate::rules::rules_of;
+use crate::sandbox::SandboxSettings;
+use crate::signals::Signals;
+use crate::source::Source;
+
+/// What the settings say.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The model.
+    pub model: Option<Chosen>,
+    /// The permission mode a session starts in.
+    pub mode: Option<Mode>,
+    /// Whether `bypassPermissions` may be entered at all.
+    pub bypass: Bypass,
+    /// Permission rules.
+    pub rules: Rules,
+    /// More directories to work in.
+    pub directories: Vec<PathBuf>,
+    /// `effortLevel`: how hard the model tries.
+    pub effort: Option<Effort>,
+    /// `language`: the language of answers.
+    pub language: Option<String>,
+    /// `outputStyle`: how they read.
+    pub output_style: Option<String>,
+    /// The most a reply may be.
+    pub max_output_tokens: Option<u64>,
+    /// How long the provider keeps the cached prefix.
+    pub cache_ttl: Option<Ttl>,
+    /// Prices that the table does not have.
+    pub prices: Prices,
+    /// Other models, by the name that stands before a slash in a model's name.
+    pub providers: BTreeMap<String, Provider>,
+    /// Variables for the commands that tools run.
+    pub environment: BTreeMap<String, String>,
+    /// Those of them that no file below the project had a say in: they count where the program itself reads a variable.
+    pub own_environment: BTreeMap<String, String>,
+    /// `autoMemoryEnabled`.
+    pub auto_memory: Option<bool>,
+    /// `autoMemoryDirectory`, and whose word it is.
+    pub memory_directory: Option<(String, Source)>,
+    /// `claudeMdExcludes`: instruction files that are not loaded.
+    pub claude_md_excludes: Vec<String>,
+    /// `skipIndex`: whether memory has no index.
+    pub skip_index: Option<bool>,
+    /// `searchPastContext`: whether the model is told how to search past sessions.
+    pub search_past: Option<bool>,
+    /// `recall`: whether memories are brought up by themselves.
+    pub recall: Option<bool>,
+    /// `teamDeletions`: whether a file that is deleted from team memory is deleted for all.
+    pub team_deletions: Option<bool>,
+    /// `smallModel`: the model for side questions.
+    pub small_model: Option<String>,
+    /// `selectorModel`: the model that is asked which memories matter.
+    pub selector_model: Option<String>,
+    /// What work in the background may spend.
+    pub budget: Budget,
+    /// When memories are brought into order, and by whom.
+    pub dream: DreamSettings,
+    /// What is learnt, and when.
+    pub extract: Extract,
+    /// `dailyLog`: whether sessions keep a daily log instead of memories.
+    pub daily_log: Option<bool>,
+    /// `commandCredentials`: whether commands get variables that look like credentials.
+    pub command_credentials: Option<bool>,
+    /// `teammates`: whether the model may start processes that work beside the session.
+    pub teammates: Option<bool>,
+    /// `labelSeconds`: how often those who work beside the session say what they do.
+    pub label_seconds: Option<u64>,
+    /// `messages`: whose messages from elsewhere are heard.
+    pub messages: Option<Admission>,
+    /// How the layers work, as far as the settings say.
+    pub layers: LayerSettings,
+    /// What they say of the sandbox.
+    pub sandbox: SandboxSettings,
+    /// The hooks that run, in their order.
+    pub hooks: HookSettings,
+    /// `agents`: those that can be sent out, as they are written.
+    pub agents: Vec<Set>,
+    /// How a session makes itself known.
+    pub signals: Signals,
+    /// Every value of the files, and whether it counts.
+    pub sets: Vec<Set>,
+    /// What is to be said of the files.
+    pub findings: Vec<Finding>,
+}
+
+/// The model that the settings name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its name.
+    pub name: String,
+    /// Whose word it is.
+    pub source: Source,
+    /// What the user's own settings name, where a file below the project says otherwise. It decides about the server.
+    pub own: Option<String>,
+}
+
+/// Whether `bypassPermissions` may be entered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Bypass {
+    /// By a flag, or by settings that are not the project's.
+    #[default]
+    Allowed,
+    /// Not at all.
+    Disabled,
+}
+
+/// What the settings say of dreams.
+#[derive(Debug, Clone, Default)]
+pub struct DreamSettings {
+    /// `dream`.
+    pub on: Option<bool>,
+    /// `dreamHours`.
+    pub hours: Option<u64>,
+    /// `dreamSessions`.
+    pub sessions: Option<u64>,
+    /// `dreamModel`.
+    pub model: Option<String>,
+}
+
+/// A server to talk to, as the settings have it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provider {
+    /// Which protocol it speaks.
+    #[serde(rename = "type", default)]
+    pub kind: ProviderKind,
+    /// Its address.
+    pub base_url: String,
+    /// The environment variable that holds its key.
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// The model, when only the entry is named.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Its window, in tokens.
+    #[serde(default)]
+    pub window: Option<u64>,
+    /// What it costs.
+    #[serde(default)]
+    pub price: Option<Price>,
+}
+
+/// Which protocol a server speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// Chat completions.
+    #[default]
+    OpenAi,
+    /// The Messages API.
+    Anthropic,
+}
+
+impl Settings {
+    /// What counts of what the files say. `trusted` says whether the user trusts a value that stands below the project.
+    pub fn of(loaded: &Loaded, ground: &Ground<'_>, trusted: &dyn Fn(&Set) -> bool) -> Self {
+        let sets = loaded.judged(trusted);
+        let mut findings = loaded.findings.clone();
+        let counting = Counting { sets: sets.iter().filter(|set| set.standing == Standing::Counts).collect() };
+        let mut prices: Vec<(String, Price)> = counting.entries(&keys::PRICES);
+        let providers: BTreeMap<String, Provider> = counting.entries(&keys::PROVIDERS).into_iter().collect();
+        let priced = providers.values().filter_map(|entry| Some((entry.model.clone()?, entry.price?)));
+        prices.splice(..0, priced);
+        let is_disabled = loaded.has_broken_managed() || counting.of(&keys::NO_BYPASS).next().is_some();
+        let whose = HooksOf::of(&counting);
+        let hooks = hooks_of(whose, &counting, ground, &mut findings);
+        let settings = Self {
+            model: model(loaded, &counting),
+            mode: counting.one::<String>(&keys::MODE).as_deref().and_then(mode),
+            bypass: if is_disabled { Bypass::Disabled } else { Bypass::Allowed },
+            rules: rules_of(&counting, ground, &mut findings),
+            directories: directories(&counting, ground),
+            effort: counting.one(&keys::EFFORT),
+            language: counting.one(&keys::LANGUAGE),
+            output_style: counting.one(&keys::OUTPUT_STYLE),
+            max_output_tokens: counting.one(&keys::MAX_OUTPUT_TOKENS),
+            cache_ttl: counting.one(&keys::CACHE_TTL),
+            prices: Prices::with(prices),
+            providers,
+            environment: variables_of(counting.sets.iter().copied()),
+            own_environment: variables_of(loaded.sets.iter().filter(|set| !set.origin.source.is_below_project())),
+            auto_memory: counting.one(&keys::AUTO_MEMORY),
+            memory_directory: counting
+                .of(&keys::MEMORY_DIRECTORY)
+                .find_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.source))),
+            claude_md_excludes: counting.texts(&keys::EXCLUDES),
+            skip_index: counting.one(&keys::SKIP_INDEX),
+            search_past: counting.one(&keys::SEARCH_PAST),
+            recall: counting.one(&keys::RECALL),
+            team_deletions: counting.one(&keys::TEAM_DELETIONS),
+            small_model: counting.one(&keys::SMALL_MODEL),
+            selector_model: counting.one(&keys::SELECTOR_MODEL),
+            budget: budget(&counting),
+            extract: Extract::of(&counting),
+            dream: DreamSettings {
+                on: counting.one(&keys::DREAM),
+                hours: counting.one(&keys::DREAM_HOURS),
+                sessions: counting.one(&keys::DREAM_SESSIONS),
+                model: counting.one(&keys::DREAM_MODEL),
+            },
+            daily_log: counting.one(&keys::DAILY_LOG),
+            command_credentials: counting.one(&keys::COMMAND_CREDENTIALS),
+            teammates: counting.one(&keys::TEAMMATES),
+            label_seconds: counting.one(&keys::LABEL_SECONDS),
+            messages: counting.one(&keys::MESSAGES),
+            layers: LayerSettings::of(&counting),
+            sandbox: SandboxSettings::of(&counting, ground),
+            hooks,
+            agents: counting.of(&keys::AGENTS).cloned().collect(),
+            signals: Signals::of(&counting, whose, ground),
+            sets: Vec::new(),
+            findings,
+        };
+        Self { sets, ..settings }
+    }
+
+    /// When dreams come by themselves: not where sessions keep a daily log, and the user asks for one.
+    pub fn rhythm(&self) -> Rhythm {
+        let usual = Rhythm::default();
+        Rhythm {
+            on: self.dream.on.unwrap_or(usual.on) && self.daily_log != Some(true),
+            hours: self.dream.hours.unwrap_or(usual.hours),
+            sessions: self.dream.sessions.unwrap_or(usual.sessions),
+        }
+    }
+
+    /// What the user should know before a session starts.
+    pub fn warnings(&self) -> Vec<String> {
+        let told = self.findings.iter().filter(|finding| finding.weight > Weight::Note);
+        told.map(ToString::to_string).collect()
+    }
+
+    /// The values of a key that count, with where they stand.
+    pub fn counting(&self, key: &Key) -> impl Iterator<Item = &Set> {
+        let name = key.name;
+        self.sets.iter().filter(move |set| set.key.name == name && set.standing == Standing::Counts)
+    }
+
+    /// Whether an organisation has fixed a key, so that no flag changes it.
+    pub fn is_managed(&self, key: &Key) -> bool {
+        self.counting(key).any(|set| set.origin.source == Source::Managed)
+    }
+}
+
+fn model(loaded: &Loaded, counting: &Counting<'_>) -> Option<Chosen> {
+    let set = counting.of(&keys::MODEL).next()?;
+    let of_user = |set: &&Set| set.key.name == keys::MODEL.name && !set.origin.source.is_below_project();
+    let own = loaded.sets.iter().rev().find(of_user).and_then(|set| set.value.as_str()).map(str::to_owned);
+    let (name, source) = (set.value.as_str()?.to_owned(), set.origin.source);
+    Some(Chosen { name, source, own: own.filter(|_| source.is_below_project()) })
+}
+
+fn budget(counting: &Counting<'_>) -> Budget {
+    Budget {
+        usd: counting.one(&keys::BUDGET_USD).unwrap_or(Budget::default().usd),
+        tokens: counting.one(&keys::BUDGET_TOKENS),
+        project_usd: counting.one(&keys::BUDGET_PROJECT_USD),
+        project_tokens: counting.one(&keys::BUDGET_PROJECT_TOKENS),
+        agent_tokens: counting.one(&keys::BUDGET_AGENT_TOKENS),
+    }
+}
+
+fn mode(name: &str) -> Option<Mode> {
+    let name = if name == "manual" { "default" } else { name };
+    serde_json::from_value(name.into()).ok()
+}
+
+fn variables_of<'a>(sets: impl Iterator<Item = &'a Set>) -> BTreeMap<String, String> {
+    let variable = |set: &Set| match &set.part {
+        Part::Entry(name) if set.key.name == keys::ENV.name => Some((name.clone(), load::text(&set.value))),
+        _ => None,
+    };
+    // The strongest comes last.
+    sets.filter_map(variable).collect()
+}
+
+fn directories(counting: &Counting<'_>, ground: &Ground<'_>) -> Vec<PathBuf> {
+    let texts = counting.texts(&keys::DIRECTORIES);
+    texts.iter().map(|directory| ground.directory.join(expand(directory, ground))).collect()
+}
