@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use engine::agent::{End, Parts};
+use engine::agent::Parts;
+use engine::run::End;
 use engine::agents::{AtEnd, Children, MOST_OUT};
 use settings::agents::{Registry, Sources};
 use engine::provider::{Error, Event, Model};
@@ -61,9 +62,9 @@ async fn sent(count: usize) -> Result<Seen> {
     let project = folder.path().join("project");
     std::fs::create_dir(&project)?;
     let mut parts = Parts::new(Arc::new(Thinker { count }), "claude-sonnet-5");
-    parts.policy.mode = Mode::Plan.into();
+    parts.consent.policy.mode = Mode::Plan.into();
     let children = Children::new(Arc::new(Registry::load(&Sources::default())), AtEnd::LeavesThem);
-    parts.agents = Some(children.clone());
+    parts.contacts.agents = Some(children.clone());
     let session = Session::create(&Home::at(folder.path().join("config")), &project, None, World::real())?;
     let mut agent = Agent::new(session, parts)?;
     let before = held()?;
@@ -71,7 +72,7 @@ async fn sent(count: usize) -> Result<Seen> {
     let turn = agent.say("go").await;
     let took = started.elapsed().as_secs_f64() * 1_000.0;
     ensure!(matches!(turn.end, End::Ended(_)) && turn.rounds == 2, "the parent's turn: {:?}", turn.end);
-    let deep = |errand: &Arc<engine::agents::Errand>| errand.progress().requests > 0 && errand.progress().calls > 0;
+    let deep = |errand: &Arc<engine::errand::Errand>| errand.progress().requests > 0 && errand.progress().calls > 0;
     while !children.list().iter().all(deep) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }

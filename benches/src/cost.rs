@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, ensure};
-use engine::agent::{End, Parts};
+use engine::agent::Parts;
+use engine::run::End;
 use engine::context::{Layers, When};
 use engine::provider::anthropic::{Anthropic, Auth, Config};
 use engine::{Agent, Event};
@@ -180,11 +181,11 @@ async fn play(place: &Path, work: &Work, layers: Layers, rules: &str) -> Result<
     let model = Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("bench".into())))?;
     let session = Session::create(&Home::at(root.join("config")), &project, None, world())?;
     let mut parts = Parts::new(Arc::new(model), MODEL);
-    parts.policy.mode = engine::tools::permission::Mode::BypassPermissions.into();
-    parts.layers = layers;
+    parts.consent.policy.mode = engine::tools::permission::Mode::BypassPermissions.into();
+    parts.talk.layers = layers;
     let (inbox, ran) = (Arc::new(OnceLock::<engine::Inbox>::new()), AtomicU32::new(0));
     let waiting = inbox.clone();
-    parts.listener = Arc::new(move |event| match event {
+    parts.out.listener = Arc::new(move |event| match event {
         Event::Warning(text) => eprintln!("  {text}"),
         Event::ToolEnded { .. } => {
             let done = ran.fetch_add(1, Ordering::Relaxed) + 1;

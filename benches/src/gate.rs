@@ -11,7 +11,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use engine::agent::{End, Parts};
+use engine::agent::Parts;
+use engine::run::End;
 use engine::hooks::Hooks;
 use engine::provider::{Error, Event, Model};
 use settings::{Files, Flag, Ground, Loaded, Settings};
@@ -119,8 +120,8 @@ pub(crate) fn child(arguments: &[String]) -> Result<()> {
         std::fs::create_dir(&project)?;
         std::fs::write(project.join("note.txt"), "alpha\n")?;
         let mut parts = Parts::new(Arc::new(Reader(project.join("note.txt").display().to_string())), "claude-sonnet-5");
-        parts.policy.mode = Mode::Default.into();
-        parts.hooks = elsewhere(hooks == "elsewhere", &project);
+        parts.consent.policy.mode = Mode::Default.into();
+        parts.consent.hooks = elsewhere(hooks == "elsewhere", &project);
         let session = Session::create(&Home::at(folder.path().join("config")), &project, None, World::real())?;
         let mut agent = Agent::new(session, parts)?;
         for _ in 0..turns {

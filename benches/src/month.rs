@@ -18,7 +18,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use settings::{Budget, Learning, Rhythm};
-use engine::agent::{End, Parts};
+use engine::agent::Parts;
+use engine::run::End;
 use learning::dream::beside::Dreaming;
 use learning::dream::run::Dream;
 use learning::dream::Site;
@@ -165,8 +166,8 @@ impl Month {
         let knowledge = Knowledge::new(sources, Some(&self.memory), Some(selector), &session);
         knowledge.ready().await;
         let mut parts = Parts::new(client.clone(), MODEL);
-        parts.ledger = ledger.clone();
-        parts.layers.price = Prices::default().of(MODEL);
+        parts.out.ledger = ledger.clone();
+        parts.talk.layers.price = Prices::default().of(MODEL);
         let dream = Dream {
             site: Site {
                 home: self.home.clone(),

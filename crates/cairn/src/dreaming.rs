@@ -82,7 +82,7 @@ pub(crate) fn beside(
     chosen: &Chosen,
     session: &str,
     ledger: &Arc<Ledger>,
-    listener: engine::agent::Listener,
+    listener: engine::event::Listener,
 ) -> Option<Dreaming> {
     let site = Site { session: Some(session.to_owned()), ..site(place, settings).ok()? };
     let tell: Listener = Arc::new(move |progress: &Progress| listener(Event::Dream(Box::new(progress.clone()))));

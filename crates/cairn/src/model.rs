@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::agent::Small;
+use learning::fork::Small;
 use learning::knowledge::Selector;
 use learning::ledger::Ledger;
 use provider::Model;

@@ -1,6 +1,6 @@
 //! In place of OpenTelemetry in builds without the feature `otel`: nothing is sent to anybody.
 
-use engine::agent::Listener;
+use engine::event::Listener;
 
 /// Nothing.
 #[derive(Debug, Clone, Default)]

@@ -12,8 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::Event;
-use engine::agent::{End, Turn};
+use engine::agent::Turn;
 use engine::event::News;
+use engine::run::End;
 use engine::run::Ending;
 use serde_json::{Value, json};
 use session::World;

@@ -132,7 +132,7 @@ impl Follower {
             directories,
             environment: engine::agent::environment(settings),
             messages: settings.messages.unwrap_or_default(),
-            labelled: engine::agents::label::every(settings.label_seconds),
+            labelled: engine::label::every(settings.label_seconds),
             agents,
             hooks: shape.hooks(&settings.hooks),
             signals: settings.signals.clone(),

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Agent;
-use engine::agent::{Listener, MAX_OUTPUT_TOKENS, Parts};
-use engine::agents::{AtEnd, Children, Latest, left_behind};
+use engine::agent::Parts;
+use engine::agents::{AtEnd, Children, left_behind};
 use engine::context::Layers;
+use engine::event::Listener;
 use engine::hooks::{Hooks, Start};
 use engine::journal::Journal;
+use engine::label::Latest;
+use engine::parts::MAX_OUTPUT_TOKENS;
 use engine::prompt::BARE;
 use learning::dream::beside::Dreaming;
 use learning::knowledge::outside;
@@ -237,17 +240,17 @@ pub(crate) async fn agent(
     let dreaming = if bare { None } else { dreaming::beside(place, settings, &chosen, session.id(), &ledger, heard) };
     let mut plan = (!bare).then(|| Plan::new(place, settings));
     let mut parts = Parts::new(chosen.model.clone(), chosen.name.clone()).with_settings(settings);
-    (parts.small, parts.ledger) = (small, ledger.clone());
+    (parts.talk.small, parts.out.ledger) = (small, ledger.clone());
     let mode = mode(args, settings, &mut warnings);
     match args.mode() {
-        Some(_) => parts.policy.mode.set(mode),
-        None => parts.policy.mode.follow(mode),
+        Some(_) => parts.consent.policy.mode.set(mode),
+        None => parts.consent.policy.mode.follow(mode),
     }
-    add_flags(&mut parts.policy.rules, args, place)?;
-    let mailing = Mailing::open(args, place, settings, &session, &parts.policy.mode)?;
+    add_flags(&mut parts.consent.policy.rules, args, place)?;
+    let mailing = Mailing::open(args, place, settings, &session, &parts.consent.policy.mode)?;
     if let Some(team) = &mailing.member_of {
-        parts.policy.mode = mode_below(team.clone(), mode);
-        parts.latest = Some(Latest::default()); // it says what it is doing
+        parts.consent.policy.mode = mode_below(team.clone(), mode);
+        parts.lineage.latest = Some(Latest::default()); // it says what it is doing
     }
     warnings.extend(mailing.warnings.iter().cloned());
     let approver = match &mailing.member_of {
@@ -255,11 +258,11 @@ pub(crate) async fn agent(
         None => approver,
     };
     if approver.who() != Who::Nobody && !bare && mailing.member_of.is_none() {
-        parts.tools.extend(engine::plan::offered(&parts.policy.mode, &mailing.board));
+        parts.work.tools.extend(engine::plan::offered(&parts.consent.policy.mode, &mailing.board));
     }
-    mailing.equip(&mut parts.tools, mode);
-    parts.teammates.clone_from(&mailing.teammates);
-    parts.post = Some(mailing.post.clone());
+    mailing.equip(&mut parts.work.tools, mode);
+    parts.contacts.teammates.clone_from(&mailing.teammates);
+    parts.contacts.post = Some(mailing.post.clone());
     if !bare {
         let agents = agents::registry(place, &judged, args.agents.as_deref())?;
         let told = agents.troubles().iter().filter(|trouble| trouble.weight > Weight::Note);
@@ -267,56 +270,56 @@ pub(crate) async fn agent(
         let at_end = if approver.who() == Who::Person { AtEnd::LeavesThem } else { AtEnd::WaitsForThem };
         let children = Children::new(Arc::new(agents), at_end);
         let memory = plan.as_ref().and_then(Plan::agent_memory);
-        parts.agents = Some(memory.into_iter().fold(children, Children::with_memory));
+        parts.contacts.agents = Some(memory.into_iter().fold(children, Children::with_memory));
         let guard = env::program();
         let (home, own) = (place.home.path(), session.path());
-        let left = left_behind(home, &place.directory, own, &parts.environment, guard.as_deref()).await;
+        let left = left_behind(home, &place.directory, own, &parts.work.environment, guard.as_deref()).await;
         warnings.extend(left);
     }
-    if let Some(offered) = offered(&args.tools, &parts.tools)? {
-        parts.tools.retain(|tool| offered.contains(&tool.name()));
-        parts.agents = parts.agents.filter(|_| AGENT_NAMES.iter().any(|name| offered.contains(name)));
+    if let Some(offered) = offered(&args.tools, &parts.work.tools)? {
+        parts.work.tools.retain(|tool| offered.contains(&tool.name()));
+        parts.contacts.agents = parts.contacts.agents.filter(|_| AGENT_NAMES.iter().any(|name| offered.contains(name)));
     }
     if let Some(plan) = &mut plan {
-        parts.sections = plan.sections();
-        parts.policy.rules.allow.extend(rules(&plan.prepare(), place)?);
+        parts.prompt.sections = plan.sections();
+        parts.consent.policy.rules.allow.extend(rules(&plan.prepare(), place)?);
         warnings.append(&mut plan.warnings);
     }
     for directory in added(args, place) {
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
-        parts.directories.push(directory);
+        parts.work.directories.push(directory);
     }
     if !bare {
-        parts.surroundings = surroundings::look(place, &parts.environment).await;
+        parts.prompt.surroundings = surroundings::look(place, &parts.work.environment).await;
     }
     let (manner, no_style) = manner::manner(settings, place);
-    parts.manner = manner;
+    parts.prompt.manner = manner;
     warnings.extend(no_style);
-    parts.max_tokens = max_tokens;
-    parts.effort = effort(args, settings);
-    if args.effort.is_some() && args.effort != parts.effort {
+    parts.talk.max_tokens = max_tokens;
+    parts.talk.effort = effort(args, settings);
+    if args.effort.is_some() && args.effort != parts.talk.effort {
         warnings.push("the effort is managed here; the flag does not count".to_owned());
     }
-    parts.thinking = env::MAX_THINKING.number()?;
-    parts.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
-    parts.appended = mailing.appended(args.append_system_prompt.as_deref());
-    parts.user_home.clone_from(&place.user_home);
-    parts.guard = env::program();
-    parts.variable = Some(env::named);
-    parts.limits.max_rounds = args.max_turns;
-    parts.budget = args.task_budget;
-    parts.approver = approver;
-    (parts.listener, parts.journal) = (listener, Some(journal));
+    parts.talk.thinking = env::MAX_THINKING.number()?;
+    parts.prompt.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
+    parts.prompt.appended = mailing.appended(args.append_system_prompt.as_deref());
+    parts.work.user_home.clone_from(&place.user_home);
+    parts.work.guard = env::program();
+    parts.work.variable = Some(env::named);
+    parts.talk.limits.max_rounds = args.max_turns;
+    parts.prompt.budget = args.task_budget;
+    parts.consent.approver = approver;
+    (parts.out.listener, parts.out.journal) = (listener, Some(journal));
     let window = shape.window;
-    parts.layers = shape.layers(settings, place);
-    parts.hooks = shape.hooks(&settings.hooks);
+    parts.talk.layers = shape.layers(settings, place);
+    parts.consent.hooks = shape.hooks(&settings.hooks);
     let mut remembers = None;
     if let Some(kind) = &args.agent_type {
-        let definition = parts.agents.as_ref().and_then(|agents| agents.registry().find(kind).cloned());
+        let definition = parts.contacts.agents.as_ref().and_then(|agents| agents.registry().find(kind).cloned());
         let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
         remembers = engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
     }
-    let worktree = Workplace::enter(args, place, &mut session, &parts.environment).await?;
+    let worktree = Workplace::enter(args, place, &mut session, &parts.work.environment).await?;
     let copy = worktree.as_ref().map(|worktree| worktree.worktree.copied());
     if let Some(worktree) = &worktree {
         worktree.worktree.furnish(&mut parts);

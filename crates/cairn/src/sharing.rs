@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::Event;
-use engine::agent::Listener;
+use engine::event::Listener;
 use engine::event::TeamChange;
 use session::World;
 use team::Key;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::agent::Listener;
+use engine::event::Listener;
 use engine::{Event, journal};
 use serde_json::{Value, json};
 use session::World;

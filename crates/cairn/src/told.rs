@@ -1,11 +1,11 @@
 //! What happened, in words: what the layers did, and how a turn ended.
 
 use engine::Event;
-use engine::agent::End;
-use engine::agents::Errand;
 use engine::context::framing::Made;
 use engine::context::list;
+use engine::errand::Errand;
 use engine::event::{MateNews, News};
+use engine::run::End;
 use engine::run::Ending;
 use learning::dream::progress::{Phase, Progress, improved};
 use learning::extract::Outcome;

@@ -13,8 +13,7 @@ use std::sync::Arc;
 use engine::agent::Parts;
 use engine::provider::anthropic::{Anthropic, Auth, BASE_URL, Config};
 use engine::tools::permission::Mode;
-use engine::{Agent, Event};
-use session::{Home, Session, World};
+use engine::{Agent, Event, Home, Session, World};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,8 +26,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = Session::create(&home, &std::env::current_dir()?, None, World::real())?;
 
     let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
-    parts.policy.mode = Mode::AcceptEdits.into();
-    parts.listener = Arc::new(|event| match event {
+    parts.consent.policy.mode = Mode::AcceptEdits.into();
+    parts.out.listener = Arc::new(|event| match event {
         Event::Text(text) => print!("{text}"),
         Event::ToolStarted { tool, input, .. } => println!("\n[{tool} {input}]"),
         _ => {}

@@ -30,38 +30,35 @@ use transcript::line::{Body, Source};
 use transcript::window::AutoCompact;
 use transcript::{Block, Request, Usage};
 
+use crate::agents::InTeam;
 use crate::agents::{SendOut, knowing};
-use crate::driver::{Driver, Replied};
+use crate::driver::{Driver, DriverParts, Replied, Subagents};
 use crate::event::Event;
 use crate::hooks::{CallsBack, Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::prompt::scratchpad;
-use crate::run::Ending;
+use crate::run::{End, Ending};
 use crate::send_message::SendMessage;
-use crate::teammates::InTeam;
 use learning::dream::beside::Dreaming;
 use learning::extract::Extraction;
 use learning::knowledge::Knowledge;
 use learning::ledger::Ledger;
 pub use mail::{Mail, Neighbours};
 
-pub use parts::{MAX_OUTPUT_TOKENS, Parts, Small, environment};
+pub use parts::{Contacts, Parts, environment};
 pub use reload::{Reload, Reloaded, Said};
 pub use sending::Alone;
-pub use turn::{End, Turn};
+pub use turn::Turn;
 
 /// The folder for files of its own, beside what else a session keeps.
 const SCRATCHPAD: &str = "scratchpad";
-/// What a call is answered when the user stopped the turn before it ran.
-pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
-
-/// Where events go.
-pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// An agent: a driver, what it knows, and what is said to it meanwhile.
 pub struct Agent {
     driver: Driver,
+    contacts: Contacts,
+    reload: Option<Reload>,
     inbox: Inbox,
     mail: Mail,
     knowledge: Option<Knowledge>,
@@ -86,60 +83,65 @@ pub struct Agent {
 impl Agent {
     /// Puts an agent together.
     pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
-        if let (Some(post), Some(children)) = (&parts.post, &parts.agents) {
+        if let (Some(post), Some(children)) = (&parts.contacts.post, &parts.contacts.agents) {
             post.sends_out(&(children.clone() as Arc<dyn Neighbours>));
         }
-        if !parts.tools.is_empty() {
-            parts.tools.push(Arc::new(History::new(session.path())));
-            if let Some(children) = &parts.agents {
-                parts.tools = knowing(parts.tools, children);
+        if !parts.work.tools.is_empty() {
+            parts.work.tools.push(Arc::new(History::new(session.path())));
+            if let Some(children) = &parts.contacts.agents {
+                parts.work.tools = knowing(parts.work.tools, children);
                 let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children.clone()));
-                parts.tools.push(match parts.teammates.clone() {
+                parts.work.tools.push(match parts.contacts.teammates.clone() {
                     Some(teammates) => Arc::new(InTeam::new(tool, teammates, children.clone())),
                     None => tool,
                 });
             }
         }
-        let mut alone = parts.agents.is_none().then_some(Alone::NotGiven);
-        if let Some(known) = session.known_prologue().filter(|_| session.idle() < parts.ttl.duration()) {
+        let mut alone = parts.contacts.agents.is_none().then_some(Alone::NotGiven);
+        if let Some(known) = session.known_prologue().filter(|_| session.idle() < parts.talk.ttl.duration()) {
             // While its cache may hold, a session that began without them goes on without: others would cost all of it.
             let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
-            parts.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
-            if !names.contains(&SendOut::NAME) && parts.agents.take().is_some() {
-                alone = Some(Alone::BeganWithout(parts.ttl.duration()));
+            parts.work.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
+            if !names.contains(&SendOut::NAME) && parts.contacts.agents.take().is_some() {
+                alone = Some(Alone::BeganWithout(parts.talk.ttl.duration()));
             }
         }
         let mut parts = parts.without_forbidden_tools();
-        if !parts.tools.iter().any(|tool| tool.name() == SendOut::NAME) && parts.agents.take().is_some() {
+        if !parts.work.tools.iter().any(|tool| tool.name() == SendOut::NAME) && parts.contacts.agents.take().is_some() {
             alone = Some(Alone::Forbidden);
         }
         // Those that it sends out share it.
         let own = session.folder().join(SCRATCHPAD);
-        parts.scratchpad = Some(parts.scratchpad.unwrap_or_else(|| scratchpad(own, session.known_prologue())));
-        parts.policy.rules.allow.extend(parts::kept(&session, parts.scratchpad.as_deref())?);
-        let path = parts.signals.event_log.clone();
+        parts.work.scratchpad =
+            Some(parts.work.scratchpad.unwrap_or_else(|| scratchpad(own, session.known_prologue())));
+        parts.consent.policy.rules.allow.extend(parts::kept(&session, parts.work.scratchpad.as_deref())?);
+        let path = parts.out.signals.event_log.clone();
         let own = || Journal::new(session.id(), session.world().clone(), path);
-        let journal = parts.journal.take().unwrap_or_else(own);
-        if parts.sent.is_none() {
+        let journal = parts.out.journal.take().unwrap_or_else(own);
+        if parts.lineage.sent.is_none() {
             // What an agent tells that was sent out reaches that of the session it works for.
-            parts.listener = journal.hearing(parts.listener);
+            parts.out.listener = journal.hearing(parts.out.listener);
         }
-        if let Some(teammates) = &parts.teammates {
-            teammates.answered_by(parts.approver.clone(), parts.listener.clone());
+        if let Some(teammates) = &parts.contacts.teammates {
+            teammates.answered_by(parts.consent.approver.clone(), parts.out.listener.clone());
         }
-        if let Some(children) = &parts.agents {
-            children.held_to(&parts.policy.rules);
+        if let Some(children) = &parts.contacts.agents {
+            children.held_to(&parts.consent.policy.rules);
         }
-        let driver = Driver::new(session, parts)?;
+        let Parts { talk, prompt, work, consent, lineage, contacts, out, reload } = parts;
+        let mut driver = Driver::new(session, DriverParts { talk, prompt, work, consent, lineage, out })?;
+        driver.subagents = contacts.agents.clone().map(|children| children as Arc<dyn Subagents>);
         driver.tell(Event::SessionStarted {
             session: driver.session.id().to_owned(),
             file: driver.session.path().to_owned(),
-            model: driver.parts.name.clone(),
-            tools: driver.parts.tools.iter().map(|tool| tool.name().to_owned()).collect(),
-            mode: driver.parts.policy.mode.get(),
+            model: driver.talk.name.clone(),
+            tools: driver.work.tools.iter().map(|tool| tool.name().to_owned()).collect(),
+            mode: driver.gate.consent.policy.mode.get(),
         });
         let mut agent = Self {
             driver,
+            contacts,
+            reload,
             inbox: Inbox::default(),
             mail: Mail::default(),
             knowledge: None,
@@ -228,7 +230,7 @@ impl Agent {
 
     /// What was spent, and what may still be.
     pub fn ledger(&self) -> &Arc<Ledger> {
-        &self.driver.parts.ledger
+        &self.driver.out.ledger
     }
 
     /// The notes of its session.
@@ -248,12 +250,12 @@ impl Agent {
 
     /// How much it may do without asking. It can be changed while a turn runs.
     pub fn mode(&self) -> &LiveMode {
-        &self.driver.parts.policy.mode
+        &self.driver.gate.consent.policy.mode
     }
 
     /// What it may do.
     pub fn policy_mut(&mut self) -> &mut Policy {
-        &mut self.driver.parts.policy
+        &mut self.driver.gate.consent.policy
     }
 
     /// Lets commands run in a sandbox from now on, or in none.
@@ -264,27 +266,27 @@ impl Agent {
 
     /// How it makes itself known.
     pub fn signals(&self) -> &settings::Signals {
-        &self.driver.parts.signals
+        &self.driver.out.signals
     }
 
     /// Whether the model thinks before it answers.
     pub fn thinks(&self) -> bool {
-        self.driver.parts.thinking.is_some_and(|budget| budget > 0)
+        self.driver.talk.thinking.is_some_and(|budget| budget > 0)
     }
 
     /// The user has said nothing for a while: hooks are told.
     pub fn waits(&self) {
-        self.driver.notify("Cairn is waiting for your input", "idle_prompt");
+        self.driver.gate.notify(&self.driver.site(), "Cairn is waiting for your input", "idle_prompt");
     }
 
     /// The hooks that run.
     pub fn hooks(&self) -> &Hooks {
-        &self.driver.parts.hooks
+        &self.driver.gate.consent.hooks
     }
 
     /// Lets the program that drives it have hooks of its own, after the others.
     pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn CallsBack>) {
-        self.driver.parts.hooks = self.driver.parts.hooks.clone().driven(hooks, program);
+        self.driver.gate.consent.hooks = self.driver.gate.consent.hooks.clone().driven(hooks, program);
     }
 
     /// Where its tools run.
@@ -309,8 +311,8 @@ impl Agent {
             self.attach(chosen)?;
         }
         self.driver.list_agents()?;
-        if let Some(teammates) = &self.driver.parts.teammates {
-            teammates.judged_by(self.driver.parts.policy.clone(), self.driver.scope.clone());
+        if let Some(teammates) = &self.contacts.teammates {
+            teammates.judged_by(self.driver.gate.consent.policy.clone(), self.driver.scope.clone());
         }
         self.driver.ask(round, &mut self.knowledge, cancel).await
     }
@@ -346,7 +348,7 @@ impl Agent {
         if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
             self.attach(vec![beginning])?;
         }
-        if let (Some(children), Some(knowledge)) = (&self.driver.parts.agents, &self.knowledge) {
+        if let (Some(children), Some(knowledge)) = (&self.contacts.agents, &self.knowledge) {
             children.instruct(Some(knowledge.for_agents()));
         }
         let learnt = self.what_was_learnt();
@@ -380,14 +382,14 @@ impl Agent {
 
     /// The same, with why, for the hooks that run then.
     pub async fn leave(mut self, why: Leaving) {
-        self.driver.parts.teammates.iter().for_each(|teammates| teammates.leave());
+        self.contacts.teammates.iter().for_each(|teammates| teammates.leave());
         // A session in which nothing was said has not started.
         self.end_agents().await;
-        if self.driver.parts.sent.is_none() {
+        if self.driver.lineage.sent.is_none() {
             if self.start.is_none() {
                 let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;
             }
-            self.driver.parts.hooks.end().await;
+            self.driver.gate.consent.hooks.end().await;
         }
         if let Some(extraction) = &mut self.extraction {
             extraction.stop().await;

@@ -4,13 +4,12 @@
 //! with one name the strongest source wins. A definition of a project is text of a stranger until its directory is trusted:
 //! it can take away, not add, and replaces nobody.
 //!
-//! Each that is out is an [`Errand`]: an agent with a driver and a file of its own, in a task of its own.
+//! Each that is out is an [`Errand`](crate::errand::Errand): an agent with a driver and a file of its own, in a task of its own.
 
 mod branch;
 mod child;
 mod children;
-mod errand;
-pub mod label;
+mod in_team;
 mod lost;
 mod memory;
 mod outfit;
@@ -23,10 +22,8 @@ mod worktree;
 
 pub(crate) use branch::Branch;
 pub(crate) use child::Seat;
-pub use child::Sent;
 pub use children::{AtEnd, Children, MOST_OUT};
-pub use errand::{Ended, Errand, How, Phase, Progress};
-pub use label::{Labels, Latest};
+pub(crate) use in_team::InTeam;
 pub(crate) use lost::{HeardAgent, lost};
 pub use memory::MemoryPlaces;
 pub(crate) use report::notification;

@@ -7,6 +7,7 @@
 mod account;
 mod calls;
 mod carry;
+mod gated;
 mod listing;
 mod made;
 mod media;
@@ -29,17 +30,19 @@ use learning::knowledge::Knowledge;
 use session::{Error, Session};
 use settings::permission::Nobody;
 use tokio_util::sync::CancellationToken;
-use tools::permission::Rule;
 use tools::{Output, Scope};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::mark::{mark, mark_answered};
-use transcript::{Block, Id, Outcome, Request, tool_names};
+use transcript::{Block, Id, Outcome, Prologue, Request, tool_names};
 
-use crate::agent::{Listener, Parts};
 use crate::event::Event;
+use crate::event::Listener;
+use crate::gate::Gate;
+use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
 
-pub(crate) use calls::Asked;
+use gated::gate;
+pub(crate) use listing::{Listing, Subagents};
 pub(crate) use reply::Replied;
 
 /// What is still under way when a session ends is waited for so long.
@@ -54,10 +57,31 @@ enum Ended {
     Collapse(staging::Summarised),
 }
 
+/// What a driver is put together from.
+pub struct DriverParts {
+    /// The model that is talked to, and how.
+    pub talk: Talk,
+    /// What the system prompt is made of.
+    pub prompt: PromptParts,
+    /// The tools, and where they run.
+    pub work: Workplace,
+    /// Who decides whether something happens.
+    pub consent: Consent,
+    /// Whose child it is, where another sent it out.
+    pub lineage: Lineage,
+    /// Where what happens is told and written down.
+    pub out: Outlets,
+}
+
 /// A session, a model, and the layers between them.
 pub struct Driver {
     pub(crate) session: Session,
-    pub(crate) parts: Parts,
+    pub(crate) talk: Talk,
+    pub(crate) prompt: PromptParts,
+    pub(crate) work: Workplace,
+    pub(crate) lineage: Lineage,
+    pub(crate) out: Outlets,
+    pub(crate) gate: Gate,
     pub(crate) scope: Scope,
     detector: Detector,
     /// Lines of the log that the detector knows of.
@@ -69,21 +93,21 @@ pub struct Driver {
     reacted: bool,
     /// Where memories lie: nothing that holds a secret is written there.
     pub(crate) memories: Option<PathBuf>,
-    /// Rules that were answered with "always": they hold to the session's end, wherever else they are written.
-    pub(crate) answered: Vec<Rule>,
-    /// The line that lists the agents, as it was last seen.
+    /// Its subagents, where it may have any.
+    pub(crate) subagents: Option<Arc<dyn Subagents>>,
+    /// The line that lists them, as it was last seen.
     pub(crate) listed: Option<Id>,
-    /// What hooks have left behind.
-    pub(crate) gate: crate::gate::State,
 }
 
 impl Driver {
     /// Puts one together. What stands before the messages is written to the log where it is not there yet; a resumed
     /// session remembers the files it has seen and where it worked.
-    pub fn new(mut session: Session, mut parts: Parts) -> Result<Self, Error> {
-        parts.layers.cache_edits &= parts.model.edits_cache();
-        session.use_estimator(parts.layers.estimator);
-        let (prologue, scope) = (parts.prologue(&session), parts.scope(&session));
+    pub fn new(mut session: Session, given: DriverParts) -> Result<Self, Error> {
+        let DriverParts { mut talk, prompt, work, consent, lineage, out } = given;
+        talk.layers.cache_edits &= talk.model.edits_cache();
+        session.use_estimator(talk.layers.estimator);
+        let prologue = prompt.prologue(&talk, &work, &session, session.known_prologue());
+        let scope = work.scope(&session, &consent.policy);
         // What a file says was seen, or where it says the work went on, counts inside the working directories.
         let inside = |path: &Path| {
             let real = files::real(path).unwrap_or_default();
@@ -106,7 +130,12 @@ impl Driver {
         let (detector, background) = (Detector::default(), Background::default());
         Ok(Self {
             session,
-            parts,
+            talk,
+            prompt,
+            work,
+            lineage,
+            out,
+            gate: Gate::new(consent),
             scope,
             detector,
             accounted,
@@ -114,16 +143,9 @@ impl Driver {
             read: Vec::new(),
             reacted: false,
             memories: None,
-            answered: Vec::new(),
+            subagents: None,
             listed: None,
-            gate: crate::gate::State::default(),
         })
-    }
-
-    /// Lets calls run that the user has allowed for always.
-    pub(crate) fn always(&mut self, rules: &[Rule]) {
-        self.parts.policy.rules.allow.extend(rules.iter().cloned());
-        self.answered.extend(rules.iter().cloned());
     }
 
     /// The session.
@@ -133,18 +155,18 @@ impl Driver {
 
     /// How it keeps within the window.
     pub fn layers(&self) -> &Layers {
-        &self.parts.layers
+        &self.talk.layers
     }
 
     /// Tells who listens.
     pub(crate) fn tell(&self, event: Event) {
-        let listener: &Listener = &self.parts.listener;
+        let listener: &Listener = &self.out.listener;
         listener(event);
     }
 
     /// Tells what the ledger has to say: that work in the background pauses, say.
     pub(crate) fn tell_news(&self) {
-        self.parts.ledger.news().into_iter().for_each(|text| self.tell(Event::Warning(text)));
+        self.out.ledger.news().into_iter().for_each(|text| self.tell(Event::Warning(text)));
     }
 
     /// A new turn begins.
@@ -152,20 +174,25 @@ impl Driver {
         self.reacted = false;
     }
 
+    /// What stands before the messages; of a session that goes on, as it was sent before.
+    pub(crate) fn prologue(&self) -> Prologue {
+        self.prompt.prologue(&self.talk, &self.work, &self.session, self.session.known_prologue())
+    }
+
     /// The request that would be sent now.
     pub fn request(&self) -> Option<Request> {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages();
-        let mut marks = mark(&prologue, &messages, &view.seams(), self.parts.ttl);
-        if self.parts.layers.cache_diagnosis {
+        let mut marks = mark(&prologue, &messages, &view.seams(), self.talk.ttl);
+        if self.talk.layers.cache_diagnosis {
             marks.after = self.session.log().lines().iter().rev().find_map(|line| match &line.body {
                 Body::Assistant { id, .. } if !line.sidechain => Some(id.clone()),
                 _ => None,
             });
         }
         let request = Request { prologue, messages, marks };
-        Some(match &self.parts.branch {
+        Some(match &self.lineage.branch {
             Some(branch) => learning::fork::following(branch, request),
             None => request,
         })
@@ -176,7 +203,7 @@ impl Driver {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
         let messages = view.messages_before(end);
-        let marks = mark_answered(&prologue, &messages, &view.seams(), self.parts.ttl);
+        let marks = mark_answered(&prologue, &messages, &view.seams(), self.talk.ttl);
         Some(Request { prologue, messages, marks })
     }
 
@@ -193,7 +220,7 @@ impl Driver {
     /// What stays in view of a command's output that the user typed; all of it is in a file where it is too long.
     pub(crate) fn bounded_output(&self, id: &str, text: &str) -> String {
         let result = Block::tool_result(id, &[Block::text(text)], Outcome::Done);
-        let limit = self.parts.layers.spill.then_some(SHELL_CHARACTERS);
+        let limit = self.talk.layers.spill.then_some(SHELL_CHARACTERS);
         let fresh = Fresh { id, tool: tool_names::BASH, result: &result, limit };
         match context::spill::choose(&[fresh], usize::MAX).into_iter().find(|spilled| spilled.file.is_some()) {
             None => text.to_owned(),
@@ -251,7 +278,7 @@ impl Driver {
         self.scope.jobs().stop_all().await;
         let made = Output { made: self.scope.jobs().take_made(), ..Output::done("", "") };
         if !made.made.is_empty() {
-            self.parts.approver = Arc::new(Nobody);
+            self.gate.consent.approver = Arc::new(Nobody);
             let scope = self.scope.clone();
             self.settle_made(made, &scope, &CancellationToken::new()).await;
         }

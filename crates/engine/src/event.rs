@@ -17,7 +17,10 @@ use tools::{JobState, Output};
 use transcript::window::Window;
 use transcript::{Id, Reply, Usage};
 
-use crate::agents::Errand;
+use crate::errand::Errand;
+
+/// Where events go.
+pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// What happened to an agent that was sent out.
 #[derive(Debug, Clone)]

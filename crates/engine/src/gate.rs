@@ -8,29 +8,36 @@
 
 mod around;
 mod call;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use context::Fact;
 use files::Glance;
-use session::{Beside, Error};
+use learning::fork::Small;
+use session::Session;
 use settings::hooks::{Hook, Kind};
 use tokio_util::sync::CancellationToken;
-use transcript::Block;
+use tools::Scope;
+use tools::permission::Rule;
 
-use crate::agent::Small;
-use crate::driver::Driver;
 use crate::event::Event;
 use crate::hooks::{Answers, Asking, Common, Ground, Happening, Hooks, LIMIT_NAME, LONGEST, Said, Word};
+use crate::parts::{Consent, Lineage, Outlets, Talk, Workplace};
 
-pub(crate) use call::{Ruling, told_input};
+pub(crate) use call::{EndedCall, ModelCall, Ruling};
 
-/// What hooks have left behind in a session.
-#[derive(Default)]
-pub(crate) struct State {
-    /// The last words of the user that were submitted.
+/// The gate of a session: who has a say, and what they have left behind.
+pub(crate) struct Gate {
+    /// Who decides.
+    pub(crate) consent: Consent,
+    /// Rules that were answered with "always": they hold to the session's end, wherever else they are written.
+    pub(crate) answered: Vec<Rule>,
+    /// The last words of the user that were submitted, by their id.
     prompt: Option<String>,
     /// What the model is to be told beside the next results.
     aside: Vec<Word>,
@@ -42,114 +49,29 @@ pub(crate) struct State {
     watched: Vec<(PathBuf, Option<Glance>)>,
     /// Those of them that a hook asked for.
     asked_for: BTreeSet<PathBuf>,
+    /// What models used that hooks asked, until it is written down.
+    used: Vec<Fact>,
 }
 
-impl State {
-    /// The last words of the user that were submitted.
-    pub(crate) fn prompt(&self) -> Option<&str> {
-        self.prompt.as_deref()
-    }
+/// The session that the gate is asked about.
+pub(crate) struct Site<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) scope: &'a Scope,
+    pub(crate) talk: &'a Talk,
+    pub(crate) work: &'a Workplace,
+    pub(crate) lineage: &'a Lineage,
+    pub(crate) out: &'a Outlets,
 }
 
-impl Driver {
-    /// Runs the hooks that a happening concerns, and tells what they have to say to the user.
-    pub(crate) async fn hooked(&mut self, happening: &Happening, cancel: &CancellationToken) -> Result<Answers, Error> {
-        let Some((hooks, ground)) = self.begin_hooks(happening) else { return Ok(Answers::default()) };
-        let answers = hooks.run(happening, &ground, cancel).await;
-        self.take_in(&answers)?;
-        Ok(answers)
-    }
-
-    /// Tells that hooks begin, and gives what they run with; none where no hook is concerned.
-    fn begin_hooks(&self, happening: &Happening) -> Option<(Hooks, Ground)> {
-        if !self.parts.hooks.any(happening.moment) {
-            return None;
-        }
-        let concerned = self.parts.hooks.concerned(happening);
-        let status = concerned.iter().find_map(|hook| hook.status.clone());
-        if concerned.is_empty() {
-            return None;
-        }
-        self.tell(Event::HooksStarted { moment: happening.moment, status });
-        Some((self.parts.hooks.clone(), self.ground_for(happening)))
-    }
-
-    /// Where hooks run now that a happening concerns, and whom they can ask.
-    fn ground_for(&self, happening: &Happening) -> Ground {
-        let asks = |hook: &Arc<Hook>| matches!(hook.kind, Kind::Prompt { .. } | Kind::Agent { .. });
-        let asking = self.parts.hooks.concerned(happening).iter().any(asks).then(|| Arc::new(self.asking()));
-        Ground { asking, ..self.ground() }
-    }
-
-    /// Whom hooks can ask.
-    fn asking(&self) -> Asking {
-        let own = || Small { model: self.parts.model.clone(), name: self.parts.name.clone() };
-        Asking {
-            small: self.parts.small.clone().unwrap_or_else(own),
-            policy: self.parts.policy.clone(),
-            scope: self.scope.clone(),
-            ledger: self.parts.ledger.clone(),
-        }
-    }
-
-    /// Where hooks run now. Nobody is there to be asked.
-    fn ground(&self) -> Ground {
-        Ground {
-            common: Common {
-                session: self.session.id().to_owned(),
-                transcript: self.parts.sent.as_ref().map_or(self.session.path(), |sent| &sent.session).to_owned(),
-                agent: self.parts.sent.as_ref().map(|sent| (sent.id.clone(), sent.kind.clone())),
-                directory: self.scope.directory(),
-                prompt: self.gate.prompt.clone(),
-                mode: self.parts.policy.mode.get(),
-                effort: self.parts.effort.and_then(|effort| effort.of(&self.parts.name)),
-            },
-            project: self.scope.project().to_owned(),
-            environment: self.parts.environment.clone(),
-            guard: self.parts.guard.clone(),
-            variables: self.variables_file(),
-            asking: None,
-            variable: self.parts.variable,
-        }
-    }
-
-    /// Tells and writes down what every answer can hold: what failed, messages, what models used, files to look at.
-    pub(crate) fn take_in(&mut self, answers: &Answers) -> Result<(), Error> {
-        for (hook, said) in &answers.0 {
-            let Said { failed, message, used, watch, .. } = said;
-            if let Some(why) = failed {
-                let text = format!("a {} hook failed ({}): {why}", hook.moment.name(), hook.shown());
-                // One that fails at every call is told of once.
-                if self.gate.told.insert(text.clone()) {
-                    self.tell(Event::Warning(text));
-                }
-            }
-            if let Some(text) = message {
-                let text = self.bounded_word(text);
-                self.tell(Event::HookSaid { moment: hook.moment, text });
-            }
-            if let Some((model, usage)) = used {
-                let (agent, model, usage) = (crate::hooks::KIND.to_owned(), model.clone(), *usage);
-                self.record(context::Fact::Side { agent, model, usage })?;
-            }
-            let project = self.scope.project().to_owned();
-            self.gate.asked_for.extend(watch.iter().map(|path| project.join(path)));
-        }
-        Ok(())
-    }
-
-    /// Puts what hooks said beside what was said.
-    pub(crate) fn attach_words(&mut self, words: Vec<Word>) -> Result<(), Error> {
-        for word in words {
-            let word = Word { text: self.bounded_word(&word.text), ..word };
-            self.attach(vec![Block::text(word.reminder())], &Beside::default())?;
-        }
-        Ok(())
+impl Site<'_> {
+    /// Tells who listens.
+    fn tell(&self, event: Event) {
+        (self.out.listener)(event);
     }
 
     /// A hook's words, where they are not too many: else they go to a file, and their beginning stays.
-    pub(crate) fn bounded_word(&self, text: &str) -> String {
-        let longest = self.parts.layers.spill_limits.get(LIMIT_NAME).copied().unwrap_or(LONGEST);
+    pub(crate) fn bounded(&self, text: &str) -> String {
+        let longest = self.talk.layers.spill_limits.get(LIMIT_NAME).copied().unwrap_or(LONGEST);
         if text.chars().count() <= longest {
             return text.to_owned();
         }
@@ -163,16 +85,140 @@ impl Driver {
 
     /// What a hook said against something, as the model is told.
     pub(crate) fn said_no(&self, word: &Word) -> String {
-        Word { text: self.bounded_word(&word.text), ..word.clone() }.plain()
-    }
-
-    /// Why a hook has ended the turn, if one has.
-    pub(crate) fn take_stopped(&mut self) -> Option<String> {
-        self.gate.stopped.take()
+        Word { text: self.bounded(&word.text), ..word.clone() }.plain()
     }
 
     /// Where commands of hooks may leave variables for later commands.
     fn variables_file(&self) -> PathBuf {
         self.session.folder().join("hook-variables.sh")
+    }
+}
+
+impl Gate {
+    /// The gate of a session in which nothing has happened yet.
+    pub(crate) fn new(consent: Consent) -> Self {
+        Self {
+            consent,
+            answered: Vec::new(),
+            prompt: None,
+            aside: Vec::new(),
+            stopped: None,
+            told: HashSet::new(),
+            watched: Vec::new(),
+            asked_for: BTreeSet::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// The last words of the user that were submitted, by their id.
+    pub(crate) fn prompt(&self) -> Option<&str> {
+        self.prompt.as_deref()
+    }
+
+    /// Lets calls run that the user has allowed for always.
+    pub(crate) fn always(&mut self, rules: &[Rule]) {
+        self.consent.policy.rules.allow.extend(rules.iter().cloned());
+        self.answered.extend(rules.iter().cloned());
+    }
+
+    /// What models used that hooks asked, to be written down.
+    pub(crate) fn take_used(&mut self) -> Vec<Fact> {
+        std::mem::take(&mut self.used)
+    }
+
+    /// Why a hook has ended the turn, if one has.
+    pub(crate) fn take_stopped(&mut self) -> Option<String> {
+        self.stopped.take()
+    }
+
+    /// Runs the hooks that a happening concerns, and tells what they have to say to the user.
+    pub(crate) async fn hooked(
+        &mut self,
+        site: &Site<'_>,
+        happening: &Happening,
+        cancel: &CancellationToken,
+    ) -> Answers {
+        let Some((hooks, ground)) = self.begin_hooks(site, happening) else { return Answers::default() };
+        let answers = hooks.run(happening, &ground, cancel).await;
+        self.take_in(site, &answers);
+        answers
+    }
+
+    /// Tells that hooks begin, and gives what they run with; none where no hook is concerned.
+    fn begin_hooks(&self, site: &Site<'_>, happening: &Happening) -> Option<(Hooks, Ground)> {
+        let hooks = &self.consent.hooks;
+        if !hooks.any(happening.moment) {
+            return None;
+        }
+        let concerned = hooks.concerned(happening);
+        let status = concerned.iter().find_map(|hook| hook.status.clone());
+        if concerned.is_empty() {
+            return None;
+        }
+        site.tell(Event::HooksStarted { moment: happening.moment, status });
+        Some((hooks.clone(), self.ground_for(site, happening)))
+    }
+
+    /// Where hooks run now that a happening concerns, and whom they can ask.
+    fn ground_for(&self, site: &Site<'_>, happening: &Happening) -> Ground {
+        let asks = |hook: &Arc<Hook>| matches!(hook.kind, Kind::Prompt { .. } | Kind::Agent { .. });
+        let asking = self.consent.hooks.concerned(happening).iter().any(asks).then(|| Arc::new(self.asking(site)));
+        Ground { asking, ..self.ground(site) }
+    }
+
+    /// Whom hooks can ask.
+    fn asking(&self, site: &Site<'_>) -> Asking {
+        let own = || Small { model: site.talk.model.clone(), name: site.talk.name.clone() };
+        Asking {
+            small: site.talk.small.clone().unwrap_or_else(own),
+            policy: self.consent.policy.clone(),
+            scope: site.scope.clone(),
+            ledger: site.out.ledger.clone(),
+        }
+    }
+
+    /// Where hooks run now. Nobody is there to be asked.
+    fn ground(&self, site: &Site<'_>) -> Ground {
+        let sent = site.lineage.sent.as_ref();
+        Ground {
+            common: Common {
+                session: site.session.id().to_owned(),
+                transcript: sent.map_or(site.session.path(), |sent| &sent.session).to_owned(),
+                agent: sent.map(|sent| (sent.id.clone(), sent.kind.clone())),
+                directory: site.scope.directory(),
+                prompt: self.prompt.clone(),
+                mode: self.consent.policy.mode.get(),
+                effort: site.talk.effort.and_then(|effort| effort.of(&site.talk.name)),
+            },
+            project: site.scope.project().to_owned(),
+            environment: site.work.environment.clone(),
+            guard: site.work.guard.clone(),
+            variables: site.variables_file(),
+            asking: None,
+            variable: site.work.variable,
+        }
+    }
+
+    /// Tells and keeps what every answer can hold: what failed, messages, what models used, files to look at.
+    pub(crate) fn take_in(&mut self, site: &Site<'_>, answers: &Answers) {
+        for (hook, said) in &answers.0 {
+            let Said { failed, message, used, watch, .. } = said;
+            if let Some(why) = failed {
+                let text = format!("a {} hook failed ({}): {why}", hook.moment.name(), hook.shown());
+                // One that fails at every call is told of once.
+                if self.told.insert(text.clone()) {
+                    site.tell(Event::Warning(text));
+                }
+            }
+            if let Some(text) = message {
+                site.tell(Event::HookSaid { moment: hook.moment, text: site.bounded(text) });
+            }
+            if let Some((model, usage)) = used {
+                let (agent, model, usage) = (crate::hooks::KIND.to_owned(), model.clone(), *usage);
+                self.used.push(Fact::Side { agent, model, usage });
+            }
+            let project = site.scope.project();
+            self.asked_for.extend(watch.iter().map(|path| project.join(path)));
+        }
     }
 }

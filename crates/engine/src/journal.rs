@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use session::World;
 use transcript::{Outcome, Usage};
 
-use crate::agent::Listener;
+use crate::event::Listener;
 use crate::event::{Event, MateNews};
 
 /// The most of a reason that is kept, in characters.
@@ -166,7 +166,7 @@ fn reason(text: &str) -> String {
 }
 
 /// What is written down of an agent that was sent out: what it is, what it calls, what it used.
-fn of_agent(errand: &crate::agents::Errand, news: &crate::event::News) -> Option<(&'static str, Value)> {
+fn of_agent(errand: &crate::errand::Errand, news: &crate::event::News) -> Option<(&'static str, Value)> {
     use crate::event::News;
     let (id, kind, used) = (&errand.id, &errand.kind, errand.progress());
     Some(match news {
@@ -182,7 +182,7 @@ fn of_agent(errand: &crate::agents::Errand, news: &crate::event::News) -> Option
         News::Labelled => ("agent_progress", json!({"id": id, "agent": kind, "calls": used.calls})),
         News::Ended => {
             let how = match errand.phase() {
-                crate::agents::Phase::Ended(ended) => ended.how.status(),
+                crate::errand::Phase::Ended(ended) => ended.how.status(),
                 _ => return None,
             };
             let used = json!({"requests": used.requests, "calls": used.calls, "tokens": used.tokens});

@@ -15,7 +15,7 @@
 //! let model = Anthropic::new(Config::new(BASE_URL, Auth::ApiKey("key".into())))?;
 //! let session = Session::create(&Home::at("/var/lib/me"), "/srv/project".as_ref(), None, World::real())?;
 //! let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
-//! parts.listener = Arc::new(|event| {
+//! parts.out.listener = Arc::new(|event| {
 //!     if let Event::Text(text) = event {
 //!         print!("{text}");
 //!     }
@@ -35,11 +35,14 @@
 pub mod agent;
 pub mod agents;
 pub mod driver;
+pub mod errand;
 pub mod event;
 pub mod gate;
 pub mod hooks;
 mod inbox;
 pub mod journal;
+pub mod label;
+pub mod parts;
 pub mod plan;
 pub mod prompt;
 pub mod run;

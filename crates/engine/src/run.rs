@@ -166,6 +166,26 @@ impl Run {
     }
 }
 
+/// What a call is answered when the user stopped the turn before it ran.
+pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
+
+/// How a turn ended.
+#[derive(Debug)]
+pub enum End {
+    /// As the machine says.
+    Ended(Ending),
+    /// The user stopped it.
+    Cancelled,
+    /// The model could not be reached, or refused.
+    Failed(provider::Error),
+    /// There is no room for the request, and nothing that could make any.
+    NoRoom(String),
+    /// The log could not be written. What was acknowledged before is there.
+    NotWritten(session::Error),
+    /// A hook ended it, or held back what was said, for this reason.
+    Stopped(String),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,15 @@ use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopRea
 
 use crate::ledger::{BYTES_PER_TOKEN, Ledger, Paused, broken_off};
 
+/// A small model, for questions beside the conversation.
+#[derive(Clone)]
+pub struct Small {
+    /// The client.
+    pub model: Arc<dyn Model>,
+    /// Its name, as the provider knows it.
+    pub name: String,
+}
+
 /// What a call is answered where no result will ever come of it.
 const STARTED: &str = "[This call is being answered beside this conversation.]";
 

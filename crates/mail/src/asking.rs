@@ -68,6 +68,7 @@ impl AskLead {
             Question::Sender(sender) => (Asking::Sender, json!({"message": sender.message}), Vec::new()),
             Question::Include(include) => (Asking::Include, json!({"file_path": include.file}), Vec::new()),
         };
+        let suggestions = suggestions.iter().filter_map(|one| serde_json::to_value(one).ok()).collect();
         let (tool, why) = (question.asker().to_owned(), question.why().to_owned());
         let word = Word::PermissionRequest { request: request.clone(), tool, input, why, suggestions, about };
         let own = self.team.mailbox()?;

@@ -1,11 +1,13 @@
 //! Asking for permission: the rules decide what they can, the rest is asked.
 
+mod update;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, Verdict, always, decide};
 use tools::sandbox::Leaves;
 use tools::{Access, Scope, Subject, Tool};
@@ -14,6 +16,8 @@ use transcript::tool_names;
 use crate::agents::Narrowed;
 use crate::sandbox;
 use crate::values::Bypass;
+
+pub use update::{PermissionUpdate, RuleBehavior, RuleText};
 
 /// The mode and the rules in force.
 #[derive(Debug, Clone, Default)]
@@ -202,18 +206,11 @@ pub struct CallQuestion {
 
 impl CallQuestion {
     /// What could be answered for always, as Claude Code writes it.
-    pub fn suggestions(&self) -> Vec<Value> {
-        let mode = self.spared_by.map(|mode| json!({"type": "setMode", "mode": mode, "destination": "session"}));
-        let rules: Vec<Value> = self
-            .always
-            .iter()
-            .map(|(text, _)| match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-                Some((tool, content)) => json!({"toolName": tool, "ruleContent": content}),
-                None => json!({"toolName": text}),
-            })
-            .collect();
-        let rules = (!rules.is_empty())
-            .then(|| json!({"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}));
+    pub fn suggestions(&self) -> Vec<PermissionUpdate> {
+        let mode = self.spared_by.map(|mode| PermissionUpdate::SetMode { mode, destination: update::SESSION });
+        let rules: Vec<RuleText> = self.always.iter().map(|(text, _)| RuleText::of(text)).collect();
+        let (behavior, destination) = (RuleBehavior::Allow, update::LOCAL_SETTINGS);
+        let rules = (!rules.is_empty()).then_some(PermissionUpdate::AddRules { rules, behavior, destination });
         mode.into_iter().chain(rules).collect()
     }
 }

@@ -4,10 +4,9 @@
 pub(crate) mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tools::permission::{Mode, Rules};
 use transcript::Effort;
 use transcript::mark::Ttl;

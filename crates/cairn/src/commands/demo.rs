@@ -10,8 +10,10 @@ mod night;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::agent::{End, Listener, Parts};
+use engine::agent::Parts;
 use engine::context::{Layers, Reach, list};
+use engine::event::Listener;
+use engine::run::End;
 use engine::run::Ending;
 use engine::{Agent, Event};
 use learning::knowledge::Knowledge;
@@ -204,10 +206,10 @@ impl Stage {
         let allow = settings::rules(&allow, &ground).map_err(session::Error::from)?;
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?;
         let mut parts = Parts::new(Arc::new(model), MODEL);
-        parts.max_tokens = MAX_TOKENS;
-        parts.guard = env::program();
-        parts.layers = layers;
-        parts.sections = vec![rules(&Rules {
+        parts.talk.max_tokens = MAX_TOKENS;
+        parts.work.guard = env::program();
+        parts.talk.layers = layers;
+        parts.prompt.sections = vec![rules(&Rules {
             variant: Variant::Private,
             directory: &self.memories,
             skip_index: false,
@@ -215,9 +217,9 @@ impl Stage {
             search_past: None,
         })];
         let rules = PermissionRules { allow, ..PermissionRules::default() };
-        parts.policy = Policy { mode: Mode::AcceptEdits.into(), rules, ..Policy::default() };
-        parts.limits.max_rounds = Some(MAX_ROUNDS + DAYS);
-        parts.listener = timeline.listener();
+        parts.consent.policy = Policy { mode: Mode::AcceptEdits.into(), rules, ..Policy::default() };
+        parts.talk.limits.max_rounds = Some(MAX_ROUNDS + DAYS);
+        parts.out.listener = timeline.listener();
         let agent = Agent::new(session, parts)?;
         let sources = Sources { working_directory: self.project.clone(), ..Sources::default() };
         let knowledge = Knowledge::new(sources, Some(&self.memories), None, agent.session());

@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::Agent;
-use engine::agent::{End, Listener};
+use engine::event::Listener;
+use engine::run::End;
 use engine::run::Ending;
 use engine::teammates::Teammates;
 use settings::Bypass;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use engine::Event;
-use engine::agents::{Errand, Phase};
+use engine::errand::{Errand, Phase};
 use engine::event::{MateNews, News};
 use mail::mailbox::Rest;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::agent::Alone;
-use engine::agents::Errand;
+use engine::errand::Errand;
 use session::stats::{Stats, causes, saved_text};
 
 use super::conversation::{Conversation, Face};

@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::agent::{Alone, Listener};
+use engine::agent::Alone;
 use engine::agents::Children;
 use engine::context::Reach as Covered;
+use engine::event::Listener;
 use engine::hooks::Leaving;
 use engine::{Agent, Event, Inbox};
 use futures_util::future::BoxFuture;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::agents::{Errand, Phase};
+use engine::errand::{Errand, Phase};
 use settings::permission::Question;
 use tools::{JobKind, JobState};
 

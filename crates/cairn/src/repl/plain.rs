@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use engine::Event;
-use engine::agent::{End, Turn};
+use engine::agent::Turn;
 use engine::context::Reach as Covered;
 use engine::event::News;
 use engine::hooks::Leaving;
 use engine::plan::ask::Inquiry;
+use engine::run::End;
 use futures_util::FutureExt;
 use settings::permission::{Answer, CallQuestion, Question};
 use tokio::signal::unix::{Signal, SignalKind, signal};

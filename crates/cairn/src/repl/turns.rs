@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::agent::{End, Turn};
-use engine::agents::Errand;
+use engine::agent::Turn;
+use engine::errand::Errand;
 use engine::event::{MateNews, News};
+use engine::run::End;
 use engine::{Agent, Event};
 use mail::mailbox::Rest;
 use settings::permission::{Answer, Question};

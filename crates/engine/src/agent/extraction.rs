@@ -62,17 +62,17 @@ impl Agent {
             self.driver.session.note(&note)?;
         }
         let driver = &self.driver;
-        let listener = driver.parts.listener.clone();
+        let listener = driver.out.listener.clone();
         let conversation = Conversation {
             session: &driver.session,
             parent: &|| driver.fork_request(driver.session.log().view().len()),
-            model: &driver.parts.model,
-            name: &driver.parts.name,
-            tools: &driver.parts.tools,
+            model: &driver.talk.model,
+            name: &driver.talk.name,
+            tools: &driver.work.tools,
             scope: &driver.scope,
-            rules: &driver.parts.policy.rules,
-            ledger: &driver.parts.ledger,
-            rates: Rates::of(driver.parts.layers.price, driver.parts.ttl),
+            rules: &driver.gate.consent.policy.rules,
+            ledger: &driver.out.ledger,
+            rates: Rates::of(driver.talk.layers.price, driver.talk.ttl),
             memory: &memory,
             heard: Arc::new(move |outcome| listener(Event::Extracted(Box::new(outcome.clone())))),
         };

@@ -99,7 +99,7 @@ impl Agent {
 
     /// Writes down which sessions are those of its teammates: by them it is known what they used.
     pub(super) fn name_teammates(&mut self) -> Result<(), Error> {
-        let started = self.driver.parts.teammates.as_ref().map(|teammates| teammates.take_started());
+        let started = self.contacts.teammates.as_ref().map(|teammates| teammates.take_started());
         for (name, session) in started.into_iter().flatten() {
             self.driver.record(Fact::Teammate { name, session })?;
         }
@@ -108,7 +108,7 @@ impl Agent {
 
     /// The model is told what became of its teammates meanwhile.
     pub(super) fn tell_of_teammates(&mut self) -> Result<(), Error> {
-        let untold = self.driver.parts.teammates.as_ref().map(|teammates| teammates.take_untold());
+        let untold = self.contacts.teammates.as_ref().map(|teammates| teammates.take_untold());
         for text in untold.into_iter().flatten() {
             let text = format!("<system-reminder>\n{text}\n</system-reminder>");
             self.driver.attach(vec![Block::text(text)], &Beside::default())?;
@@ -118,7 +118,7 @@ impl Agent {
 
     /// The lead's word on a plan; what a teammate has used.
     fn obey(&mut self, message: &Message) {
-        self.driver.parts.teammates.iter().for_each(|teammates| teammates.heard(message));
+        self.contacts.teammates.iter().for_each(|teammates| teammates.heard(message));
         if let Word::PlanResponse { approve: true, .. } = message.word()
             && message.from == LEAD
             && self.mode().get() == Mode::Plan
@@ -131,7 +131,7 @@ impl Agent {
     async fn consent(&mut self, arrived: &Arrived, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
         let Arrived { message, origin: Origin::Elsewhere } = arrived else { return Ok(Some(true)) };
         let from = sender(arrived);
-        if self.driver.parts.messages == settings::Admission::All {
+        if self.contacts.messages == settings::Admission::All {
             return Ok(Some(true));
         }
         let known = self.session().noted::<Consent>().filter(|consent| consent.from == from).last();
@@ -142,7 +142,7 @@ impl Agent {
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(None),
-            answer = self.driver.parts.approver.ask(question) => answer,
+            answer = self.driver.gate.consent.approver.ask(question) => answer,
         };
         let given = match answer {
             Answer::Allow | Answer::Always(_) | Answer::With { .. } => true,

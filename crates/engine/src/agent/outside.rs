@@ -19,7 +19,7 @@ impl Agent {
             let answer = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(()),
-                answer = self.driver.parts.approver.ask(question) => answer,
+                answer = self.driver.gate.consent.approver.ask(question) => answer,
             };
             let agreed = match answer {
                 Answer::Allow | Answer::Always(_) | Answer::With { .. } => Agreed::Yes,

@@ -20,9 +20,11 @@ use transcript::line::Body;
 use transcript::mark::Ttl;
 use transcript::{Effort, Prologue};
 
-use super::{Agent, Small, parts};
+use super::{Agent, parts};
+use crate::driver::Driver;
 use crate::event::Event;
 use crate::hooks::Hooks;
+use learning::fork::Small;
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
 pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Reloaded>>> + Send + Sync>;
@@ -95,7 +97,7 @@ pub struct Said<T> {
 impl Agent {
     /// Takes in what the settings say now.
     pub(super) async fn reload(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
-        let Some(new) = self.driver.parts.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
+        let Some(new) = self.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
         let Some(mut new) = new.await else { return Ok(()) };
         // The hooks that were there before the change have a say in it.
         if let Some(why) = self.driver.gate_settings(&new.files, cancel).await? {
@@ -103,8 +105,8 @@ impl Agent {
             self.driver.tell(Event::Warning(text));
             return Ok(());
         }
-        new.rules.allow.extend(parts::kept(&self.driver.session, self.driver.parts.scratchpad.as_deref())?);
-        new.rules.allow.extend(self.driver.answered.iter().cloned());
+        new.rules.allow.extend(parts::kept(&self.driver.session, self.driver.work.scratchpad.as_deref())?);
+        new.rules.allow.extend(self.driver.gate.answered.iter().cloned());
         // Rules that were answered with "always" are in force already, so nobody hears of them again.
         let before = self.in_force();
         let told = std::mem::take(&mut new.told);
@@ -119,33 +121,33 @@ impl Agent {
         let scope =
             scope.with_readable(settings::permission::readable(&new.rules)).with_environment(new.environment.clone());
         self.driver.scope = scope;
-        let parts = &mut self.driver.parts;
-        (parts.directories, parts.environment, parts.layers) = (new.directories, new.environment, new.layers);
-        (parts.messages, parts.labelled) = (new.messages, new.labelled);
-        (parts.policy.rules, parts.policy.bypass) = (new.rules, new.bypass);
-        (parts.max_tokens, parts.ttl, parts.small) = (new.max_tokens, new.ttl, new.small);
-        parts.effort = new.effort;
+        (self.contacts.messages, self.contacts.labelled) = (new.messages, new.labelled);
+        let Driver { talk, work, out, gate, listed, .. } = &mut self.driver;
+        (work.directories, work.environment) = (new.directories, new.environment);
+        (gate.consent.policy.rules, gate.consent.policy.bypass) = (new.rules, new.bypass);
+        gate.consent.hooks = new.hooks.instead_of(&gate.consent.hooks);
+        (talk.max_tokens, talk.ttl, talk.small) = (new.max_tokens, new.ttl, new.small);
+        (talk.effort, talk.layers) = (new.effort, new.layers);
         if let Some(model) = new.model {
-            (parts.model, parts.name) = model;
+            (talk.model, talk.name) = model;
         }
-        parts.layers.cache_edits &= parts.model.edits_cache();
-        parts.ledger.set_budget(new.budget);
-        parts.hooks = new.hooks.instead_of(&parts.hooks);
-        if let (Some(children), Some(registry)) = (&parts.agents, new.agents) {
+        talk.layers.cache_edits &= talk.model.edits_cache();
+        out.ledger.set_budget(new.budget);
+        if let (Some(children), Some(registry)) = (&self.contacts.agents, new.agents) {
             children.replace(registry);
-            self.driver.listed = None; // another list is told of, after all that was said
+            *listed = None; // another list is told of, after all that was said
         }
-        if parts.signals != new.signals {
-            parts.signals = new.signals.clone();
+        if out.signals != new.signals {
+            out.signals = new.signals.clone();
             self.journal.move_to(new.signals.event_log.clone());
             self.driver.tell(Event::SignalsChanged(new.signals));
         }
         if let Some(dreaming) = &mut self.dreaming {
             dreaming.set_rhythm(new.dreams);
             let excluded = new.excluded.unwrap_or_else(|| dreaming.excluded().clone());
-            dreaming.follow(new.dream_model, self.driver.parts.policy.rules.clone(), excluded);
+            dreaming.follow(new.dream_model, self.driver.gate.consent.policy.rules.clone(), excluded);
         }
-        let window = self.driver.parts.layers.window;
+        let window = self.driver.talk.layers.window;
         self.set_learning(new.learning);
         self.confine(new.sandbox, &new.config).await?;
         if let (Some(knowledge), Some(said)) = (&mut self.knowledge, new.knowledge) {
@@ -156,7 +158,7 @@ impl Agent {
         if self.in_force() != before {
             let text = format!("the settings have changed and count from now on: {}", files.join(", "));
             self.driver.tell(Event::Warning(text));
-            self.driver.tell(Event::ModelChanged { model: self.driver.parts.name.clone(), window });
+            self.driver.tell(Event::ModelChanged { model: self.driver.talk.name.clone(), window });
         }
         for text in told {
             self.driver.tell(Event::Warning(text));
@@ -181,7 +183,7 @@ impl Agent {
     /// was sent, unless another model reads it, which has nothing of it in its cache.
     fn declare(&mut self) -> Result<(), Error> {
         let Some(known) = self.driver.session.log().view().prologue().cloned() else { return Ok(()) };
-        let now = self.driver.parts.prologue(&self.driver.session);
+        let now = self.driver.prologue();
         let now = match now.model == known.model {
             true => Prologue { system: known.system.clone(), tools: known.tools.clone(), ..now },
             false => now,
@@ -194,17 +196,18 @@ impl Agent {
 
     /// What holds, as a text that is another when something else holds.
     fn in_force(&self) -> String {
-        let (parts, scope) = (&self.driver.parts, &self.driver.scope);
-        let rules = texts(&parts.policy.rules);
-        let policy = (rules, parts.policy.bypass, self.mode().get(), &parts.directories, &parts.environment);
-        let small = parts.small.as_ref().map(|small| &small.name);
-        let requests = (&parts.name, small, parts.max_tokens, parts.effort, parts.ttl, &parts.layers, parts.labelled);
-        let budget = parts.ledger.budget();
+        let Driver { talk, work, out, gate, scope, .. } = &self.driver;
+        let policy = &gate.consent.policy;
+        let policy = (texts(&policy.rules), policy.bypass, self.mode().get(), &work.directories, &work.environment);
+        let small = talk.small.as_ref().map(|small| &small.name);
+        let requests =
+            (&talk.name, small, talk.max_tokens, talk.effort, talk.ttl, &talk.layers, self.contacts.labelled);
+        let budget = out.ledger.budget();
         let sandbox = scope.sandbox().map(|sandbox| format!("{sandbox:?}"));
         let knowledge = self.knowledge.as_ref().map(learning::knowledge::Knowledge::in_force);
         let learning = self.learning();
-        let hooks =
-            (&parts.hooks, &parts.signals, parts.messages, parts.agents.as_ref().map(|agents| agents.registry()));
+        let agents = self.contacts.agents.as_ref().map(|agents| agents.registry());
+        let hooks = (&gate.consent.hooks, &out.signals, self.contacts.messages, agents);
         let dreams = self.dreaming.as_ref().map(|dreaming| (dreaming.rhythm(), dreaming.model().to_owned()));
         format!("{policy:?} {requests:?} {budget:?} {sandbox:?} {knowledge:?} {learning:?} {hooks:?} {dreams:?}")
     }

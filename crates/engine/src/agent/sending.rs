@@ -7,13 +7,23 @@ use context::Fact;
 use jiff::SignedDuration;
 use learning::ledger::LABEL;
 use session::{Beside, Error};
+use settings::agents::FORK;
 use tokio_util::sync::CancellationToken;
-use transcript::Block;
 use transcript::line::{Body, Source};
+use transcript::{Block, tool_names};
 
-use super::Agent;
-use crate::agents::{Children, Ended, Errand, HeardAgent, How, Labels, Phase, lost, notification};
+use super::{Agent, Parts};
+use crate::agents::{Branch, Children, HeardAgent, Seat, lost, notification};
+use crate::driver::Driver;
+use crate::errand::{Ended, Errand, How, Phase};
 use crate::event::Event;
+use crate::gate::ModelCall;
+use crate::label::Labels;
+
+/// Tools that send out agents or write to them.
+const SITTING: [&str; 2] = [tool_names::AGENT, tool_names::SEND_MESSAGE];
+/// What a fork is told that wants to fork.
+const NO_FORK: &str = "A fork cannot be forked again. Do it yourself, or name a type in subagent_type.";
 
 /// Why a session sends no agents out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +39,7 @@ pub enum Alone {
 impl Agent {
     /// The agents it may send out, and those that are out.
     pub fn agents(&self) -> Option<&Arc<Children>> {
-        self.driver.parts.agents.as_ref()
+        self.contacts.agents.as_ref()
     }
 
     /// Why it sends nobody out, where it does not.
@@ -39,19 +49,62 @@ impl Agent {
 
     /// The model's name.
     pub(crate) fn model(&self) -> &str {
-        &self.driver.parts.name
+        &self.driver.talk.name
+    }
+
+    /// Tells those who send out agents, or write to them, where the session stands.
+    pub(super) fn sit(&self, calls: &[ModelCall], cancel: &CancellationToken) {
+        let Some(children) = &self.contacts.agents else { return };
+        if !calls.iter().any(|call| SITTING.contains(&call.tool.as_str())) {
+            return;
+        }
+        let is_fork = |call: &ModelCall| {
+            let kind = call.input["subagent_type"].as_str().unwrap_or_default();
+            call.tool == tool_names::AGENT && (kind.is_empty() || kind == FORK)
+        };
+        let (driver, session) = (&self.driver, &self.driver.session);
+        // Whether it is a fork itself, the conversation says.
+        let branch = match driver.request().filter(|_| calls.iter().any(is_fork)) {
+            Some(_) if session.beside().any(|beside| beside.fork.is_some()) => Err(NO_FORK),
+            Some(request) => Ok(Branch::new(request, session.log().clone())),
+            None => Err("There is nothing to fork from."),
+        };
+        children.sit(Seat {
+            parts: self.parts(),
+            scope: driver.scope.clone().with_cancel(cancel.clone()),
+            session: session.path().to_owned(),
+            directory: session.directory().to_owned(),
+            world: session.world().clone(),
+            prompt: driver.gate.prompt().map(str::to_owned),
+            branch,
+        });
+    }
+
+    /// What it is made of by now.
+    fn parts(&self) -> Parts {
+        let Driver { talk, prompt, work, lineage, out, gate, .. } = &self.driver;
+        Parts {
+            talk: talk.clone(),
+            prompt: prompt.clone(),
+            work: work.clone(),
+            consent: gate.consent.clone(),
+            lineage: lineage.clone(),
+            contacts: self.contacts.clone(),
+            out: out.clone(),
+            reload: self.reload.clone(),
+        }
     }
 
     /// What says from time to time what it is doing, where its requests are kept for that.
     pub fn labels(&self) -> Labels {
-        let parts = &self.driver.parts;
+        let (talk, out) = (&self.driver.talk, &self.driver.out);
         Labels {
-            latest: parts.latest.clone().unwrap_or_default(),
-            model: parts.model.clone(),
-            small: parts.small.clone(),
-            ledger: parts.ledger.clone(),
+            latest: self.driver.lineage.latest.clone().unwrap_or_default(),
+            model: talk.model.clone(),
+            small: talk.small.clone(),
+            ledger: out.ledger.clone(),
             world: self.session().world().clone(),
-            every: parts.labelled,
+            every: self.contacts.labelled,
             known: 0,
             used: Vec::new(),
         }
@@ -73,7 +126,7 @@ impl Agent {
 
     /// Where the user names agents, the model is told that they are wanted.
     pub(super) fn point_at_agents(&mut self, said: &str) -> Result<(), Error> {
-        let Some(children) = self.driver.parts.agents.clone() else { return Ok(()) };
+        let Some(children) = self.contacts.agents.clone() else { return Ok(()) };
         let named = memory::recall::agents(said);
         for agent in children.registry().agents().filter(|agent| named.contains(&agent.name)) {
             let text = format!(
@@ -88,7 +141,7 @@ impl Agent {
 
     /// Writes down what agents used that were waited for.
     pub(super) fn take_reports_of_waited_for(&mut self) -> Result<(), Error> {
-        let Some(children) = self.driver.parts.agents.clone() else { return Ok(()) };
+        let Some(children) = self.contacts.agents.clone() else { return Ok(()) };
         for errand in children.take_unaccounted() {
             self.account_for(&errand)?;
         }
@@ -97,7 +150,7 @@ impl Agent {
 
     /// Takes in what has come from agents in the background. Says whether something has.
     pub(super) fn take_reports(&mut self) -> Result<bool, Error> {
-        let Some(children) = self.driver.parts.agents.clone() else { return Ok(false) };
+        let Some(children) = self.contacts.agents.clone() else { return Ok(false) };
         self.take_reports_of_waited_for()?;
         let news = children.take_news();
         self.report(&news)?;
@@ -117,7 +170,7 @@ impl Agent {
 
     /// Ends all agents with the session: what became of them is in the log, and the user hears who was stopped.
     pub(super) async fn end_agents(&mut self) {
-        let Some(children) = self.driver.parts.agents.clone() else { return };
+        let Some(children) = self.contacts.agents.clone() else { return };
         children.close().await;
         let news = children.take_news();
         // What cannot be written is told when the session goes on.
@@ -125,7 +178,7 @@ impl Agent {
         let was_stopped =
             |errand: &&Arc<Errand>| matches!(errand.phase(), Phase::Ended(Ended { how: How::Stopped, .. }));
         let stopped: Vec<&str> = news.iter().filter(was_stopped).map(|errand| errand.description.as_str()).collect();
-        if !stopped.is_empty() && self.driver.parts.sent.is_none() {
+        if !stopped.is_empty() && self.driver.lineage.sent.is_none() {
             let text = format!("agents were stopped with the session: {}", stopped.join(", "));
             self.driver.tell(Event::Warning(text));
         }
@@ -169,7 +222,7 @@ impl Agent {
     /// Waits for agents in the background where nobody would be told of them later. Says whether the turn goes on: one has
     /// reported, or the user has stopped it.
     pub(super) async fn wait_for_agents(&mut self, cancel: &CancellationToken) -> Result<bool, Error> {
-        let Some(children) = self.driver.parts.agents.clone().filter(|children| children.is_waited_for()) else {
+        let Some(children) = self.contacts.agents.clone().filter(|children| children.is_waited_for()) else {
             return Ok(false);
         };
         tokio::select! {

@@ -7,9 +7,10 @@ use tools::{Bash, Call, Output, Tool, run_all};
 use transcript::line::{Body, Source};
 use transcript::{Block, Usage, tool_names};
 
-use super::{Agent, End, NOT_RUN, Turn};
+use super::{Agent, Turn};
 use crate::event::Event;
 use crate::run::Ending;
+use crate::run::{End, NOT_RUN};
 
 impl Agent {
     /// Runs a command the user typed. Nothing is asked and no model is called; the model sees command and output with

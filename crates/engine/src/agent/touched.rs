@@ -8,15 +8,15 @@ use session::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use crate::driver::Asked;
 use crate::event::{Event, Recalled};
+use crate::gate::ModelCall;
 
 impl Agent {
     /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
-    pub(super) async fn touched(&mut self, calls: &[Asked], cancel: &CancellationToken) -> Result<(), Error> {
+    pub(super) async fn touched(&mut self, calls: &[ModelCall], cancel: &CancellationToken) -> Result<(), Error> {
         for call in calls {
             self.doing.tools.push(doing(call));
-            let known = self.driver.parts.tools.iter().find(|known| known.name() == call.tool).cloned();
+            let known = self.driver.work.tools.iter().find(|known| known.name() == call.tool).cloned();
             let (subject, changes) = match &known {
                 Some(tool) => (
                     tool.subject(&call.input, &self.driver.scope),
@@ -76,7 +76,7 @@ impl Agent {
 }
 
 /// What a call does, in words: the tool's name, and the command it runs.
-fn doing(call: &Asked) -> String {
+fn doing(call: &ModelCall) -> String {
     match call.input["command"].as_str() {
         Some(command) => format!("{} {command:.200}", call.tool),
         None => call.tool.clone(),

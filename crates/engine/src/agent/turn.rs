@@ -8,11 +8,12 @@ use tokio_util::sync::CancellationToken;
 use transcript::{Block, Usage};
 
 use super::incoming::Taking;
-use super::{Agent, NOT_RUN, text_of};
+use super::{Agent, text_of};
 use crate::driver::Replied;
 use crate::event::Event;
 use crate::hooks::Start;
-use crate::run::{Ending, Run, Step};
+use crate::run::NOT_RUN;
+use crate::run::{End, Ending, Run, Step};
 
 /// A turn that is over.
 #[derive(Debug)]
@@ -27,23 +28,6 @@ pub struct Turn {
     pub usage: Usage,
     /// What agents used that were sent out, and those that these sent out, in tokens.
     pub below: u64,
-}
-
-/// How a turn ended.
-#[derive(Debug)]
-pub enum End {
-    /// As the machine says.
-    Ended(Ending),
-    /// The user stopped it.
-    Cancelled,
-    /// The model could not be reached, or refused.
-    Failed(provider::Error),
-    /// There is no room for the request, and nothing that could make any.
-    NoRoom(String),
-    /// The log could not be written. What was acknowledged before is there.
-    NotWritten(Error),
-    /// A hook ended it, or held back what was said, for this reason.
-    Stopped(String),
 }
 
 impl Agent {
@@ -64,7 +48,7 @@ impl Agent {
         if cancel.is_cancelled() {
             // Who stops the parent stops them all.
             self.agents().into_iter().for_each(|children| children.stop_all());
-            self.driver.parts.teammates.iter().for_each(|teammates| drop(teammates.interrupt()));
+            self.contacts.teammates.iter().for_each(|teammates| drop(teammates.interrupt()));
         }
         if let Err(error) = self.take_reports_of_waited_for() {
             turn.end = End::NotWritten(error);
@@ -74,7 +58,7 @@ impl Agent {
             turn.end = End::NotWritten(error);
         }
         if let Some(knowledge) = &mut self.knowledge {
-            let (session, model) = (&self.driver.session, self.driver.parts.name.clone());
+            let (session, model) = (&self.driver.session, self.driver.talk.name.clone());
             let origin = Origin {
                 session: Some(session.id().to_owned()),
                 message: session.log().tip().map(ToString::to_string),
@@ -99,13 +83,10 @@ impl Agent {
     /// The first thing that is done in a session: hooks hear that it starts.
     pub(super) async fn starts(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some(start) = self.start.take() else { return Ok(()) };
-        let words = match self.driver.parts.sent.clone() {
-            Some(sent) => self.driver.gate_sent(&sent, cancel).await?,
-            None => self.driver.gate_start(&start, cancel).await?,
-        };
-        self.driver.attach_words(words)?;
+        let sent = self.driver.lineage.sent.clone();
+        self.driver.gate_start(&start, sent.as_ref(), cancel).await?;
         match start {
-            _ if self.driver.parts.sent.is_some() => Ok(()), // it has those of the session it works for
+            _ if self.driver.lineage.sent.is_some() => Ok(()), // it has those of the session it works for
             Start::Clear => Ok(()), // they hear of instructions once something is said, as in Claude Code
             _ => self.loaded(cancel).await,
         }
@@ -134,7 +115,7 @@ impl Agent {
             self.loaded(cancel).await?;
         }
         let mut blocks = 0;
-        let mut run = Run::new(self.driver.parts.limits);
+        let mut run = Run::new(self.driver.talk.limits);
         loop {
             if cancel.is_cancelled() {
                 self.driver.interrupt(Vec::new())?;
@@ -149,7 +130,7 @@ impl Agent {
                 // What was said meanwhile joins this round; after an answer it begins a turn of its own.
                 if matches!(step, Step::Done(_)) {
                     self.driver.answer_open_calls(NOT_RUN)?;
-                    run = Run::new(self.driver.parts.limits);
+                    run = Run::new(self.driver.talk.limits);
                 }
                 step = Step::CallModel;
                 let mut said = Some(said);
@@ -164,7 +145,7 @@ impl Agent {
                 && self.take_mail(Taking::Joins, cancel).await?
                 && matches!(step, Step::Done(_))
             {
-                (run, step) = (run.anew(self.driver.parts.limits), Step::CallModel);
+                (run, step) = (run.anew(self.driver.talk.limits), Step::CallModel);
             }
             if !matches!(step, Step::CallTools(_)) && self.take_reports()? && matches!(step, Step::Done(_)) {
                 self.driver.answer_open_calls(NOT_RUN)?;
@@ -173,10 +154,7 @@ impl Agent {
             }
             if matches!(step, Step::CallModel) {
                 self.reload(cancel).await?;
-                self.driver.look_at_files(cancel).await?;
-                let meanwhile = self.driver.parts.hooks.said_meanwhile().await;
-                self.driver.take_in(&meanwhile)?;
-                self.driver.attach_words(meanwhile.context())?;
+                self.driver.hear_hooks(cancel).await?;
             }
             match step {
                 Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {
@@ -191,10 +169,12 @@ impl Agent {
                     Replied::Failed(error) => return Ok(End::Failed(error)),
                 },
                 Step::CallTools(calls) => {
-                    let calls = self.driver.call_tools(calls, run.repeats(), cancel).await?;
+                    let mut calls = self.driver.calls(&calls);
+                    self.sit(&calls, cancel);
+                    self.driver.call_tools(&mut calls, run.repeats(), cancel).await?;
                     self.touched(&calls, cancel).await?;
                     self.name_teammates()?;
-                    if let Some(why) = self.driver.take_stopped() {
+                    if let Some(why) = self.driver.gate.take_stopped() {
                         return Ok(End::Stopped(why));
                     }
                 }

@@ -21,14 +21,16 @@ use transcript::{Block, Log, Usage};
 
 use super::branch::Branch;
 use super::children::Children;
-use super::errand::{Ended, Errand, How};
-use super::label::{Labels, Latest};
 use super::lost::length;
 use super::outfit::{budget, forked, typed};
 use super::report;
 use super::worktree::{FRESH, Left, Place, Worktree};
-use crate::agent::{Agent, End, Parts, Turn};
+use crate::agent::{Agent, Parts, Turn};
+use crate::errand::{Ended, Errand, How, Sent};
 use crate::event::{Event, News};
+use crate::label::Labels;
+use crate::label::Latest;
+use crate::run::End;
 use crate::run::Ending;
 use crate::send_message::{SendMessage, below};
 
@@ -53,19 +55,6 @@ pub(crate) struct Seat {
     pub(crate) prompt: Option<String>,
     /// What forks of its newest reply begin with, where it may have any.
     pub(crate) branch: Result<Arc<Branch>, &'static str>,
-}
-
-/// Who an agent is that was sent out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
-    /// Its id, as its file is named.
-    pub id: String,
-    /// Its type.
-    pub kind: String,
-    /// The file of the session that a person or a program talks to.
-    pub session: PathBuf,
-    /// The words of the user's that it works for, by their id.
-    pub prompt: Option<String>,
 }
 
 /// What an agent is told to do.
@@ -161,7 +150,7 @@ fn waiting(errand: &Errand) -> Vec<String> {
 }
 
 fn ended_early(how: How, seat: &Seat) -> Ended {
-    let (report, usage, model) = (String::new(), Usage::default(), seat.parts.name.clone());
+    let (report, usage, model) = (String::new(), Usage::default(), seat.parts.talk.name.clone());
     Ended { how, report, usage, below: 0, beside: Vec::new(), model, bytes: 0 }
 }
 
@@ -287,29 +276,30 @@ fn agent(
         Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory, &errand.file)?,
         Who::Fork => forked(seat, children, &mut session, order, id)?,
     };
-    let above = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
+    let above = seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
     let (kind, prompt) = (errand.kind.clone(), seat.prompt.clone());
-    parts.sent = Some(Sent { id: id.clone(), kind, session: above.clone(), prompt });
-    parts.latest = Some(Latest::default());
-    parts.approver = Arc::new(Named { errand: errand.clone(), seat: seat.clone() });
-    parts.limits.budget = budget(seat, &order.who);
+    parts.lineage.sent = Some(Sent { id: id.clone(), kind, session: above.clone(), prompt });
+    parts.lineage.latest = Some(Latest::default());
+    parts.consent.approver = Arc::new(Named { errand: errand.clone(), seat: seat.clone() });
+    parts.talk.limits.budget = budget(seat, &order.who);
     if let Who::Typed(_) = &order.who {
-        parts.budget = parts.limits.budget; // a fork is told what its parent was
+        parts.prompt.budget = parts.talk.limits.budget; // a fork is told what its parent was
     }
     if let Some(worktree) = worktree {
         worktree.furnish(&mut parts);
     }
-    parts.listener = listener(seat, errand, &order.who);
+    parts.out.listener = listener(seat, errand, &order.who);
     parts.reload = None;
-    parts.teammates = None;
-    if let Some(above) = &seat.parts.post {
+    parts.contacts.teammates = None;
+    if let Some(above) = &seat.parts.contacts.post {
         let post = above.below(errand.called(), &errand.mail, &(children.clone() as Arc<dyn Neighbours>));
         parts
+            .work
             .tools
             .iter_mut()
             .filter(|tool| tool.name() == SendMessage::NAME)
             .for_each(|tool| *tool = below(tool, &post));
-        parts.post = Some(post);
+        parts.contacts.post = Some(post);
     }
     let mut agent = Agent::new(session, parts)?.with_mail(errand.mail.clone());
     if let Some(instructions) = children.instructions().filter(|_| order.who.is_instructed()) {
@@ -341,7 +331,7 @@ pub(super) fn write_meta(seat: &Seat, who: &Who, errand: &Errand, worktree: Opti
         description: errand.description.clone(),
         tool_use_id: errand.call.clone(),
         name: errand.name.clone(),
-        parent_agent_id: seat.parts.sent.as_ref().map(|sent| sent.id.clone()),
+        parent_agent_id: seat.parts.lineage.sent.as_ref().map(|sent| sent.id.clone()),
         branched_from: branch.map(|branch| branch.origin(&seat.session)),
         worktree_path: worktree.map(|worktree| worktree.path.clone()),
     };
@@ -349,7 +339,7 @@ pub(super) fn write_meta(seat: &Seat, who: &Who, errand: &Errand, worktree: Opti
 }
 
 /// Passes on what happens to it, and counts what it does.
-fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who) -> crate::agent::Listener {
+fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who) -> crate::event::Listener {
     let (seat, errand) = (seat.clone(), errand.clone());
     let begun = match (&seat.branch, who) {
         (Ok(branch), Who::Fork) => Some(branch.clone()),
@@ -370,21 +360,21 @@ fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who) -> crate::agent::Liste
             Event::Replied { reply } => errand.progressed(now, |so_far| {
                 so_far.requests += 1;
                 so_far.tokens += reply.usage.total();
-                let price = seat.parts.ledger.price(&reply.model);
+                let price = seat.parts.out.ledger.price(&reply.model);
                 so_far.cost_usd += price.map_or(0.0, |price| price.cost(&reply.usage));
             }),
             _ => {}
         }
         match event {
             // One that it sent out itself is told of as it is.
-            Event::Agent { .. } => (seat.parts.listener)(event),
+            Event::Agent { .. } => (seat.parts.out.listener)(event),
             event => tell(&seat, &errand, News::Does(Box::new(event))),
         }
     })
 }
 
 pub(super) fn tell(seat: &Seat, errand: &Arc<Errand>, news: News) {
-    (seat.parts.listener)(Event::Agent { errand: errand.clone(), news });
+    (seat.parts.out.listener)(Event::Agent { errand: errand.clone(), news });
 }
 
 /// Asks whoever is asked for the parent, and says for whom. In the background it waits until somebody looks.
@@ -395,7 +385,7 @@ struct Named {
 
 impl Approver for Named {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        let approver = &self.seat.parts.approver;
+        let approver = &self.seat.parts.consent.approver;
         let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.errand.kind, question.why);
         question.agent.get_or_insert_with(|| self.errand.id.clone());
@@ -411,7 +401,7 @@ impl Approver for Named {
     }
 
     fn who(&self) -> Asked {
-        self.seat.parts.approver.who()
+        self.seat.parts.consent.approver.who()
     }
 }
 

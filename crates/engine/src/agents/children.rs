@@ -20,8 +20,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tools::permission::{Rules, git_runs_programs};
 
 use super::child::Seat;
-use super::errand::{Ended, Errand, Phase};
 use super::worktree::Worktree;
+use crate::driver::{Listing, Subagents};
+use crate::errand::{Ended, Errand, Phase};
 
 /// How many may be out at the same time.
 pub const MOST_OUT: usize = 20;
@@ -72,6 +73,17 @@ struct State {
     unheard: VecDeque<Arc<Errand>>,
     /// Those that ended while they were waited for, until what they used is written down.
     unaccounted: Vec<Arc<Errand>>,
+}
+
+impl Subagents for Children {
+    fn listing(&self, rules: &Rules) -> Listing<'_> {
+        self.held_to(rules);
+        Box::new(|| Children::listing(self))
+    }
+
+    fn sent_by(&self, call: &str) -> Option<Arc<Errand>> {
+        self.list().into_iter().rev().find(|one| one.call.as_deref() == Some(call))
+    }
 }
 
 impl Children {
@@ -223,11 +235,6 @@ impl Children {
         let Some(errand) = found else { return Ok(None) };
         errand.mail.take(message, origin)?;
         Ok(Some(errand.clone()))
-    }
-
-    /// The one that a call has sent out.
-    pub(crate) fn sent_by(&self, call: &str) -> Option<Arc<Errand>> {
-        self.list().into_iter().rev().find(|one| one.call.as_deref() == Some(call))
     }
 
     /// What stops all of them.

@@ -25,7 +25,7 @@ pub(super) fn budget(seat: &Seat, who: &Who) -> Option<u64> {
         Who::Typed(definition) => definition.budget,
         Who::Fork => None,
     };
-    own.into_iter().chain(seat.parts.ledger.budget().agent_tokens).chain(seat.parts.limits.budget).min()
+    own.into_iter().chain(seat.parts.out.ledger.budget().agent_tokens).chain(seat.parts.talk.limits.budget).min()
 }
 
 /// What a typed agent is made of.
@@ -43,29 +43,29 @@ pub(super) fn typed(
     if memory.is_some() {
         super::memory::add_tools(&mut definition);
     }
-    let (tools, narrowed) = narrow(&definition, &seat.parts.tools, &ground)?;
+    let (tools, narrowed) = narrow(&definition, &seat.parts.work.tools, &ground)?;
     let mut parts = seat.parts.clone();
     // Those that know their session are made anew for it, and plans are a person's.
     let sends = tools.iter().any(|tool| tool.name() == tool_names::AGENT);
-    parts.tools = own(tools).into_iter().filter(|tool| !OF_PLANS.contains(&tool.name())).collect();
-    parts.agents = sends.then(|| children.below()).flatten();
-    parts.branch = None;
-    parts.policy.narrowed = seat.parts.policy.narrowed.below(narrowed);
+    parts.work.tools = own(tools).into_iter().filter(|tool| !OF_PLANS.contains(&tool.name())).collect();
+    parts.contacts.agents = sends.then(|| children.below()).flatten();
+    parts.lineage.branch = None;
+    parts.consent.policy.narrowed = seat.parts.consent.policy.narrowed.below(narrowed);
     if let Some(mode) = definition.mode {
-        parts.policy.mode = seat.parts.policy.mode.below(mode);
+        parts.consent.policy.mode = seat.parts.consent.policy.mode.below(mode);
     }
     if let Some(model) = model.or_else(|| definition.model.clone()).filter(|model| model != "inherit") {
         choose(&mut parts, &model);
     }
-    parts.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
-    parts.effort = definition.effort.or(parts.effort);
-    parts.hooks = parts.hooks.and(settings::agents::hooks_in(&definition, directory).0);
-    let session = seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
+    parts.talk.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
+    parts.talk.effort = definition.effort.or(parts.talk.effort);
+    parts.consent.hooks = parts.consent.hooks.and(settings::agents::hooks_in(&definition, directory).0);
+    let session = seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
     let prompt = built_in::prompt(&definition, &session::folder_of(transcript), session)?;
-    (parts.system, parts.appended, parts.sections) = (Some(prompt), None, Vec::new());
+    (parts.prompt.system, parts.prompt.appended, parts.prompt.sections) = (Some(prompt), None, Vec::new());
     if let Some(memory) = &memory {
-        parts.sections.push(memory.prompt());
-        parts.policy.rules.allow.extend(memory.rules(&ground)?);
+        parts.prompt.sections.push(memory.prompt());
+        parts.consent.policy.rules.allow.extend(memory.rules(&ground)?);
     }
     Ok(parts)
 }
@@ -79,16 +79,16 @@ pub(super) fn forked(
     id: &str,
 ) -> Result<Parts, Error> {
     let mut parts = seat.parts.clone();
-    parts.tools = own(parts.tools);
+    parts.work.tools = own(parts.work.tools);
     // At the greatest depth the tool is still offered, and refuses.
-    parts.agents = Some(children.deeper());
-    parts.policy.narrowed = seat.parts.policy.narrowed.below(Narrowed::without(OF_PLANS, NOT_FORKS));
-    parts.limits.max_rounds = Some(parts.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
-    parts.branch = None;
+    parts.contacts.agents = Some(children.deeper());
+    parts.consent.policy.narrowed = seat.parts.consent.policy.narrowed.below(Narrowed::without(OF_PLANS, NOT_FORKS));
+    parts.talk.limits.max_rounds = Some(parts.talk.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
+    parts.lineage.branch = None;
     if order.begins == Begins::Anew
         && let Ok(branch) = &seat.branch
     {
-        parts.branch = Some(branch.request.clone());
+        parts.lineage.branch = Some(branch.request.clone());
         let blocks = learning::fork::placeholders(&branch.request);
         let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };
         session.append_with(Body::User { blocks, source: Source::Said }, &beside)?;
@@ -112,9 +112,9 @@ fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
 /// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is; a server
 /// that has none of these kinds stays with the model of its parent.
 fn choose(parts: &mut Parts, model: &str) {
-    let name = match (model, &parts.small) {
+    let name = match (model, &parts.talk.small) {
         ("haiku", Some(small)) => {
-            (parts.model, parts.name) = (small.model.clone(), small.name.clone());
+            (parts.talk.model, parts.talk.name) = (small.model.clone(), small.name.clone());
             return narrow_window(parts);
         }
         ("haiku", None) => "claude-haiku-4-5",
@@ -122,17 +122,21 @@ fn choose(parts: &mut Parts, model: &str) {
         ("opus", _) => "claude-opus-5",
         (name, _) => name,
     };
-    if name == model || parts.name.contains("claude") {
-        name.clone_into(&mut parts.name);
+    if name == model || parts.talk.name.contains("claude") {
+        name.clone_into(&mut parts.talk.name);
         narrow_window(parts);
     }
 }
 
 /// A smaller model has a smaller window.
 fn narrow_window(parts: &mut Parts) {
-    let own = Window::of(&WindowHints { model: &parts.name, max_output: parts.max_tokens, ..WindowHints::default() });
-    if own.size < parts.layers.window.size {
-        parts.layers.window = own;
+    let own = Window::of(&WindowHints {
+        model: &parts.talk.name,
+        max_output: parts.talk.max_tokens,
+        ..WindowHints::default()
+    });
+    if own.size < parts.talk.layers.window.size {
+        parts.talk.layers.window = own;
     }
 }
 
@@ -141,7 +145,7 @@ mod tests {
     use provider::anthropic::{Anthropic, Auth, Config};
 
     use super::*;
-    use crate::agent::Small;
+    use learning::fork::Small;
 
     fn parts(name: &str) -> Parts {
         let model = Anthropic::new(Config::new("http://127.0.0.1:9", Auth::ApiKey("k".into()))).unwrap();
@@ -155,16 +159,16 @@ mod tests {
         let name = |parent: &str, model: &str| {
             let mut parts = parts(parent);
             choose(&mut parts, model);
-            parts.name
+            parts.talk.name
         };
         assert_eq!(name("claude-opus-5", "sonnet"), "claude-sonnet-5");
         assert_eq!(name("claude-opus-5", "haiku"), "claude-haiku-4-5");
         assert_eq!(name("qwen3", "opus"), "qwen3");
         assert_eq!(name("qwen3", "qwen3-small"), "qwen3-small");
         let mut large = parts("claude-opus-5");
-        large.small = Some(Small { model: large.model.clone(), name: "tiny".into() });
-        large.layers.window = Window { size: 1_000_000, effective: 980_000 };
+        large.talk.small = Some(Small { model: large.talk.model.clone(), name: "tiny".into() });
+        large.talk.layers.window = Window { size: 1_000_000, effective: 980_000 };
         choose(&mut large, "haiku");
-        assert_eq!((large.name.as_str(), large.layers.window.size), ("tiny", 200_000));
+        assert_eq!((large.talk.name.as_str(), large.talk.layers.window.size), ("tiny", 200_000));
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::errand::{Ended, Errand, How, Phase};
 use super::worktree::Left;
+use crate::errand::{Ended, Errand, How, Phase};
 
 /// How much of a child's last words its parent is given, in characters.
 pub(super) const MOST: usize = 40_000;

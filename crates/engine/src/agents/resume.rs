@@ -9,8 +9,8 @@ use settings::agents::{FORK, Isolation, Runs};
 
 use super::child::{Begins, Order, Seat, Who};
 use super::children::Children;
-use super::errand::{Badge, Errand};
 use super::tool::start;
+use crate::errand::{Badge, Errand};
 
 /// How much of a message is said again to who wrote it, in characters.
 const QUOTED: usize = 200;
@@ -67,7 +67,7 @@ impl Children {
 
     /// One that was written to could not go on for it: whoever wrote hears why.
     pub(super) fn give_back(&self, seat: &Seat, errand: &Errand, why: &str) {
-        let Some(post) = &seat.parts.post else { return };
+        let Some(post) = &seat.parts.contacts.post else { return };
         for Arrived { message, .. } in errand.mail.waiting().unwrap_or_default() {
             let begins: String = message.text.chars().take(QUOTED).collect();
             let text =

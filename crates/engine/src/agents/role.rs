@@ -23,27 +23,27 @@ pub fn take_role(
     session: &Path,
 ) -> Result<Option<PathBuf>, Error> {
     let mut definition = definition.clone();
-    let memory = parts.agents.as_ref().and_then(|children| super::memory::place(&definition, children));
+    let memory = parts.contacts.agents.as_ref().and_then(|children| super::memory::place(&definition, children));
     if let Some(memory) = &memory {
         super::memory::add_tools(&mut definition);
-        parts.sections.push(memory.prompt());
-        parts.policy.rules.allow.extend(memory.rules(ground)?);
+        parts.prompt.sections.push(memory.prompt());
+        parts.consent.policy.rules.allow.extend(memory.rules(ground)?);
     }
     let definition = &definition;
     let of_a_team = |tool: &Arc<dyn Tool>| {
         tool.name() == <SendMessage as tools::Typed>::NAME || settings::agents::OF_PLANS.contains(&tool.name())
     };
-    let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut parts.tools).into_iter().partition(of_a_team);
+    let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut parts.work.tools).into_iter().partition(of_a_team);
     let (offered, narrowed) = narrow(definition, &others, ground)?;
-    parts.tools = offered.into_iter().chain(kept).collect();
-    parts.agents = parts.agents.take().filter(|_| offers(definition, tool_names::AGENT));
-    parts.policy.narrowed = parts.policy.narrowed.below(narrowed);
+    parts.work.tools = offered.into_iter().chain(kept).collect();
+    parts.contacts.agents = parts.contacts.agents.take().filter(|_| offers(definition, tool_names::AGENT));
+    parts.consent.policy.narrowed = parts.consent.policy.narrowed.below(narrowed);
     if let Some(mode) = definition.mode {
-        parts.policy.mode.narrow(mode);
+        parts.consent.policy.mode.narrow(mode);
     }
-    parts.limits.max_rounds = parts.limits.max_rounds.into_iter().chain(definition.max_turns).min();
-    parts.limits.budget = parts.limits.budget.into_iter().chain(definition.budget).min();
-    parts.effort = definition.effort.or(parts.effort);
-    parts.system = Some(built_in::prompt(definition, &session::folder_of(session), session)?);
+    parts.talk.limits.max_rounds = parts.talk.limits.max_rounds.into_iter().chain(definition.max_turns).min();
+    parts.talk.limits.budget = parts.talk.limits.budget.into_iter().chain(definition.budget).min();
+    parts.talk.effort = definition.effort.or(parts.talk.effort);
+    parts.prompt.system = Some(built_in::prompt(definition, &session::folder_of(session), session)?);
     Ok(memory.map(|memory| memory.directory))
 }

@@ -10,8 +10,8 @@ use transcript::message::ToolDefinition;
 use transcript::tool_names;
 
 use super::children::Children;
-use super::errand::Errand;
 use super::report;
+use crate::errand::Errand;
 
 /// How long is waited for the end where the call does not say, and at most, in milliseconds: as for commands.
 const WAIT: (u64, u64) = (30_000, 600_000);

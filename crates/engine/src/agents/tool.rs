@@ -15,8 +15,8 @@ use transcript::{Outcome, tool_names};
 
 use super::child::{self, Begins, Order, Seat, Who};
 use super::children::{Children, MOST_OUT};
-use super::errand::{Badge, Errand, How, Phase};
 use super::report;
+use crate::errand::{Badge, Errand, How, Phase};
 use crate::event::News;
 
 /// Sends an agent out on a task. It works on its own and returns one report, which only you see.
@@ -90,7 +90,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     let (order, runs) = order(children, &seat, &input)?;
     let prompt = order.prompt.clone();
     let name = input.name.filter(|name| !name.trim().is_empty());
-    let teammates = seat.parts.post.as_ref().map(|post| post.teammates()).unwrap_or_default();
+    let teammates = seat.parts.contacts.post.as_ref().map(|post| post.teammates()).unwrap_or_default();
     if let Some(name) = name.as_ref().filter(|name| *name == LEAD || teammates.contains(name)) {
         return Err(format!("There is a {name} already: choose another name."));
     }

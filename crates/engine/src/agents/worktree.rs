@@ -50,12 +50,12 @@ pub struct Sender<'a> {
 impl<'a> From<&'a Seat> for Sender<'a> {
     fn from(seat: &'a Seat) -> Self {
         Self {
-            environment: &seat.parts.environment,
-            guard: seat.parts.guard.as_deref(),
+            environment: &seat.parts.work.environment,
+            guard: seat.parts.work.guard.as_deref(),
             user_home: seat.scope.home(),
             directory: &seat.directory,
             session: &seat.session,
-            top: seat.parts.sent.as_ref().map_or(&seat.session, |sent| &sent.session),
+            top: seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session),
         }
     }
 }
@@ -199,8 +199,8 @@ impl Worktree {
 
     /// For whoever works in it: the rules that hold in the project hold here.
     pub fn furnish(&self, parts: &mut Parts) {
-        parts.surroundings.changes = None; // those of the project
-        parts.policy.rules.hold_in_copy(&self.path, &self.top);
+        parts.prompt.surroundings.changes = None; // those of the project
+        parts.consent.policy.rules.hold_in_copy(&self.path, &self.top);
     }
 
     /// What it is a copy of.

@@ -16,7 +16,7 @@ impl Driver {
         let now = self.session.world().now();
         if let Some(usage) = reply.remarks.compaction {
             let (agent, model) = ("compact".to_owned(), reply.model.clone());
-            self.parts.ledger.record(&agent, &model, &usage);
+            self.out.ledger.record(&agent, &model, &usage);
             self.record(Fact::Side { agent, model, usage })?;
         }
         if reply.remarks.cleared_tokens > 0 {
@@ -25,7 +25,7 @@ impl Driver {
             self.session.append(Body::Commit(Commit { act, reason: Reason { freed, changes_from: None, why } }))?;
         }
         self.declare_commits();
-        match self.detector.answered(request, &reply.usage, self.parts.ttl, now) {
+        match self.detector.answered(request, &reply.usage, self.talk.ttl, now) {
             Some(broke) => self.broke(broke, None, reply.remarks.cache_miss.as_deref()),
             None => Ok(()),
         }
@@ -34,7 +34,7 @@ impl Driver {
     /// A fork was answered: it should have read what the conversation left in the cache.
     pub(super) fn watch_fork(&mut self, kind: &str, usage: &Usage) -> Result<(), Error> {
         let now = self.session.world().now();
-        match self.detector.forked(usage, self.parts.ttl, now) {
+        match self.detector.forked(usage, self.talk.ttl, now) {
             Some(broke) => self.broke(broke, Some(kind), None),
             None => Ok(()),
         }

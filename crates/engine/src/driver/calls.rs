@@ -4,7 +4,6 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use session::{Beside, Error, SeenFile};
-use settings::agents::FORK;
 use settings::hooks::Moment;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,42 +13,28 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Block, tool_names};
 
-use super::Driver;
-use crate::agents::{Branch, Seat};
+use super::{Driver, gate};
 use crate::event::Event;
-use crate::gate::{Ruling, told_input};
+use crate::gate::{EndedCall, ModelCall, Ruling};
 use crate::hooks::response::Before;
 use crate::run::REPEATS_TOLD;
 
-/// Tools that send out agents or write to them.
-const SITTING: [&str; 2] = [tool_names::AGENT, tool_names::SEND_MESSAGE];
-/// What a fork is told that wants to fork.
-const NO_FORK: &str = "A fork cannot be forked again. Do it yourself, or name a type in subagent_type.";
-
-/// A call the model asks for.
-pub(crate) struct Asked {
-    pub(crate) id: String,
-    pub(crate) tool: String,
-    pub(crate) input: Value,
-    /// Whether it can run at the same time as others.
-    runs: Runs,
-    /// The input as it was written, where it is not JSON.
-    invalid: Option<String>,
-}
-
 impl Driver {
+    /// The calls of a reply, before any of them runs.
+    pub(crate) fn calls(&mut self, blocks: &[Block]) -> Vec<ModelCall> {
+        self.take_variables();
+        blocks.iter().filter_map(|block| self.asked(block)).collect()
+    }
+
     /// Runs the calls of a reply: neighbours that do not mind one another together, the others one by one. A call is judged when all
     /// before it have run, since they may have moved the directory its paths start from.
     pub(crate) async fn call_tools(
         &mut self,
-        calls: Vec<Block>,
+        calls: &mut [ModelCall],
         repeats: u32,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Asked>, Error> {
-        self.take_variables();
+    ) -> Result<(), Error> {
         let scope = self.scope.clone().with_cancel(cancel.clone());
-        let mut calls: Vec<Asked> = calls.iter().filter_map(|block| self.asked(block)).collect();
-        self.sit(&calls, &scope);
         let mut results = Vec::new();
         for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Beside && next.runs == Runs::Beside) {
             let directory = scope.directory();
@@ -59,15 +44,18 @@ impl Driver {
                     allowed.push((&*call, subject, rights, before));
                 }
             }
-            if self.has_hooks_on_results() {
+            if self.gate.has_hooks_on_results() {
                 self.run_seen_by_hooks(&allowed, repeats, &scope, &mut results, cancel).await?;
             } else {
                 self.run_unseen(&allowed, repeats, &scope, &mut results, cancel).await?;
             }
-            self.moved(&directory, cancel).await?;
+            let (gate, site) = gate!(self);
+            gate.moved(&site, &directory, cancel).await;
+            self.write_used()?;
         }
-        self.gate_results(&results, cancel).await?;
-        Ok(calls)
+        let (gate, site) = gate!(self);
+        let words = gate.results(&site, &results, cancel).await;
+        self.attach_words(words)
     }
 
     /// Runs calls that may, and writes down what each gave as soon as it has ended.
@@ -79,7 +67,7 @@ impl Driver {
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let tools = self.parts.tools.clone();
+        let tools = self.work.tools.clone();
         let (mut written, mut unsettled) = (Ok(()), Vec::new());
         run_all(to_run(allowed), &tools, scope, |index, output| {
             let output = made(output, repeats, scope);
@@ -108,7 +96,7 @@ impl Driver {
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let tools = self.parts.tools.clone();
+        let tools = self.work.tools.clone();
         let (ending, mut ended) = mpsc::unbounded_channel();
         let started = tokio::time::Instant::now();
         let running = run_all(to_run(allowed), &tools, scope, move |index, output| {
@@ -122,11 +110,16 @@ impl Driver {
                 Some((index, output, took)) = ended.recv() => {
                     let output = self.settle_made(made(&output, repeats, scope), scope, cancel).await;
                     let (call, subject, _, before) = &allowed[index];
-                    let hooks = self.hooks_on_result(call, subject, before, &output, took, cancel);
+                    let sent = self.subagents.as_ref().and_then(|subagents| subagents.sent_by(&call.id));
+                    let (gate, site) = gate!(self);
+                    let ended = EndedCall { call, subject, before, output: &output, took, sent };
+                    let hooks = gate.hooks_on_result(&site, &ended, cancel);
                     seen.push(async move { (index, output, hooks.await) });
                 }
                 Some((index, output, answers)) = seen.next() => {
-                    let output = self.after_hooks(output, &answers)?;
+                    let (gate, site) = gate!(self);
+                    let output = gate.after_hooks(&site, output, &answers);
+                    self.write_used()?;
                     self.end(&allowed[index], output, scope, results)?;
                 }
                 _ = &mut running, if runs => runs = false,
@@ -148,54 +141,27 @@ impl Driver {
     }
 
     /// Keeps what hooks are told of when all calls have ended.
-    fn tell_batch(&self, results: &mut Vec<Told>, call: &Asked, output: &Output) {
-        if self.parts.hooks.any(Moment::PostToolBatch) {
+    fn tell_batch(&self, results: &mut Vec<Told>, call: &ModelCall, output: &Output) {
+        if self.gate.consent.hooks.any(Moment::PostToolBatch) {
             results.push(told(call, output));
         }
     }
 
-    /// Tells those who send out agents, or write to them, where the session stands.
-    fn sit(&self, calls: &[Asked], scope: &Scope) {
-        let Some(children) = &self.parts.agents else { return };
-        if !calls.iter().any(|call| SITTING.contains(&call.tool.as_str())) {
-            return;
-        }
-        let is_fork = |call: &Asked| {
-            let kind = call.input["subagent_type"].as_str().unwrap_or_default();
-            call.tool == tool_names::AGENT && (kind.is_empty() || kind == FORK)
-        };
-        // Whether it is a fork itself, the conversation says.
-        let branch = match self.request().filter(|_| calls.iter().any(is_fork)) {
-            Some(_) if self.session.beside().any(|beside| beside.fork.is_some()) => Err(NO_FORK),
-            Some(request) => Ok(Branch::new(request, self.session.log().clone())),
-            None => Err("There is nothing to fork from."),
-        };
-        children.sit(Seat {
-            parts: self.parts.clone(),
-            scope: scope.clone(),
-            session: self.session.path().to_owned(),
-            directory: self.session.directory().to_owned(),
-            world: self.session.world().clone(),
-            prompt: self.gate.prompt().map(str::to_owned),
-            branch,
-        });
-    }
-
-    fn asked(&self, block: &Block) -> Option<Asked> {
+    fn asked(&self, block: &Block) -> Option<ModelCall> {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
         let mut input = block.input().unwrap_or_default();
         crate::plan::ask::unanswered(name, &mut input);
-        let known = self.parts.tools.iter().find(|known| known.name() == &**name);
+        let known = self.work.tools.iter().find(|known| known.name() == &**name);
         let runs = known.map_or(Runs::Beside, |known| known.runs(&input));
         let (id, tool) = (id.to_string(), name.to_string());
-        Some(Asked { id, tool, input, runs, invalid: provider::invalid_input(block) })
+        Some(ModelCall { id, tool, input, runs, invalid: provider::invalid_input(block) })
     }
 
     /// Asks about a call. One that may run is announced, and the file it is about to change is kept; one that may not
     /// is answered. What was judged is what is kept and what runs: links are followed once.
     async fn may_run(
         &mut self,
-        call: &mut Asked,
+        call: &mut ModelCall,
         scope: &Scope,
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
@@ -205,9 +171,11 @@ impl Driver {
             self.write_result(call, Output::failed(why), scope)?;
             return Ok(None);
         }
-        let ruling = self.gate_call(call, scope, cancel).await?;
+        let (gate, site) = gate!(self, scope);
+        let ruling = gate.decide(&site, call, cancel).await;
+        self.write_used()?;
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
-        let mut refuse = |driver: &mut Self, call: &Asked, why: String| {
+        let mut refuse = |driver: &mut Self, call: &ModelCall, why: String| {
             let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
             driver.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
             let output = Output::failed(why);
@@ -222,9 +190,9 @@ impl Driver {
             }
         };
         let scope = &scope.clone().for_call(&subject);
-        let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.work.tools.iter().find(|known| known.name() == call.tool);
         let changes = known.and_then(|known| known.changes(&call.input, scope));
-        let before = self.before(changes.as_ref());
+        let before = self.gate.before(changes.as_ref());
         if let Some(path) = changes {
             let memories = self.memories.as_deref().filter(|memories| path.starts_with(memories));
             if let Some(why) = memories.and_then(|_| learning::knowledge::refuses(&call.input, &path)) {
@@ -237,7 +205,7 @@ impl Driver {
         Ok(Some((subject, rights, before)))
     }
 
-    fn write_result(&mut self, call: &Asked, output: Output, scope: &Scope) -> Result<(), Error> {
+    fn write_result(&mut self, call: &ModelCall, output: Output, scope: &Scope) -> Result<(), Error> {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
         let beside = Beside { result: output.for_programs(), ..self.beside(call, scope) };
         self.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
@@ -246,8 +214,8 @@ impl Driver {
     }
 
     /// What a later session has to know of this call: the file it saw, the directory it moved to.
-    fn beside(&self, call: &Asked, scope: &Scope) -> Beside {
-        let known = self.parts.tools.iter().find(|known| known.name() == call.tool);
+    fn beside(&self, call: &ModelCall, scope: &Scope) -> Beside {
+        let known = self.work.tools.iter().find(|known| known.name() == call.tool);
         let seen = known.and_then(|known| match known.subject(&call.input, scope) {
             tools::Subject::Path { real, .. } => {
                 let stamp = scope.seen(&real)?;
@@ -261,7 +229,7 @@ impl Driver {
 }
 
 /// A call that may run, what it is about, what it may do, and the file it changes as it was.
-type Allowed<'a> = (&'a Asked, Subject, Rights, Before);
+type Allowed<'a> = (&'a ModelCall, Subject, Rights, Before);
 
 fn to_run(allowed: &[Allowed<'_>]) -> Vec<Call> {
     let call = |(call, subject, rights, _): &Allowed<'_>| Call {
@@ -283,14 +251,14 @@ fn made(output: &Output, repeats: u32, scope: &Scope) -> Output {
 /// A call and what the model sees of its result: tool, input, id, and the text, or the blocks where there are others.
 type Told = (String, Value, String, Value);
 
-fn told(call: &Asked, output: &Output) -> Told {
+fn told(call: &ModelCall, output: &Output) -> Told {
     // What an agent reports is told in blocks, as Claude Code has it.
     let is_text = call.tool != tool_names::AGENT && output.content.iter().all(|block| *block.kind() == Kind::Text);
     let seen = match is_text {
         true => Value::from(output.text()),
         false => output.content.iter().map(Block::value).collect(),
     };
-    (call.tool.clone(), told_input(call), call.id.clone(), seen)
+    (call.tool.clone(), call.told_input(), call.id.clone(), seen)
 }
 
 /// The same call again gives the same again; the model is told so where it looks.

@@ -100,11 +100,11 @@ impl Driver {
     /// A model writes something; a request that is too long for it is made shorter, and what it used is written down.
     async fn write(&mut self, write: &Write, cancel: &CancellationToken) -> Result<Carried, Error> {
         let (model, parent) = match &write.about {
-            About::Conversation { end } => (self.parts.model.clone(), self.fork_request(*end)),
+            About::Conversation { end } => (self.talk.model.clone(), self.fork_request(*end)),
             About::Alone(text) => {
-                let (model, name) = match &self.parts.small {
+                let (model, name) = match &self.talk.small {
                     Some(small) => (small.model.clone(), small.name.clone()),
-                    None => (self.parts.model.clone(), self.parts.name.clone()),
+                    None => (self.talk.model.clone(), self.talk.name.clone()),
                 };
                 (model, Some(alone(name, text, write.most_output)))
             }
@@ -124,7 +124,7 @@ impl Driver {
                 patience: write.patience,
                 most_output: Some(write.most_output),
                 budget: None,
-                ledger: self.parts.ledger.clone(),
+                ledger: self.out.ledger.clone(),
                 cancel: cancel.child_token(),
             };
             let gap = match self.accounted(fork).await? {

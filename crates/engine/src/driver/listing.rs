@@ -1,19 +1,35 @@
 //! The listing of agents in view: an attachment, so that the definition of the Agent tool stays constant.
 
+use std::sync::Arc;
+
 use session::{Beside, Error};
+use tools::permission::Rules;
 use transcript::Block;
 
 use super::Driver;
+use crate::errand::Errand;
+
+/// The subagents of a session, as its driver knows them.
+pub(crate) trait Subagents: Send + Sync {
+    /// Those that may be sent out under these rules, in words for the model.
+    fn listing(&self, rules: &Rules) -> Listing<'_>;
+
+    /// The one that a call sent out.
+    fn sent_by(&self, call: &str) -> Option<Arc<Errand>>;
+}
+
+/// Makes the text of a listing, where it is needed.
+pub(crate) type Listing<'a> = Box<dyn FnOnce() -> String + 'a>;
 
 impl Driver {
     /// Sees to it that the agents it may send out are listed in view: a layer may have taken the list away.
     pub(crate) fn list_agents(&mut self) -> Result<(), Error> {
-        let Some(children) = self.parts.agents.as_ref() else { return Ok(()) };
-        children.held_to(&self.parts.policy.rules);
+        let Some(subagents) = self.subagents.clone() else { return Ok(()) };
+        let listing = subagents.listing(&self.gate.consent.policy.rules);
         if self.listed.as_ref().is_some_and(|line| self.session.log().view().shows(line)) {
             return Ok(());
         }
-        let listing = children.listing();
+        let listing = listing();
         let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
         self.listed = self.session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
         if self.listed.is_none() {

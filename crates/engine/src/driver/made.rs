@@ -13,8 +13,8 @@ use tools::{Output, Scope, Tool, Write};
 use transcript::Block;
 
 use super::Driver;
-use crate::agent::NOT_RUN;
 use crate::event::Event;
+use crate::run::NOT_RUN;
 
 /// Where in the session's folder things are kept that were set aside.
 const KEPT: &str = "kept";
@@ -34,15 +34,15 @@ impl Driver {
         for made in std::mem::take(&mut output.made) {
             let path = &made.path;
             let input = json!({"file_path": path, "content": content(path)});
-            let approver = Aware(&*self.parts.approver);
+            let approver = Aware(&*self.gate.consent.approver);
             let tool: &dyn Tool = &Write;
             let answer = tokio::select! {
                 biased;
                 () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
-                answer = self.parts.policy.judge(tool, &input, scope, &approver) => answer,
+                answer = self.gate.consent.policy.judge(tool, &input, scope, &approver) => answer,
             };
             if let Answer::Always(rules) = &answer {
-                self.always(rules);
+                self.gate.always(rules);
             }
             let note = match answer {
                 Answer::Allow | Answer::Always(_) | Answer::With { .. } => {

@@ -43,19 +43,19 @@ pub(super) struct Updated {
 impl Driver {
     /// Begins an update, if none is under way.
     pub(super) fn update_notes(&mut self, update: &Update) {
-        if self.background.is_running(KIND) || self.parts.ledger.allows(KIND).is_err() {
+        if self.background.is_running(KIND) || self.out.ledger.allows(KIND).is_err() {
             return;
         }
         let path = self.notes_path();
         let (Some(parent), Some(text)) = (self.fork_request(update.end), self.open_notes()) else { return };
         let tally = self.session.log().view().tally();
         let tokens = |text: &str| tally.estimate(Block::text(text).size());
-        let prompt = self.parts.layers.notes_prompt.as_deref().unwrap_or(form::PROMPT);
+        let prompt = self.talk.layers.notes_prompt.as_deref().unwrap_or(form::PROMPT);
         let directive = Block::text(form::prompt(prompt, &text, &path.display().to_string(), tokens));
         let model = parent.prologue.model.clone();
         let fork = Fork {
             kind: KIND,
-            model: self.parts.model.clone(),
+            model: self.talk.model.clone(),
             parent,
             directive,
             tools: ToolPolicy::Deny,
@@ -63,7 +63,7 @@ impl Driver {
             patience: PATIENCE,
             most_output: None,
             budget: None,
-            ledger: self.parts.ledger.clone(),
+            ledger: self.out.ledger.clone(),
             cancel: CancellationToken::new(),
         };
         let work = write(fork, path, text, model, update.clone());
@@ -72,7 +72,7 @@ impl Driver {
 
     /// The notes as they are; made from the template where there are none, or where they tell of what was taken back.
     fn open_notes(&self) -> Option<String> {
-        let template = self.parts.layers.notes_template.as_deref().unwrap_or(form::TEMPLATE);
+        let template = self.talk.layers.notes_template.as_deref().unwrap_or(form::TEMPLATE);
         let text = open(&self.notes_path(), template)?;
         if !self.session.state().outdated {
             return Some(text);
@@ -89,7 +89,7 @@ impl Driver {
     /// Adds what was written down to the notes. While somebody is writing them, or where they have no place for it, it
     /// stands in the log alone.
     pub(super) fn add_to_notes(&self, written: &str) {
-        if !self.parts.layers.notes || self.background.is_running(KIND) {
+        if !self.talk.layers.notes || self.background.is_running(KIND) {
             return;
         }
         if let Some(notes) = self.open_notes().and_then(|notes| form::with_results(&notes, written)) {

@@ -26,7 +26,7 @@ impl Driver {
         knowledge: &mut Option<Knowledge>,
         cancel: &CancellationToken,
     ) -> Result<bool, Error> {
-        if !self.parts.layers.reactive {
+        if !self.talk.layers.reactive {
             return Ok(false);
         }
         if let ProviderError::MediaTooLarge { place, .. } = error {
@@ -37,7 +37,7 @@ impl Driver {
         if self.reacted {
             return Ok(false);
         }
-        let window = &mut self.parts.layers.window;
+        let window = &mut self.talk.layers.window;
         if let Some(limit) = limit.filter(|limit| *limit < window.size) {
             // The server knows its window better than the table.
             let reply = window.size - window.effective;
@@ -46,7 +46,7 @@ impl Driver {
         let count = self.session.log().view().tally().count();
         let gap = tokens.zip(*limit).map(|(tokens, limit)| tokens.saturating_sub(limit));
         let over = gap.unwrap_or(count / OVER_PART);
-        let window = self.parts.layers.window;
+        let window = self.talk.layers.window;
         self.record(Fact::Refused { over, window: (window.size, window.effective) })?;
         let occasion = Occasion::Refused { over };
         let walked = self.walk(&occasion, knowledge, cancel).await?;

@@ -13,8 +13,8 @@ use transcript::{Block, Id, Reply, StopReason, Usage};
 
 use super::Driver;
 use super::walk::Room;
-use crate::agent::NOT_RUN;
 use crate::event::Event;
+use crate::run::NOT_RUN;
 
 /// What the log says where the user stopped a turn.
 const INTERRUPTED: &str = "[The user interrupted this turn.]";
@@ -104,11 +104,11 @@ impl Driver {
             return Ok(Replied::Failed(provider::Error::Settings { message }));
         };
         let tokens = self.session.log().view().tally().count();
-        if let Some(latest) = &self.parts.latest {
+        if let Some(latest) = &self.lineage.latest {
             latest.sent(&request, self.session.world().now());
         }
         self.tell(Event::RequestSent { round, tokens });
-        let mut events = self.parts.ledger.count(self.kind(), None, self.parts.model.stream(request.clone()));
+        let mut events = self.out.ledger.count(self.kind(), None, self.talk.model.stream(request.clone()));
         let mut heard = Heard::default();
         loop {
             let event = tokio::select! {
@@ -159,7 +159,7 @@ impl Driver {
 
     /// Under which kind of work its requests stand in the ledger.
     fn kind(&self) -> &'static str {
-        if self.parts.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION }
+        if self.lineage.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION }
     }
 
     fn pass_on(&self, event: provider::Event, heard: &mut Heard) {

@@ -35,7 +35,7 @@ impl Driver {
         let (first, last, model) = (stage.first.clone(), stage.last.clone(), parent.prologue.model.clone());
         let fork = Fork {
             kind: KIND,
-            model: self.parts.model.clone(),
+            model: self.talk.model.clone(),
             parent,
             directive: Block::text(directive),
             tools: ToolPolicy::Deny,
@@ -43,7 +43,7 @@ impl Driver {
             patience: *patience,
             most_output: Some(*most_output),
             budget: None,
-            ledger: self.parts.ledger.clone(),
+            ledger: self.out.ledger.clone(),
             cancel: CancellationToken::new(),
         };
         self.record(Fact::Staged { first: first.clone(), last: last.clone() })?;

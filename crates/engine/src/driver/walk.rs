@@ -113,7 +113,7 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<Walked, Error> {
         self.take_in_ended().await?;
-        let window = (self.parts.layers.window.size, self.parts.layers.window.effective);
+        let window = (self.talk.layers.window.size, self.talk.layers.window.effective);
         if self.session.state().window != Some(window) {
             self.record(Fact::Window { window })?;
         }
@@ -194,13 +194,13 @@ impl Driver {
 
     fn look<T>(&self, place: &Place<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
         let notes = self.notes_path().display().to_string();
-        let tools = &self.parts.tools;
+        let tools = &self.work.tools;
         let limit = |name: &str| tools::limit_of(tools, name);
         let situation = Situation {
             occasion: place.occasion,
             now: place.now,
-            layers: &self.parts.layers,
-            ttl: self.parts.ttl,
+            layers: &self.talk.layers,
+            ttl: self.talk.ttl,
             state: self.session.state(),
             notes: &notes,
             limit: &limit,
@@ -267,7 +267,7 @@ impl Driver {
         knowledge: &mut Option<Knowledge>,
     ) -> Result<(), Error> {
         if compaction.from_the_start {
-            let prologue = self.parts.fresh_prologue(&self.session);
+            let prologue = self.prompt.prologue(&self.talk, &self.work, &self.session, None);
             if self.session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
                 self.session.append(Body::Prologue(prologue))?;
             }
@@ -279,7 +279,7 @@ impl Driver {
             }
         }
         self.list_agents()?;
-        let (after, threshold) = (self.session.log().view().tally().count(), self.parts.layers.threshold());
+        let (after, threshold) = (self.session.log().view().tally().count(), self.talk.layers.threshold());
         self.tell(Event::Compacted { made: compaction.made, before: compaction.before, after });
         if after > threshold && !matches!(occasion, Occasion::Asked { .. }) {
             self.compaction_failed(format!(
@@ -313,7 +313,7 @@ impl Driver {
     fn alone_too_large(&self) -> Option<String> {
         let prologue = self.session.log().view().prologue()?;
         let tokens = self.session.log().view().tally().of_prologue(prologue);
-        let window = self.parts.layers.window.effective;
+        let window = self.talk.layers.window.effective;
         (tokens >= window).then(|| {
             format!(
                 "the system prompt and the tools alone have about {tokens} tokens, and the window holds {window}: offer \
@@ -324,7 +324,7 @@ impl Driver {
 
     /// With nothing that makes room by itself, a full window is the user's to empty.
     fn blocked(&self) -> Room {
-        let (layers, count) = (&self.parts.layers, self.session.log().view().tally().count());
+        let (layers, count) = (&self.talk.layers, self.session.log().view().tally().count());
         let by_itself = layers.reactive || layers.collapse || layers.auto_compact == AutoCompact::On;
         if by_itself || !layers.window.fill(count, layers.auto_compact).at_blocking_limit {
             return Room::Enough;

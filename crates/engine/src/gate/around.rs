@@ -3,58 +3,57 @@
 use std::path::{Path, PathBuf};
 
 use memory::instructions::Loaded;
-use session::Error;
 use settings::hooks::{Matcher, Moment};
 use tokio_util::sync::CancellationToken;
+use tools::Environment;
 
-use crate::driver::Driver;
-use crate::hooks::Happening;
+use super::{Gate, Site};
+use crate::hooks::{Happening, Word};
 
-impl Driver {
+impl Gate {
     /// A person is waited for. Nobody waits for these hooks.
-    pub(crate) fn notify(&self, message: &str, kind: &str) {
-        if !self.parts.hooks.any(Moment::Notification) {
+    pub(crate) fn notify(&self, site: &Site<'_>, message: &str, kind: &str) {
+        if !self.consent.hooks.any(Moment::Notification) {
             return;
         }
         let happening = Happening::notification(message, kind);
-        let (hooks, ground) = (self.parts.hooks.clone(), self.ground_for(&happening));
+        let (hooks, ground) = (self.consent.hooks.clone(), self.ground_for(site, &happening));
         hooks.clone().beside(async move { hooks.run(&happening, &ground, &hooks.session_ends()).await });
     }
 
     /// Instruction files were loaded.
     pub(crate) async fn loaded(
         &mut self,
+        site: &Site<'_>,
         files: &[Loaded],
         trigger: Option<&Path>,
         cancel: &CancellationToken,
-    ) -> Result<(), Error> {
-        if !self.parts.hooks.any(Moment::InstructionsLoaded) {
-            return Ok(());
+    ) {
+        if !self.consent.hooks.any(Moment::InstructionsLoaded) {
+            return;
         }
         for file in files {
-            self.hooked(&Happening::instructions_loaded(file, trigger), cancel).await?;
+            self.hooked(site, &Happening::instructions_loaded(file, trigger), cancel).await;
         }
-        Ok(())
     }
 
     /// A command has moved the working directory.
-    pub(crate) async fn moved(&mut self, old: &Path, cancel: &CancellationToken) -> Result<(), Error> {
-        let new = self.scope.directory();
-        if new != old && self.parts.hooks.any(Moment::CwdChanged) {
-            self.prepare_variables();
-            let answers = self.hooked(&Happening::cwd_changed(old, &new), cancel).await?;
-            self.gate.aside.extend(answers.context());
+    pub(crate) async fn moved(&mut self, site: &Site<'_>, old: &Path, cancel: &CancellationToken) {
+        let new = site.scope.directory();
+        if new != old && self.consent.hooks.any(Moment::CwdChanged) {
+            site.prepare_variables();
+            let answers = self.hooked(site, &Happening::cwd_changed(old, &new), cancel).await;
+            self.aside.extend(answers.context());
         }
-        Ok(())
     }
 
-    /// Looks whether files have changed that hooks want to know of.
-    pub(crate) async fn look_at_files(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
-        if !self.parts.hooks.any(Moment::FileChanged) {
-            return Ok(());
+    /// Looks whether files have changed that hooks want to know of. Says what hooks want the model to be told of that.
+    pub(crate) async fn look_at_files(&mut self, site: &Site<'_>, cancel: &CancellationToken) -> Vec<Word> {
+        if !self.consent.hooks.any(Moment::FileChanged) {
+            return Vec::new();
         }
-        let now: Vec<_> = self.watched().into_iter().map(|path| (files::glance(&path), path)).collect();
-        let before = std::mem::take(&mut self.gate.watched);
+        let now: Vec<_> = self.watched(site).into_iter().map(|path| (files::glance(&path), path)).collect();
+        let before = std::mem::take(&mut self.watched);
         let mut changed = Vec::new();
         for (glance, path) in &now {
             let Some((_, was)) = before.iter().find(|(known, _)| known == path) else { continue };
@@ -65,19 +64,19 @@ impl Driver {
                 _ => {}
             }
         }
-        self.gate.watched = now.into_iter().map(|(glance, path)| (path, glance)).collect();
+        self.watched = now.into_iter().map(|(glance, path)| (path, glance)).collect();
+        let mut words = Vec::new();
         for (path, event) in changed {
-            self.prepare_variables();
-            let answers = self.hooked(&Happening::file_changed(&path, event), cancel).await?;
-            self.attach_words(answers.context())?;
+            site.prepare_variables();
+            words.extend(self.hooked(site, &Happening::file_changed(&path, event), cancel).await.context());
         }
-        Ok(())
+        words
     }
 
     /// The files that hooks want to know of: those their matchers name in the working directory, and those they asked for.
-    fn watched(&self) -> Vec<PathBuf> {
-        let directory = self.scope.directory();
-        let hooks = self.parts.hooks.list().iter().filter(|hook| hook.moment == Moment::FileChanged);
+    fn watched(&self, site: &Site<'_>) -> Vec<PathBuf> {
+        let directory = site.scope.directory();
+        let hooks = self.consent.hooks.list().iter().filter(|hook| hook.moment == Moment::FileChanged);
         let named = hooks.flat_map(|hook| match &hook.matcher {
             Matcher::Names(names) => names.clone(),
             // A name with a dot in it is no pattern here.
@@ -87,30 +86,31 @@ impl Driver {
             Matcher::All => Vec::new(),
         });
         let mut files: Vec<PathBuf> = named.map(|name| directory.join(name)).collect();
-        files.extend(self.gate.asked_for.iter().cloned());
+        files.extend(self.asked_for.iter().cloned());
         files.sort();
         files.dedup();
         files
     }
 
-    /// Makes the place where commands of hooks may leave variables.
-    pub(crate) fn prepare_variables(&self) {
-        let _ = files::create_directory(self.session.folder()); // without it there are none
+    /// The environment of commands with the variables that hooks have left, where there are any: every shell reads them first.
+    pub(crate) fn environment_with_variables(&self, site: &Site<'_>) -> Option<Environment> {
+        let leaves = |moment| self.consent.hooks.any(moment);
+        let file = site.variables_file();
+        let there = [Moment::SessionStart, Moment::CwdChanged, Moment::FileChanged].into_iter().any(leaves)
+            && files::stamp(&file).is_ok()
+            && !site.work.environment.given.contains_key(VARIABLES);
+        there.then(|| {
+            let mut environment = site.work.environment.clone();
+            environment.given.insert(VARIABLES.to_owned(), file.display().to_string());
+            environment
+        })
     }
+}
 
-    /// Gives commands the variables that hooks have left: every shell reads them first.
-    pub(crate) fn take_variables(&mut self) {
-        let leaves = |moment| self.parts.hooks.any(moment);
-        if ![Moment::SessionStart, Moment::CwdChanged, Moment::FileChanged].into_iter().any(leaves) {
-            return;
-        }
-        let file = self.ground().variables;
-        if files::stamp(&file).is_err() || self.parts.environment.given.contains_key(VARIABLES) {
-            return;
-        }
-        let mut environment = self.parts.environment.clone();
-        environment.given.insert(VARIABLES.to_owned(), file.display().to_string());
-        self.scope = self.scope.clone().with_environment(environment);
+impl Site<'_> {
+    /// Makes the place where commands of hooks may leave variables.
+    pub(super) fn prepare_variables(&self) {
+        let _ = files::create_directory(self.session.folder()); // without it there are none
     }
 }
 

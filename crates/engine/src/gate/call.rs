@@ -5,20 +5,51 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use session::Error;
 use settings::hooks::{Moment, Voice};
-use settings::permission::{Answer, CallQuestion, Leave, Question, Weighed, Who};
+use settings::permission::{Answer, CallQuestion, Leave, PermissionUpdate, Question, RuleBehavior, Weighed, Who};
 use tokio_util::sync::CancellationToken;
-use tools::permission::{Mode, Places, Rights, Rule};
-use tools::{Output, Scope, Subject, Tool};
+use tools::permission::{Places, Rights, Rule};
+use tools::{Output, Runs, Subject, Tool};
 use transcript::{Block, Outcome, tool_names};
 
-use crate::agent::NOT_RUN;
-use crate::driver::{Asked, Driver};
+use super::{Gate, Site};
+use crate::errand::Errand;
 use crate::event::Event;
 use crate::hooks::response::{Before, agent, response};
-use crate::hooks::{Answers, Called, Happening, Verdict};
+use crate::hooks::{Answers, Called, Happening, Verdict, Word};
 use crate::plan;
+use crate::run::NOT_RUN;
+
+/// A call the model asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct ModelCall {
+    /// Its id.
+    pub(crate) id: String,
+    /// The tool.
+    pub(crate) tool: String,
+    /// What it is called with.
+    pub(crate) input: Value,
+    /// Whether it can run at the same time as others.
+    pub(crate) runs: Runs,
+    /// The input as it was written, where it is not JSON.
+    pub(crate) invalid: Option<String>,
+}
+
+/// A call that has ended, as hooks are told of it.
+pub(crate) struct EndedCall<'a> {
+    /// The call.
+    pub(crate) call: &'a ModelCall,
+    /// What it was about.
+    pub(crate) subject: &'a Subject,
+    /// The file it changed, as it was.
+    pub(crate) before: &'a Before,
+    /// What it gave.
+    pub(crate) output: &'a Output,
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// The subagent that it sent out.
+    pub(crate) sent: Option<Arc<Errand>>,
+}
 
 /// What becomes of a call.
 pub(crate) enum Ruling {
@@ -34,226 +65,209 @@ pub(crate) enum Ruling {
 /// What the model is told of a call that a hook's end of the turn has overtaken.
 const OVERTAKEN: &str = "[Not run: a hook has ended the turn.]";
 
-impl Driver {
+impl Gate {
     /// Decides on a call. Hooks may leave it with another input.
-    pub(crate) async fn gate_call(
-        &mut self,
-        call: &mut Asked,
-        scope: &Scope,
-        cancel: &CancellationToken,
-    ) -> Result<Ruling, Error> {
-        if self.gate.stopped.is_some() {
-            return Ok(refused(OVERTAKEN));
+    pub(crate) async fn decide(&mut self, site: &Site<'_>, call: &mut ModelCall, cancel: &CancellationToken) -> Ruling {
+        if self.stopped.is_some() {
+            return refused(OVERTAKEN);
         }
-        let known = self.parts.tools.iter().find(|known| known.name() == call.tool).cloned();
-        let Some(tool) = known else { return Ok(Ruling::Run(Subject::Whole, Rights::Full)) }; // running it says which tools there are
-        let leave = match self.hooks_on_every_call(&tool, call, scope, cancel).await? {
+        let known = site.work.tools.iter().find(|known| known.name() == call.tool).cloned();
+        let Some(tool) = known else { return Ruling::Run(Subject::Whole, Rights::Full) }; // running it says which tools there are
+        let leave = match self.hooks_on_every_call(site, &tool, call, cancel).await {
             Ok(leave) => leave,
-            Err(why) => return Ok(refused(&why)),
+            Err(why) => return refused(&why),
         };
         if call.tool == tool_names::BASH {
-            scope.find_wall().await;
+            site.scope.find_wall().await;
         }
-        let mut question = match self.weigh(&tool, call, scope, leave) {
-            Weighed::Allow(rights) => return Ok(Ruling::Run(tool.subject(&call.input, scope), rights)),
-            Weighed::Deny { why } => return self.denied(&tool, call, scope, why, cancel).await,
+        let mut question = match self.weigh(site, &tool, call, leave) {
+            Weighed::Allow(rights) => return Ruling::Run(tool.subject(&call.input, site.scope), rights),
+            Weighed::Deny { why } => return self.denied(site, &tool, call, why, cancel).await,
             Weighed::Ask(question) => *question,
         };
-        match self.hooks_that_answer(&tool, call, scope, &question, cancel).await? {
-            Some(Weighed::Allow(rights)) => return Ok(Ruling::Run(tool.subject(&call.input, scope), rights)),
-            Some(Weighed::Deny { why }) => return Ok(refused(&why)),
+        match self.hooks_that_answer(site, &tool, call, &question, cancel).await {
+            Some(Weighed::Allow(rights)) => return Ruling::Run(tool.subject(&call.input, site.scope), rights),
+            Some(Weighed::Deny { why }) => return refused(&why),
             Some(Weighed::Ask(other)) => question = *other,
             None => {}
         }
         question.id.clone_from(&call.id);
-        match self.ask_somebody(question, cancel).await? {
+        match self.ask_somebody(site, question, cancel).await {
             Answer::Allow => {}
             Answer::Always(rules) => self.always(&rules),
             Answer::With { input, permissions } => {
                 call.input = input.unwrap_or(std::mem::take(&mut call.input));
-                self.change_permissions(&permissions, scope);
+                self.change_permissions(site, &permissions);
                 // Who was asked has the last word on what is asked about, and on what is denied the rules have.
-                if let Weighed::Deny { why } = self.weigh(&tool, call, scope, Leave::None) {
-                    return self.denied(&tool, call, scope, why, cancel).await;
+                if let Weighed::Deny { why } = self.weigh(site, &tool, call, Leave::None) {
+                    return self.denied(site, &tool, call, why, cancel).await;
                 }
             }
-            Answer::Deny { why } => return Ok(refused(&why)),
-            Answer::Unanswered { why } => return self.denied(&tool, call, scope, why, cancel).await,
+            Answer::Deny { why } => return refused(&why),
+            Answer::Unanswered { why } => return self.denied(site, &tool, call, why, cancel).await,
         }
-        Ok(Ruling::Run(tool.subject(&call.input, scope), Rights::Full))
+        Ruling::Run(tool.subject(&call.input, site.scope), Rights::Full)
     }
 
-    fn weigh(&self, tool: &Arc<dyn Tool>, call: &Asked, scope: &Scope, leave: Leave) -> Weighed {
-        let scope = scope.clone().for_call(&tool.subject(&call.input, scope));
-        self.parts.policy.weigh(&**tool, &call.input, &scope, leave)
+    fn weigh(&self, site: &Site<'_>, tool: &Arc<dyn Tool>, call: &ModelCall, leave: Leave) -> Weighed {
+        let scope = site.scope.clone().for_call(&tool.subject(&call.input, site.scope));
+        self.consent.policy.weigh(&**tool, &call.input, &scope, leave)
     }
 
     /// The hooks that look at every call: what they leave the rules to decide, or why it does not run.
     async fn hooks_on_every_call(
         &mut self,
+        site: &Site<'_>,
         tool: &Arc<dyn Tool>,
-        call: &mut Asked,
-        scope: &Scope,
+        call: &mut ModelCall,
         cancel: &CancellationToken,
-    ) -> Result<Result<Leave, String>, Error> {
-        if !self.parts.hooks.any(Moment::PreToolUse) {
-            return Ok(if cancel.is_cancelled() { Err(NOT_RUN.to_owned()) } else { Ok(Leave::None) });
+    ) -> Result<Leave, String> {
+        if !self.consent.hooks.any(Moment::PreToolUse) {
+            return if cancel.is_cancelled() { Err(NOT_RUN.to_owned()) } else { Ok(Leave::None) };
         }
-        let subject = tool.subject(&call.input, scope);
-        let happening = Happening::pre_tool_use(called(call, &told_input(call), &subject));
-        let answers = self.hooked(&happening, cancel).await?;
+        let subject = tool.subject(&call.input, site.scope);
+        let happening = Happening::pre_tool_use(called(call, &call.told_input(), &subject));
+        let answers = self.hooked(site, &happening, cancel).await;
         if cancel.is_cancelled() {
-            return Ok(Err(NOT_RUN.to_owned()));
+            return Err(NOT_RUN.to_owned());
         }
-        self.gate.aside.extend(answers.context());
-        self.change_input(call, &answers);
+        self.aside.extend(answers.context());
+        self.change_input(site, call, &answers);
         if let Some(why) = answers.stop() {
-            self.gate.stopped = Some(why);
-            return Ok(Err(OVERTAKEN.to_owned()));
+            self.stopped = Some(why);
+            return Err(OVERTAKEN.to_owned());
         }
-        Ok(match answers.verdict() {
-            Some((Verdict::Deny, word)) => Err(self.said_no(&word)),
+        match answers.verdict() {
+            Some((Verdict::Deny, word)) => Err(site.said_no(&word)),
             Some((Verdict::Ask, _)) => Ok(Leave::Asked),
             Some((Verdict::Allow, _)) => Ok(Leave::AsByRule),
             None => Ok(Leave::None),
-        })
+        }
     }
 
     /// The hooks that answer in place of a person. Their yes is a rule's: what a rule asks about is still asked.
     async fn hooks_that_answer(
         &mut self,
+        site: &Site<'_>,
         tool: &Arc<dyn Tool>,
-        call: &mut Asked,
-        scope: &Scope,
+        call: &mut ModelCall,
         question: &CallQuestion,
         cancel: &CancellationToken,
-    ) -> Result<Option<Weighed>, Error> {
-        if !self.parts.hooks.any(Moment::PermissionRequest) {
-            return Ok(None);
+    ) -> Option<Weighed> {
+        if !self.consent.hooks.any(Moment::PermissionRequest) {
+            return None;
         }
-        let told = told_input(call);
+        let told = call.told_input();
         let happening = Happening::permission_request(called(call, &told, &question.subject), &question.suggestions());
-        let answers = self.hooked(&happening, cancel).await?;
+        let answers = self.hooked(site, &happening, cancel).await;
         if let Some(why) = answers.stop() {
-            self.gate.stopped = Some(why);
+            self.stopped = Some(why);
         }
-        Ok(match answers.verdict() {
-            Some((Verdict::Deny, word)) => Some(Weighed::Deny { why: self.said_no(&word) }),
+        match answers.verdict() {
+            Some((Verdict::Deny, word)) => Some(Weighed::Deny { why: site.said_no(&word) }),
             Some((Verdict::Allow, _)) => {
-                self.change_input(call, &answers);
+                self.change_input(site, call, &answers);
                 // A project's hook sets none.
                 let own = answers.0.iter().filter(|(hook, _)| hook.voice() == Voice::User);
                 let changes: Vec<Value> = own.flat_map(|(_, said)| said.permissions.clone()).collect();
-                self.change_permissions(&changes, scope);
-                Some(self.weigh(tool, call, scope, Leave::AsByRule))
+                self.change_permissions(site, &changes);
+                Some(self.weigh(site, tool, call, Leave::AsByRule))
             }
             Some((Verdict::Ask, _)) | None => None,
-        })
+        }
     }
 
-    fn change_input(&mut self, call: &mut Asked, answers: &Answers) {
+    fn change_input(&mut self, site: &Site<'_>, call: &mut ModelCall, answers: &Answers) {
         let Some((mut input, voice, note)) = answers.input() else { return };
         if voice == Voice::Project {
             plan::ask::unanswered(&call.tool, &mut input); // a project's files do not answer in the user's name
         }
         call.input = input;
         if let Some(note) = note {
-            self.tell(Event::Warning(note));
+            site.tell(Event::Warning(note));
         }
     }
 
     /// Rules and modes that a hook of the user's, or the program that was asked, sets for this session.
-    fn change_permissions(&mut self, changes: &[Value], scope: &Scope) {
+    fn change_permissions(&mut self, site: &Site<'_>, changes: &[Value]) {
         for change in changes {
-            let mode = serde_json::from_value(change["mode"].clone()).ok();
-            match (change["type"].as_str(), change["behavior"].as_str(), mode) {
-                (Some("setMode"), _, Some(mode)) if mode != Mode::BypassPermissions => self.parts.policy.mode.set(mode),
-                (Some("addRules"), Some(behaviour @ ("allow" | "ask" | "deny")), _) => {
-                    let directory = scope.directory();
+            match PermissionUpdate::of(change) {
+                Ok(PermissionUpdate::SetMode { mode, .. }) => self.consent.policy.mode.set(mode),
+                Ok(PermissionUpdate::AddRules { rules, behavior, .. }) => {
+                    let directory = site.scope.directory();
                     let places = Places { directory: directory.clone(), settings: directory, home: None, file: None };
-                    let rules = change["rules"].as_array().into_iter().flatten().filter_map(|rule| {
-                        let tool = rule["toolName"].as_str()?;
-                        let text = match rule["ruleContent"].as_str() {
-                            Some(content) => format!("{tool}({content})"),
-                            None => tool.to_owned(),
-                        };
-                        Rule::parse(&text, &places).ok()
-                    });
+                    let rules = rules.iter().filter_map(|rule| Rule::parse(&rule.to_string(), &places).ok());
                     let rules: Vec<Rule> = rules.collect();
-                    match behaviour {
-                        "allow" => self.always(&rules),
-                        "ask" => self.parts.policy.rules.ask.extend(rules),
-                        _ => self.parts.policy.rules.deny.extend(rules),
+                    match behavior {
+                        RuleBehavior::Allow => self.always(&rules),
+                        RuleBehavior::Ask => self.consent.policy.rules.ask.extend(rules),
+                        RuleBehavior::Deny => self.consent.policy.rules.deny.extend(rules),
                     }
                 }
-                _ => {
-                    let what = change["type"].as_str().unwrap_or("a change without a type");
-                    self.tell(Event::Warning(format!("{what} was asked for along with a yes, and cannot be had")));
+                Err(what) => {
+                    site.tell(Event::Warning(format!("{what} was asked for along with a yes, and cannot be had")));
                 }
             }
         }
     }
 
     /// Asks the person or the program, and lets hooks know that somebody is waited for.
-    async fn ask_somebody(&mut self, question: CallQuestion, cancel: &CancellationToken) -> Result<Answer, Error> {
-        let approver = self.parts.approver.clone();
+    async fn ask_somebody(&mut self, site: &Site<'_>, question: CallQuestion, cancel: &CancellationToken) -> Answer {
+        let approver = self.consent.approver.clone();
         if approver.who() == Who::Person {
-            self.notify("Cairn needs your permission", "permission_prompt");
+            self.notify(site, "Cairn needs your permission", "permission_prompt");
         }
-        Ok(tokio::select! {
+        tokio::select! {
             biased;
             () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
             answer = approver.ask(Question::Call(Box::new(question))) => answer,
-        })
+        }
     }
 
     /// A call that was denied and not by a person: hooks are told.
     async fn denied(
         &mut self,
+        site: &Site<'_>,
         tool: &Arc<dyn Tool>,
-        call: &Asked,
-        scope: &Scope,
+        call: &ModelCall,
         why: String,
         cancel: &CancellationToken,
-    ) -> Result<Ruling, Error> {
-        let subject = tool.subject(&call.input, scope);
-        let happening = Happening::permission_denied(called(call, &told_input(call), &subject), &why);
-        let answers = self.hooked(&happening, cancel).await?;
-        self.gate.aside.extend(answers.context());
-        Ok(Ruling::Refused { why })
+    ) -> Ruling {
+        let subject = tool.subject(&call.input, site.scope);
+        let happening = Happening::permission_denied(called(call, &call.told_input(), &subject), &why);
+        let answers = self.hooked(site, &happening, cancel).await;
+        self.aside.extend(answers.context());
+        Ruling::Refused { why }
     }
 
     /// Whether somebody has to see a result before it is written.
     pub(crate) fn has_hooks_on_results(&self) -> bool {
-        self.parts.hooks.any(Moment::PostToolUse) || self.parts.hooks.any(Moment::PostToolUseFailure)
+        self.consent.hooks.any(Moment::PostToolUse) || self.consent.hooks.any(Moment::PostToolUseFailure)
     }
 
     /// What a file holds that a call is about to change, where hooks are told of it.
     pub(crate) fn before(&self, changes: Option<&PathBuf>) -> Before {
         match changes {
-            Some(path) if self.parts.hooks.any(Moment::PostToolUse) => Before::read(path),
+            Some(path) if self.consent.hooks.any(Moment::PostToolUse) => Before::read(path),
             _ => Before::None,
         }
     }
 
     /// Lets hooks see what a call gave. Nobody else waits for them.
     pub(crate) fn hooks_on_result(
-        &mut self,
-        call: &Asked,
-        subject: &Subject,
-        before: &Before,
-        output: &Output,
-        took: Duration,
+        &self,
+        site: &Site<'_>,
+        ended: &EndedCall<'_>,
         cancel: &CancellationToken,
     ) -> impl Future<Output = Answers> + use<> {
-        let told = told_input(call);
+        let EndedCall { call, subject, before, output, took, sent } = ended;
+        let told = call.told_input();
         let (called, milliseconds) = (called(call, &told, subject), took.as_millis() as u64);
         let happening = match output.outcome {
             Outcome::Done => {
-                let sent = self.parts.agents.as_ref().and_then(|children| children.sent_by(&call.id));
                 let response = match sent {
-                    Some(errand) => agent(&errand, &call.input, took),
-                    None => response(&call.tool, &call.input, subject, output, before, took),
+                    Some(errand) => agent(errand, &call.input, *took),
+                    None => response(&call.tool, &call.input, subject, output, before, *took),
                 };
                 Happening::post_tool_use(called, &response, milliseconds)
             }
@@ -261,7 +275,8 @@ impl Driver {
                 Happening::post_tool_use_failure(called, &output.text(), cancel.is_cancelled(), milliseconds)
             }
         };
-        let running = self.begin_hooks(&happening).map(|(hooks, ground)| (hooks, ground, happening, cancel.clone()));
+        let running =
+            self.begin_hooks(site, &happening).map(|(hooks, ground)| (hooks, ground, happening, cancel.clone()));
         async move {
             match running {
                 Some((hooks, ground, happening, cancel)) => hooks.run(&happening, &ground, &cancel).await,
@@ -271,32 +286,32 @@ impl Driver {
     }
 
     /// What a call gave once hooks have seen it.
-    pub(crate) fn after_hooks(&mut self, mut output: Output, answers: &Answers) -> Result<Output, Error> {
-        self.take_in(answers)?;
+    pub(crate) fn after_hooks(&mut self, site: &Site<'_>, mut output: Output, answers: &Answers) -> Output {
+        self.take_in(site, answers);
         if let Some(changed) = answers.output() {
             let text = changed.as_str().map_or_else(|| changed.to_string(), str::to_owned);
             output.content = vec![Block::text(text)];
         }
-        self.gate.aside.extend(answers.blocks());
-        self.gate.aside.extend(answers.context());
-        self.gate.stopped = self.gate.stopped.take().or(answers.stop());
-        Ok(output)
+        self.aside.extend(answers.blocks());
+        self.aside.extend(answers.context());
+        self.stopped = self.stopped.take().or(answers.stop());
+        output
     }
 
-    /// All calls of a reply have ended: hooks see them together, and what hooks had to say is put beside the results.
-    pub(crate) async fn gate_results(
+    /// All calls of a reply have ended: hooks see them together. Says what they want the model to be told beside the results.
+    pub(crate) async fn results(
         &mut self,
+        site: &Site<'_>,
         results: &[(String, Value, String, Value)],
         cancel: &CancellationToken,
-    ) -> Result<(), Error> {
-        if self.parts.hooks.any(Moment::PostToolBatch) && !cancel.is_cancelled() {
-            let answers = self.hooked(&Happening::post_tool_batch(results), cancel).await?;
-            self.gate.aside.extend(answers.context());
+    ) -> Vec<Word> {
+        if self.consent.hooks.any(Moment::PostToolBatch) && !cancel.is_cancelled() {
+            let answers = self.hooked(site, &Happening::post_tool_batch(results), cancel).await;
+            self.aside.extend(answers.context());
             let block = answers.block().map(|word| word.text);
-            self.gate.stopped = self.gate.stopped.take().or(answers.stop()).or(block);
+            self.stopped = self.stopped.take().or(answers.stop()).or(block);
         }
-        let aside = std::mem::take(&mut self.gate.aside);
-        self.attach_words(aside)
+        std::mem::take(&mut self.aside)
     }
 }
 
@@ -304,15 +319,17 @@ fn refused(why: &str) -> Ruling {
     Ruling::Refused { why: why.to_owned() }
 }
 
-fn called<'a>(call: &'a Asked, input: &'a Value, subject: &'a Subject) -> Called<'a> {
+fn called<'a>(call: &'a ModelCall, input: &'a Value, subject: &'a Subject) -> Called<'a> {
     Called { tool: &call.tool, input, id: &call.id, subject }
 }
 
-/// A call's input with what stands where nothing is said, as Claude Code tells it.
-pub(crate) fn told_input(call: &Asked) -> Value {
-    let mut input = call.input.clone();
-    if call.tool == tool_names::EDIT && input.is_object() && input["replace_all"].is_null() {
-        input["replace_all"] = json!(false);
+impl ModelCall {
+    /// Its input with what stands where nothing is said, as Claude Code tells it.
+    pub(crate) fn told_input(&self) -> Value {
+        let mut input = self.input.clone();
+        if self.tool == tool_names::EDIT && input.is_object() && input["replace_all"].is_null() {
+            input["replace_all"] = json!(false);
+        }
+        input
     }
-    input
 }

@@ -3,203 +3,193 @@
 use std::path::PathBuf;
 
 use context::Occasion;
-use session::{Beside, Error};
 use settings::hooks::Moment;
 use settings::permission::Who;
 use tokio_util::sync::CancellationToken;
-use transcript::line::{Body, Source};
+use transcript::line::Body;
 use transcript::mark::Ttl;
-use transcript::{Block, tool_names};
 
-use crate::agent::End;
-use crate::agents::Sent;
-use crate::driver::Driver;
+use super::{Gate, Site};
+use crate::errand::Sent;
 use crate::event::Event;
 use crate::hooks::{Happening, Left, Start, Word};
+use crate::run::{End, Ending};
 
 /// So many times in a row a hook may send the model on.
 const MOST_BLOCKS: u32 = 8;
 
-impl Driver {
+impl Gate {
     /// What was said is about to be sent: what is to be told with it, or why it is held back.
-    pub(crate) async fn gate_prompt(
+    pub(crate) async fn prompt_submitted(
         &mut self,
+        site: &Site<'_>,
         prompt: &str,
         cancel: &CancellationToken,
-    ) -> Result<Result<Vec<Word>, String>, Error> {
-        if self.parts.hooks.list().is_empty() {
-            return Ok(Ok(Vec::new()));
+    ) -> Result<Vec<Word>, String> {
+        if self.consent.hooks.list().is_empty() {
+            return Ok(Vec::new());
         }
         // An agent's orders are not the user's words: it works for those its parent was told.
-        if let Some(sent) = &self.parts.sent {
-            self.gate.prompt.clone_from(&sent.prompt);
-            return Ok(Ok(Vec::new()));
+        if let Some(sent) = &site.lineage.sent {
+            self.prompt.clone_from(&sent.prompt);
+            return Ok(Vec::new());
         }
-        self.gate.prompt = Some(self.session.world().fresh_id().to_string());
-        if !self.parts.hooks.any(Moment::UserPromptSubmit) {
-            return Ok(Ok(Vec::new()));
+        self.prompt = Some(site.session.world().fresh_id().to_string());
+        if !self.consent.hooks.any(Moment::UserPromptSubmit) {
+            return Ok(Vec::new());
         }
-        let answers = self.hooked(&Happening::user_prompt_submit(prompt), cancel).await?;
-        Ok(match answers.stop().or_else(|| answers.block().map(|word| word.text)) {
-            Some(why) => Err(self.bounded_word(&why)),
+        let answers = self.hooked(site, &Happening::user_prompt_submit(prompt), cancel).await;
+        match answers.stop().or_else(|| answers.block().map(|word| word.text)) {
+            Some(why) => Err(site.bounded(&why)),
             None => Ok(answers.context()),
-        })
+        }
     }
 
     /// The session starts: what hooks add to it.
-    pub(crate) async fn gate_start(&mut self, start: &Start, cancel: &CancellationToken) -> Result<Vec<Word>, Error> {
-        if !self.parts.hooks.any(Moment::SessionStart) {
-            return Ok(Vec::new());
+    pub(crate) async fn starts(&mut self, site: &Site<'_>, start: &Start, cancel: &CancellationToken) -> Vec<Word> {
+        if !self.consent.hooks.any(Moment::SessionStart) {
+            return Vec::new();
         }
-        self.prepare_variables();
+        site.prepare_variables();
         let mut happening = Happening::session_start(start);
-        if *start == Start::Startup && self.parts.approver.who() == Who::Person {
+        if *start == Start::Startup && self.consent.approver.who() == Who::Person {
             // Claude Code tells it in a terminal, and not elsewhere.
-            happening = happening.with([("model".to_owned(), self.parts.name.clone().into())].into_iter().collect());
+            happening = happening.with([("model".to_owned(), site.talk.name.clone().into())].into_iter().collect());
         }
-        if let (Start::Resume, Some(left)) = (start, self.left()) {
+        if let (Start::Resume, Some(left)) = (start, site.left()) {
             happening = happening.left(&left);
         }
-        let answers = self.hooked(&happening, cancel).await?;
-        Ok(answers.context())
+        self.hooked(site, &happening, cancel).await.context()
     }
 
     /// An agent begins that was sent out: what hooks add to what it is told.
-    pub(crate) async fn gate_sent(&mut self, sent: &Sent, cancel: &CancellationToken) -> Result<Vec<Word>, Error> {
-        if !self.parts.hooks.any(Moment::SubagentStart) {
-            return Ok(Vec::new());
+    pub(crate) async fn sent_out(&mut self, site: &Site<'_>, sent: &Sent, cancel: &CancellationToken) -> Vec<Word> {
+        if !self.consent.hooks.any(Moment::SubagentStart) {
+            return Vec::new();
         }
-        self.gate.prompt.clone_from(&sent.prompt);
-        let answers = self.hooked(&Happening::subagent_start(&sent.id, &sent.kind), cancel).await?;
-        Ok(answers.context())
-    }
-
-    /// How a session was left that goes on.
-    fn left(&self) -> Option<Left> {
-        let lines = self.session.log().lines().iter().rev();
-        let last = lines.filter(|line| matches!(line.body, Body::Assistant { .. })).find_map(|line| line.time)?;
-        let seconds = self.session.world().now().duration_since(last).as_secs();
-        let tokens = self.session.log().view().tally().count();
-        let (kept, price) = match self.parts.ttl {
-            Ttl::FiveMinutes => (300, self.parts.layers.price.map(|price| price.cache_write_5m)),
-            Ttl::OneHour => (3_600, self.parts.layers.price.map(|price| price.cache_write_1h)),
-        };
-        let cost = price.map(|price| price * tokens as f64 / 1_000_000.0);
-        Some(Left { seconds, tokens, expired: seconds > kept, cost })
+        self.prompt.clone_from(&sent.prompt);
+        self.hooked(site, &Happening::subagent_start(&sent.id, &sent.kind), cancel).await.context()
     }
 
     /// Whether a compaction may happen.
-    pub(crate) async fn gate_compaction(
+    pub(crate) async fn compaction(
         &mut self,
+        site: &Site<'_>,
         occasion: &Occasion,
         cancel: &CancellationToken,
-    ) -> Result<Result<(), String>, Error> {
-        if matches!(occasion, Occasion::Asked { .. }) && !self.parts.hooks.list().is_empty() {
-            self.gate.prompt = Some(self.session.world().fresh_id().to_string()); // the user has asked for it
+    ) -> Result<(), String> {
+        if matches!(occasion, Occasion::Asked { .. }) && !self.consent.hooks.list().is_empty() {
+            self.prompt = Some(site.session.world().fresh_id().to_string()); // the user has asked for it
         }
-        if !self.parts.hooks.any(Moment::PreCompact) {
-            return Ok(Ok(()));
+        if !self.consent.hooks.any(Moment::PreCompact) {
+            return Ok(());
         }
         let instructions = match occasion {
             Occasion::Asked { instructions, .. } => instructions.as_deref(),
             _ => None,
         };
         let happening = Happening::pre_compact(trigger(occasion), Some(instructions.unwrap_or_default()));
-        let answers = self.hooked(&happening, cancel).await?;
-        Ok(match answers.stop().or_else(|| answers.block().map(|word| word.text)) {
-            Some(why) => Err(self.bounded_word(&why)),
+        let answers = self.hooked(site, &happening, cancel).await;
+        match answers.stop().or_else(|| answers.block().map(|word| word.text)) {
+            Some(why) => Err(site.bounded(&why)),
             None => Ok(()),
-        })
+        }
     }
 
-    /// A compaction has happened.
-    pub(crate) async fn after_compaction(
+    /// A compaction has happened, and all that has to be told after it was.
+    pub(crate) async fn compacted(
         &mut self,
+        site: &Site<'_>,
         occasion: &Occasion,
         summary: &str,
         cancel: &CancellationToken,
-    ) -> Result<(), Error> {
-        let start = Start::Compact { model: self.parts.name.clone() };
-        let has_plans = self.parts.tools.iter().any(|tool| tool.name() == tool_names::EXIT_PLAN_MODE);
-        if let Some(plan) = crate::plan::restored(self.scope.temporary()).filter(|_| has_plans) {
-            self.attach(vec![Block::text(plan)], &Beside::default())?;
+    ) {
+        if self.consent.hooks.any(Moment::PostCompact) {
+            self.hooked(site, &Happening::post_compact(trigger(occasion), summary), cancel).await;
         }
-        let words = self.gate_start(&start, cancel).await?;
-        self.attach_words(words)?;
-        if self.parts.hooks.any(Moment::PostCompact) {
-            self.hooked(&Happening::post_compact(trigger(occasion), summary), cancel).await?;
-        }
-        Ok(())
     }
 
-    /// The model has answered: whether it is to go on. `blocks` counts how often in a row it was sent on.
-    pub(crate) async fn gate_end(
+    /// The model has answered: what it is told where it is to go on. `blocks` counts how often in a row it was sent on.
+    pub(crate) async fn answered(
         &mut self,
+        site: &Site<'_>,
         answer: &str,
         blocks: &mut u32,
         cancel: &CancellationToken,
-    ) -> Result<bool, Error> {
-        let moment = if self.parts.sent.is_none() { Moment::Stop } else { Moment::SubagentStop };
-        if !self.parts.hooks.any(moment) {
-            return Ok(false);
+    ) -> Option<String> {
+        let moment = if site.lineage.sent.is_none() { Moment::Stop } else { Moment::SubagentStop };
+        if !self.consent.hooks.any(moment) {
+            return None;
         }
-        let jobs = self.scope.jobs().list();
-        let happening = match &self.parts.sent {
+        let jobs = site.scope.jobs().list();
+        let happening = match &site.lineage.sent {
             None => Happening::stop(*blocks > 0, answer, &jobs),
-            Some(sent) => Happening::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, self.session.path())),
+            Some(sent) => Happening::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, site.session.path())),
         };
-        let answers = self.hooked(&happening, cancel).await?;
+        let answers = self.hooked(site, &happening, cancel).await;
         let failed = answers.0.iter().find_map(|(_, said)| said.failed.clone());
         // One that was stopped with its turn has not failed.
         if let Some(why) = failed.filter(|_| !cancel.is_cancelled()) {
-            self.hooked(&Happening::stop_failure("stop_hook_failed", &why), cancel).await?;
+            self.hooked(site, &Happening::stop_failure("stop_hook_failed", &why), cancel).await;
         }
-        let Some(word) = answers.block().filter(|_| answers.stop().is_none() && !cancel.is_cancelled()) else {
-            return Ok(false);
-        };
+        let word = answers.block().filter(|_| answers.stop().is_none() && !cancel.is_cancelled())?;
         *blocks += 1;
         if *blocks > MOST_BLOCKS {
             let text =
                 format!("a {} hook has sent the model on {MOST_BLOCKS} times in a row: the turn ends", moment.name());
-            self.tell(Event::Warning(text));
-            return Ok(false);
+            site.tell(Event::Warning(text));
+            return None;
         }
-        let blocks = vec![Block::text(self.said_no(&word))];
-        self.session.append(Body::User { blocks, source: Source::Injected })?;
-        Ok(true)
+        Some(site.said_no(&word))
     }
 
     /// A turn has ended by an error.
-    pub(crate) async fn ended(&mut self, end: &End, cancel: &CancellationToken) -> Result<(), Error> {
-        if !self.parts.hooks.any(Moment::StopFailure) {
-            return Ok(());
+    pub(crate) async fn ended(&mut self, site: &Site<'_>, end: &End, cancel: &CancellationToken) {
+        if !self.consent.hooks.any(Moment::StopFailure) {
+            return;
         }
         let (error, details) = match end {
             End::Failed(error) => (category(error), error.to_string()),
             End::NoRoom(why) => ("invalid_request", why.clone()),
-            End::Ended(crate::run::Ending::OutputLimit) => ("max_output_tokens", "the output limit".to_owned()),
-            _ => return Ok(()),
+            End::Ended(Ending::OutputLimit) => ("max_output_tokens", "the output limit".to_owned()),
+            _ => return,
         };
-        self.hooked(&Happening::stop_failure(error, &details), cancel).await?;
-        Ok(())
+        self.hooked(site, &Happening::stop_failure(error, &details), cancel).await;
     }
 
     /// Whether changed settings count: why not, of each file for which a hook says so.
-    pub(crate) async fn gate_settings(
+    pub(crate) async fn settings_changed(
         &mut self,
+        site: &Site<'_>,
         files: &[(PathBuf, Option<&'static str>)],
         cancel: &CancellationToken,
-    ) -> Result<Option<String>, Error> {
+    ) -> Option<String> {
         let mut blocked = None;
         for (file, source) in files {
             let Some(source) = source else { continue };
-            let answers = self.hooked(&Happening::config_change(source, file), cancel).await?;
+            let answers = self.hooked(site, &Happening::config_change(source, file), cancel).await;
             // Nobody keeps an organisation's settings from counting.
             if let Some(word) = answers.block().filter(|_| *source != "policy_settings") {
                 blocked.get_or_insert(word.text);
             }
         }
-        Ok(blocked)
+        blocked
+    }
+}
+
+impl Site<'_> {
+    /// How a session was left that goes on.
+    fn left(&self) -> Option<Left> {
+        let lines = self.session.log().lines().iter().rev();
+        let last = lines.filter(|line| matches!(line.body, Body::Assistant { .. })).find_map(|line| line.time)?;
+        let seconds = self.session.world().now().duration_since(last).as_secs();
+        let tokens = self.session.log().view().tally().count();
+        let (kept, price) = match self.talk.ttl {
+            Ttl::FiveMinutes => (300, self.talk.layers.price.map(|price| price.cache_write_5m)),
+            Ttl::OneHour => (3_600, self.talk.layers.price.map(|price| price.cache_write_1h)),
+        };
+        let cost = price.map(|price| price * tokens as f64 / 1_000_000.0);
+        Some(Left { seconds, tokens, expired: seconds > kept, cost })
     }
 }
 

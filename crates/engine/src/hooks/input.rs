@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use memory::instructions::{Loaded, Owner, Reason};
 use serde_json::{Map, Value, json};
 use settings::hooks::Moment;
+use settings::permission::PermissionUpdate;
 use tools::Subject;
 use tools::permission::Mode;
 use transcript::{Effort, tool_names};
@@ -153,7 +154,7 @@ impl Happening {
     }
 
     /// Before somebody is asked about a call.
-    pub fn permission_request(call: Called<'_>, suggestions: &[Value]) -> Self {
+    pub fn permission_request(call: Called<'_>, suggestions: &[PermissionUpdate]) -> Self {
         let more = if suggestions.is_empty() { json!({}) } else { json!({"permission_suggestions": suggestions}) };
         Self::of_call(Moment::PermissionRequest, call, more)
     }

@@ -21,7 +21,7 @@ use transcript::mark::Marks;
 use transcript::{Block, Prologue, Request, Usage, tool_names};
 
 use super::answer::Said;
-use crate::agent::Small;
+use learning::fork::Small;
 
 const PROMPT: &str = include_str!("prompt.md");
 const AGENT: &str = include_str!("agent.md");

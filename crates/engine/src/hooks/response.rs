@@ -11,7 +11,7 @@ use tools::{EditInput, FileChange, Output, Subject};
 use transcript::block::Kind;
 use transcript::tool_names;
 
-use crate::agents::{Errand, Phase};
+use crate::errand::{Errand, Phase};
 
 /// The largest file that is told of whole.
 pub(crate) const LARGEST: u64 = 10_000_000;

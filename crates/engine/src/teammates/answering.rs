@@ -15,16 +15,18 @@ use mail::{LOOK, Mail, NOBODY, PATIENCE, Team, lock, name_of};
 use serde_json::Value;
 use session::World;
 use settings::permission::{
-    Answer, Approver, CallQuestion, IncludeQuestion, Leave, Policy, Question, SenderQuestion, Weighed, Who,
+    Answer, Approver, CallQuestion, IncludeQuestion, Leave, PermissionUpdate, Policy, Question, SenderQuestion,
+    Weighed, Who,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
 use tools::{Scope, Subject, Tool};
 
-use crate::agent::Listener;
-use crate::agents::label;
 use crate::event::Event;
+use crate::event::Listener;
 use crate::event::MateNews::{self, Labelled};
+use crate::label;
 
 /// The lead, as its teammates' programs know it.
 pub(super) struct Side {
@@ -201,7 +203,8 @@ impl Side {
 
 /// Whether the teammate would not have asked in the mode that accepts edits. It says so itself, so this allows nothing.
 fn is_spared_by_accepting(suggestions: &[Value]) -> bool {
-    suggestions.iter().any(|suggestion| suggestion["type"] == "setMode" && suggestion["mode"] == "acceptEdits")
+    let accepts = |update| matches!(update, PermissionUpdate::SetMode { mode: Mode::AcceptEdits, .. });
+    suggestions.iter().any(|suggestion| PermissionUpdate::of(suggestion).is_ok_and(accepts))
 }
 
 async fn ask(
@@ -252,7 +255,6 @@ mod tests {
     use futures_util::future::{BoxFuture, join, ready};
     use jiff::Timestamp;
     use serde_json::json;
-    use tools::permission::Mode;
 
     use super::*;
     use mail::{AskLead, Invited, Post};

@@ -27,7 +27,7 @@ use tools::{JobState, Jobs, Scope};
 use transcript::price::Prices;
 
 use super::answering::{Asked, LeadPolicy, Questions, Side};
-use crate::agent::Listener;
+use crate::event::Listener;
 use crate::event::{Event, MateNews};
 
 /// How long one that has said that it ends is waited for.

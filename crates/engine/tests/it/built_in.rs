@@ -71,7 +71,7 @@ async fn a_teammate_can_be_the_guide() {
     let (project, session) = (stage.project(), stage.home().path().join("projects/x/session.jsonl"));
     stage.agent_with(None, |parts| {
         take_role(parts, &guide, &Ground { directory: &project, home: None }, &session).unwrap();
-        let told = parts.system.clone().unwrap();
+        let told = parts.prompt.system.clone().unwrap();
         let docs = session.with_extension("").join("docs");
         assert!(told.contains(&format!("`{}`", docs.display())) && !told.contains("{{"), "{told}");
         assert!(std::fs::read_to_string(docs.join("settings.md")).unwrap().contains("statusLine"));

@@ -232,7 +232,7 @@ async fn who_stops_the_parent_stops_its_children() {
         }
     });
     let turn = stage.agent(None).turn(vec![Block::text("go")], &cancel).await;
-    assert!(matches!(turn.end, engine::agent::End::Cancelled), "{:?}", turn.end);
+    assert!(matches!(turn.end, engine::run::End::Cancelled), "{:?}", turn.end);
 }
 
 /// AGENT-2: what agents add to every request is small.

@@ -1,6 +1,6 @@
 use context::Reach;
 use engine::Event;
-use engine::agent::End;
+use engine::run::End;
 use engine::run::Ending;
 use tokio_util::sync::CancellationToken;
 use transcript::commit::{Act, Commit};

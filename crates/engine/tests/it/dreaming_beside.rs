@@ -37,7 +37,7 @@ fn agent(house: &House, resume: Option<&str>, daily: Daily) -> Agent {
     };
     let knowledge = Knowledge::new(sources, Some(&site.memory), None, &session).with_daily_log(daily, &session);
     let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
-    parts.max_tokens = 8_000;
+    parts.talk.max_tokens = 8_000;
     let agent = Agent::new(session, parts).unwrap();
     agent.with_knowledge(knowledge).with_dreams(Dreaming::new(dream, OFTEN))
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, How, Phase};
+use engine::agents::{AtEnd, Children};
+use engine::errand::{How, Phase};
 use engine::event::News;
 use futures_util::future::{BoxFuture, pending};
 use serde_json::{Value, json};
@@ -427,7 +428,7 @@ async fn an_agent_in_the_background_gets_a_label_where_something_has_changed() {
             let _ = labels.send(errand.progress().label);
         }
     });
-    let mut agent = stage.agent_with(None, |parts| parts.labelled = Some(std::time::Duration::from_millis(5)));
+    let mut agent = stage.agent_with(None, |parts| parts.contacts.labelled = Some(std::time::Duration::from_millis(5)));
     say(&mut agent, "go").await;
     let errand = agent.agents().unwrap().list()[0].clone();
     assert_eq!(labelled.recv().await.unwrap().as_deref(), Some("Reading the list of colours"), "five words of six");

@@ -1,6 +1,6 @@
 //! Forks that the model sends out.
 
-use engine::agent::End;
+use engine::run::End;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use transcript::Block;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::agent::{End, Turn};
+use engine::agent::Turn;
+use engine::run::End;
 use engine::run::Ending;
 use engine::{Agent, Event};
 use futures_util::future::{BoxFuture, ready};
@@ -164,7 +165,7 @@ async fn without_anybody_to_ask_it_waits() {
     assert_eq!(mailbox.waiting().unwrap().len(), 1);
     let id = agent.session().id().to_owned();
     drop(agent);
-    let agent = stage.agent_with(Some(&id), |parts| parts.messages = Admission::All);
+    let agent = stage.agent_with(Some(&id), |parts| parts.contacts.messages = Admission::All);
     let (mut agent, _) = with_box(&stage, agent, Origin::Elsewhere);
     assert_eq!(hear(&mut agent).await.text, "another session: uds:/a says hi.");
 }

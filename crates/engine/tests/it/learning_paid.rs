@@ -68,7 +68,7 @@ async fn learning_that_is_stopped_with_the_session_is_paid_for() {
     let stage = Stage::new(GOOD).await;
     let begun = Arc::new(Notify::new());
     let unfinished = Arc::new(Unfinished(begun.clone()));
-    let mut agent = stage.learning_agent_with(|parts| parts.model = unfinished).await;
+    let mut agent = stage.learning_agent_with(|parts| parts.talk.model = unfinished).await;
     say(&mut agent, "We deploy on Mondays, please keep that in mind.").await;
     begun.notified().await;
     let (ledger, path) = (agent.ledger().clone(), agent.session().path().to_owned());

@@ -1,4 +1,4 @@
-use engine::agent::End;
+use engine::run::End;
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
 use transcript::line::{Body, Source};

@@ -1,6 +1,6 @@
 //! What an agent that is sent out is given: how hard it tries, and how much it may use.
 
-use engine::agents::{How, Phase};
+use engine::errand::{How, Phase};
 use mail::Origin;
 use mail::mailbox::Message;
 use serde_json::{Value, json};

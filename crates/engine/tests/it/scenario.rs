@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use engine::Event;
-use engine::agent::End;
+use engine::run::End;
 use serde::Deserialize;
 use serde_json::Value;
 use transcript::window::AutoCompact;

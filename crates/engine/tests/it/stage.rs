@@ -177,13 +177,13 @@ impl Stage {
             let settings = Settings::of(&loaded, &Ground { directory: &self.project(), home: None }, &|_| true);
             parts = parts.with_settings(&settings);
         }
-        parts.max_tokens = 16_000;
-        parts.policy.mode = self.mode.clone();
-        parts.approver = self.approver.clone();
-        parts.layers = self.layers.clone();
-        parts.agents = self.agents.clone();
+        parts.talk.max_tokens = 16_000;
+        parts.consent.policy.mode = self.mode.clone();
+        parts.consent.approver = self.approver.clone();
+        parts.talk.layers = self.layers.clone();
+        parts.contacts.agents = self.agents.clone();
         let heard = self.heard.clone();
-        parts.listener = Arc::new(move |event| {
+        parts.out.listener = Arc::new(move |event| {
             heard(&event);
             events.lock().unwrap().push(event);
         });

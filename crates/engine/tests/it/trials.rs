@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use context::Reach;
 use engine::Agent;
-use engine::agent::{End, Parts};
+use engine::agent::Parts;
+use engine::run::End;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::BoxStream;
@@ -188,7 +189,7 @@ async fn calls_whose_ids_are_used_again_are_told_apart() {
     stage.layers.window = window(64_000);
     let mut agent = stage.agent_with(None, |parts: &mut Parts| {
         let url = stage.simulator.url();
-        parts.model = Arc::new(Reusing(Anthropic::new(Config::new(url, Auth::ApiKey("k".into()))).unwrap()));
+        parts.talk.model = Arc::new(Reusing(Anthropic::new(Config::new(url, Auth::ApiKey("k".into()))).unwrap()));
     });
     let turn = say(&mut agent, "Do all the steps.").await;
     assert!(matches!(turn.end, End::Ended(_)), "{turn:?}");

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, How, left_behind};
+use engine::agents::{AtEnd, Children, left_behind};
+use engine::errand::How;
 use engine::event::News;
 use mail::Origin;
 use mail::mailbox::Message;

@@ -19,8 +19,8 @@ use crate::stage::{Stage, say};
 fn writer(stage: &Stage, resume: Option<&str>) -> (Agent, Post) {
     let post = Post::new(World::real(), Mail::default(), None);
     let agent = stage.agent_with(resume, |parts| {
-        parts.post = Some(post.clone());
-        parts.tools.push(Arc::new(SendMessage { post: post.clone(), teammates: None }));
+        parts.contacts.post = Some(post.clone());
+        parts.work.tools.push(Arc::new(SendMessage { post: post.clone(), teammates: None }));
     });
     (agent.with_mail(post.mail().clone()), post)
 }

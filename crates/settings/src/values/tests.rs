@@ -9,6 +9,8 @@ use super::*;
 use crate::keys::{KEYS, Reach};
 use crate::kind::Entry;
 use crate::kind::Kind;
+use std::path::Path;
+
 use crate::source::{Files, Flag};
 use crate::{rules, variables};
 

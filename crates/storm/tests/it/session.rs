@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::Agent;
-use engine::agent::{End, Parts};
+use engine::agent::Parts;
 use engine::agents::{AtEnd, Children};
 use engine::hooks::{Back, CallsBack, Leaving, asked_for};
+use engine::run::End;
 use engine::run::Ending;
 use engine::send_message::SendMessage;
 use files::faults::{Mounted, mount};
@@ -136,23 +137,23 @@ impl SessionWorld {
             Err(_) => Session::create(&home, &project, Some(SESSION), world.clone())?,
         };
         let mut parts = Parts::new(Arc::new(self.model.clone()), model::NAME);
-        parts.policy.mode = Mode::BypassPermissions.into();
-        parts.labelled = None;
+        parts.consent.policy.mode = Mode::BypassPermissions.into();
+        parts.contacts.labelled = None;
         let definitions = json!({"worker": {"description": "works", "prompt": "Work."}});
         let flag = definitions.as_object().cloned();
         let registry = Registry::load(&Sources { flag, ..Sources::default() });
-        parts.agents = Some(Children::new(Arc::new(registry), self.at_end));
+        parts.contacts.agents = Some(Children::new(Arc::new(registry), self.at_end));
         let post = Post::new(world.clone(), Mail::default(), None);
-        parts.post = Some(post.clone());
-        parts.tools.push(Arc::new(SendMessage { post: post.clone(), teammates: None }));
+        parts.contacts.post = Some(post.clone());
+        parts.work.tools.push(Arc::new(SendMessage { post: post.clone(), teammates: None }));
         let spender = Spender { project, session: SESSION.to_owned() };
         let budget = Budget { usd: 1_000.0, ..Budget::default() };
         let config = self.place.path().join("config");
-        parts.ledger = Arc::new(Ledger::at(&config, spender, Prices::default(), budget, world));
+        parts.out.ledger = Arc::new(Ledger::at(&config, spender, Prices::default(), budget, world));
         if chance.one_in(2) {
             let asked = json!({"Stop": [{"hookCallbackIds": ["slow"]}]});
             let hooks = asked_for(asked.as_object().unwrap()).0;
-            parts.hooks = parts.hooks.driven(hooks, Arc::new(SlowStop(Mutex::new(chance.fork()))));
+            parts.consent.hooks = parts.consent.hooks.driven(hooks, Arc::new(SlowStop(Mutex::new(chance.fork()))));
         }
         let agent = Agent::new(session, parts)?.with_mail(post.mail().clone());
         let sources = memory::instructions::Sources {

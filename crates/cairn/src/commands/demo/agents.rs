@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::agent::{End, Parts};
+use engine::agent::Parts;
 use engine::agents::{AtEnd, Children};
 use engine::event::News;
+use engine::run::End;
 use engine::run::Ending;
 use engine::{Agent, Event};
 use provider::anthropic::{Anthropic, Auth, Config};
@@ -33,9 +34,9 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let simulator = Simulator::start(script, Options::default()).await?;
     let model = Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("demo".into())))?;
     let mut parts = Parts::new(Arc::new(model), MODEL);
-    parts.policy = Policy { mode: Mode::Plan.into(), ..Policy::default() };
-    parts.agents = Some(Children::new(Arc::new(Registry::load(&Sources::default())), AtEnd::WaitsForThem));
-    parts.listener = Arc::new(|event| show_event(&event));
+    parts.consent.policy = Policy { mode: Mode::Plan.into(), ..Policy::default() };
+    parts.contacts.agents = Some(Children::new(Arc::new(Registry::load(&Sources::default())), AtEnd::WaitsForThem));
+    parts.out.listener = Arc::new(|event| show_event(&event));
     let session = Session::create(&Home::at(root.join("stones-config")), &project, None, World::real())?;
     let mut agent = Agent::new(session, parts)?;
     line("you", "How many stones are there?");

@@ -7,8 +7,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use engine::Agent;
-use engine::agent::{End, Turn};
-use engine::agents::Labels;
+use engine::agent::Turn;
+use engine::label::Labels;
+use engine::run::End;
 use engine::run::Ending;
 use mail::mailbox::{LEAD, Mailbox, Rest, Unless, Word};
 use mail::{Life, Post, interrupted};

@@ -109,7 +109,7 @@ pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: boo
     let settings = place.settings(asked.settings)?;
     let window = match asked.window {
         Some(size) => {
-            let max_output = engine::agent::MAX_OUTPUT_TOKENS;
+            let max_output = engine::parts::MAX_OUTPUT_TOKENS;
             Window::of(&WindowHints { configured: Some(size), max_output, ..WindowHints::default() })
         }
         None => super::window(&log, &model)?,

@@ -12,8 +12,8 @@ use settings::agents::Isolation;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::ToolDefinition;
 
-use super::{Teammates, Wanted};
-use crate::agents::Children;
+use super::Children;
+use crate::teammates::{Teammates, Wanted};
 
 /// The Agent tool, with teammates.
 #[derive(Clone)]

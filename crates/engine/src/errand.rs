@@ -27,7 +27,7 @@ pub struct Errand {
     /// What it does, in a few words.
     pub description: String,
     /// The model that was asked for, where another than its own was.
-    pub(super) model: Option<String>,
+    pub(crate) model: Option<String>,
     /// The call that sent it out.
     pub call: Option<String>,
     /// Where what it says is written.
@@ -36,9 +36,22 @@ pub struct Errand {
     pub since: Timestamp,
     /// What other agents write to it.
     pub mail: Mail,
-    pub(super) stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     phase: watch::Sender<Phase>,
     now: Mutex<Now>,
+}
+
+/// Identity of a subagent, as it knows itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// Its id, as its file is named.
+    pub id: String,
+    /// Its type.
+    pub kind: String,
+    /// The file of the session that a person or a program talks to.
+    pub session: PathBuf,
+    /// The words of the user's that it works for, by their id.
+    pub prompt: Option<String>,
 }
 
 /// Whether an agent works.
@@ -140,19 +153,19 @@ enum Asks {
 }
 
 /// Who an agent is, before it is out.
-pub(super) struct Badge {
-    pub(super) id: String,
-    pub(super) kind: String,
-    pub(super) name: Option<String>,
-    pub(super) description: String,
-    pub(super) model: Option<String>,
-    pub(super) call: Option<String>,
-    pub(super) file: PathBuf,
-    pub(super) mail: Mail,
+pub(crate) struct Badge {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) name: Option<String>,
+    pub(crate) description: String,
+    pub(crate) model: Option<String>,
+    pub(crate) call: Option<String>,
+    pub(crate) file: PathBuf,
+    pub(crate) mail: Mail,
 }
 
 impl Errand {
-    pub(super) fn new(badge: Badge, phase: Phase, stop: CancellationToken, since: Timestamp) -> Self {
+    pub(crate) fn new(badge: Badge, phase: Phase, stop: CancellationToken, since: Timestamp) -> Self {
         let Badge { id, kind, name, description, model, call, file, mail } = badge;
         let phase = watch::channel(phase).0;
         Self { id, kind, name, description, model, call, file, since, mail, stop, phase, now: Mutex::default() }
@@ -233,7 +246,7 @@ impl Errand {
     }
 
     /// Waits until its parent need not wait any longer: it has ended, or was sent to the background.
-    pub(super) async fn released(&self) -> Phase {
+    pub(crate) async fn released(&self) -> Phase {
         self.changed(|phase| !matches!(phase, Phase::Foreground)).await
     }
 
@@ -251,7 +264,7 @@ impl Errand {
     }
 
     /// It has ended. Says where it worked until then.
-    pub(super) fn end(&self, ended: Ended) -> Phase {
+    pub(crate) fn end(&self, ended: Ended) -> Phase {
         let mut before = Phase::Ended(ended);
         // Both at once: whoever sees that it has ended sees where.
         self.phase.send_modify(|phase| {
@@ -264,19 +277,19 @@ impl Errand {
     }
 
     /// Whether a question has to wait until somebody looks.
-    pub(super) fn keeps_questions(&self) -> bool {
+    pub(crate) fn keeps_questions(&self) -> bool {
         self.is_background() && self.now().asks == Asks::Waits
     }
 
     /// Waits with a question until somebody takes it and answers.
-    pub(super) fn keep_question(&self, question: CallQuestion) -> oneshot::Receiver<Answer> {
+    pub(crate) fn keep_question(&self, question: CallQuestion) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         self.now().questions.push_back((question, reply));
         answer
     }
 
     /// It has done something.
-    pub(super) fn progressed(&self, now: Timestamp, change: impl FnOnce(&mut Progress)) {
+    pub(crate) fn progressed(&self, now: Timestamp, change: impl FnOnce(&mut Progress)) {
         let progress = &mut self.now().progress;
         progress.took = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();
         change(progress);

@@ -16,7 +16,7 @@ use session::World;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Message, Prologue, Request, Role, Usage};
 
-use crate::agent::Small;
+use learning::fork::Small;
 
 /// How often it is looked at where nobody says.
 const EVERY: u64 = 30;

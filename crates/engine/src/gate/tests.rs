@@ -1,0 +1,81 @@
+//! The gate alone: no model is asked, and nothing runs.
+
+use std::sync::Mutex;
+
+use futures_util::future::{BoxFuture, ready};
+use futures_util::stream::{BoxStream, StreamExt, empty};
+use provider::Model;
+use serde_json::json;
+use session::{Home, World};
+use settings::permission::{Answer, Approver, Question};
+use settings::{Ground as Place, rules};
+use tools::Runs;
+use transcript::Request;
+
+use super::*;
+use crate::agent::Parts;
+
+/// A model that nobody asks.
+struct Silent;
+
+impl Model for Silent {
+    fn stream(&self, _: Request) -> BoxStream<'static, provider::Event> {
+        empty().boxed()
+    }
+
+    fn count_tokens(&self, _: Request) -> BoxFuture<'static, Result<u64, provider::Error>> {
+        Box::pin(ready(Ok(0)))
+    }
+}
+
+/// Says this to everything, and counts how often it was asked.
+struct Says(Answer, Mutex<usize>);
+
+impl Approver for Says {
+    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+        *self.1.lock().unwrap() += 1;
+        Box::pin(ready(self.0.clone()))
+    }
+}
+
+/// What becomes of two calls of one command in a row, and how often somebody was asked.
+async fn twice(denied: &[&str], answer: Answer) -> ([bool; 2], usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::create(&Home::at(folder.path().join("home")), folder.path(), None, World::real()).unwrap();
+    let mut parts = Parts::new(Arc::new(Silent), "silent");
+    let denied: Vec<String> = denied.iter().map(|&text| text.to_owned()).collect();
+    parts.consent.policy.rules.deny = rules(&denied, &Place { directory: folder.path(), home: None }).unwrap();
+    let approver = Arc::new(Says(answer, Mutex::default()));
+    parts.consent.approver = approver.clone();
+    let scope = parts.work.scope(&session, &parts.consent.policy);
+    let mut gate = Gate::new(parts.consent.clone());
+    let site = Site {
+        session: &session,
+        scope: &scope,
+        talk: &parts.talk,
+        work: &parts.work,
+        lineage: &parts.lineage,
+        out: &parts.out,
+    };
+    let mut runs = [false; 2];
+    for runs in &mut runs {
+        let input = json!({"command": "touch made"});
+        let mut call = ModelCall { id: "1".into(), tool: "Bash".into(), input, runs: Runs::Alone, invalid: None };
+        *runs = matches!(gate.decide(&site, &mut call, &CancellationToken::new()).await, Ruling::Run(..));
+    }
+    let asked = *approver.1.lock().unwrap();
+    (runs, asked)
+}
+
+/// PERM-1: what no rule is about is asked each time; "always" spares the next question; a rule that denies spares the first.
+#[tokio::test]
+async fn each_has_its_say_in_its_turn() {
+    let always = |text: &str| {
+        let place = std::env::temp_dir();
+        Answer::Always(rules(&[text.to_owned()], &Place { directory: &place, home: None }).unwrap())
+    };
+    assert_eq!(twice(&[], Answer::Deny { why: "no".into() }).await, ([false, false], 2));
+    assert_eq!(twice(&[], Answer::Allow).await, ([true, true], 2));
+    assert_eq!(twice(&[], always("Bash(touch made)")).await, ([true, true], 1));
+    assert_eq!(twice(&["Bash(touch:*)"], Answer::Allow).await, ([false, false], 0));
+}
