@@ -4,22 +4,27 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
-use settings::Set;
 use settings::agents::{Definition, Registry, Source, Sources, Standing};
-use settings::trust::{Claim, Site};
+use settings::trust::{Claim, Site, Trust};
+use settings::{Set, Settings};
 
-use crate::setup::{Judged, Place};
+use crate::place::Place;
 
 /// The folder of definitions, in a config home and in a project's `.claude`.
 const FOLDER: &str = "agents";
 
 /// All agents there are for a session here.
-pub(crate) fn registry(place: &Place, judged: &Judged, flag: Option<&str>) -> anyhow::Result<Registry> {
+pub(crate) fn registry(
+    place: &Place,
+    settings: &Settings,
+    trust: &Trust,
+    flag: Option<&str>,
+) -> anyhow::Result<Registry> {
     let flag: Option<Map<String, Value>> = flag
         .map(|text| serde_json::from_str(text).context("--agents is to be a JSON object, each agent by its name"))
         .transpose()?;
-    let trust = Some(judged.trust.clone());
-    Ok(Registry::load(&Sources { flag, trust, ..sources(place, judged.settings.agents.clone()) }))
+    let trust = Some(trust.clone());
+    Ok(Registry::load(&Sources { flag, trust, ..sources(place, settings.agents.clone()) }))
 }
 
 /// Whose an agent is, and what keeps it from being all that it says.

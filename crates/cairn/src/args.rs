@@ -1,78 +1,20 @@
-//! The command line. Doc comments here are the help text.
+//! The flags of a session. Doc comments here are the help text.
 
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Parser, ValueEnum, ValueHint};
 use transcript::Effort;
 
-use crate::commands::{
-    agents, completions, config, demo, dream, hooks, inbox, instructions, man, memory, policy, recall, reference,
-    secrets, send, session, simulate, stats, team, trust,
-};
-use crate::setup::OneRun;
+use crate::env;
+use crate::judgement::OneRun;
 use crate::telemetry::Telemetry;
-use crate::{env, exit};
-
-/// Memory and context for AI agents, in plain files.
-///
-/// Runs an agent session on an append-only log: what is said, done and decided is kept, and what the model sees is
-/// computed from it. Sessions lie where Claude Code keeps its own, and each program can show the other's.
-#[derive(Debug, Parser)]
-#[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}\n{}", env::help(), exit::help()), args_conflicts_with_subcommands = true)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    pub(crate) command: Option<Command>,
-
-    #[command(flatten)]
-    pub(crate) run: RunArgs,
-}
-
-/// Shown after the help, and in the manual page.
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  cairn demo                                   see it work, without a key
-  cairn                                        a session in the terminal
-  cairn -p 'why does the build fail?'          one turn, answer on stdout
-  git diff | cairn -p 'review this'            text from a pipe is added to the prompt
-  cairn -p 'and the tests?' --continue         go on where you left off
-  cairn -p 'fix it' --permission-mode acceptEdits --allowedTools 'Bash(cargo *)'
-  cairn session list                           the sessions of this project
-  cairn session view FILE                      the request that would be sent
-  cairn recall 'how do we deploy?'             what it remembers about that
-  cairn stats                                  what sessions used, cost and saved";
 
 // The parts of the help.
 const IN_AND_OUT: &str = "Input and output";
 const SESSION: &str = "Session";
 const PERMISSIONS: &str = "Permissions";
 const SETTINGS: &str = "Settings";
-
-/// What to do other than run a session. Each says itself what it does.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Demo(demo::DemoArgs),
-    Session(session::SessionArgs),
-    Memory(memory::MemoryArgs),
-    Dream(dream::DreamArgs),
-    Team(team::TeamArgs),
-    Recall(recall::RecallArgs),
-    Send(send::SendArgs),
-    Inbox(inbox::InboxArgs),
-    Hooks(hooks::HooksArgs),
-    Instructions(instructions::InstructionsArgs),
-    Secrets(secrets::SecretsArgs),
-    Policy(policy::PolicyArgs),
-    Stats(stats::StatsArgs),
-    Config(config::ConfigArgs),
-    Trust(trust::TrustArgs),
-    Agents(agents::AgentsArgs),
-    Simulate(simulate::SimulateArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
-    #[command(hide = true)]
-    Reference(reference::ReferenceArgs),
-}
 
 /// How to run a session.
 #[derive(Debug, Clone, Default, Parser)]

@@ -7,8 +7,9 @@ use std::io::{BufRead, IsTerminal};
 use settings::trust::{Claim, Kind};
 
 use crate::args::RunArgs;
+use crate::judgement::{self, Judged, OneRun};
 use crate::out::{show, show_part};
-use crate::setup::{Judged, OneRun, Place};
+use crate::place::Place;
 use crate::span::{bold, dim};
 
 /// The most that is shown and asked about at once.
@@ -51,7 +52,7 @@ enum Asked {
 }
 
 fn ask_once(args: &RunArgs, place: &Place) -> anyhow::Result<Asked> {
-    let mut judged = place.judged(args.settings.as_deref(), OneRun::No)?;
+    let mut judged = judgement::judge(place, args.settings.as_deref(), OneRun::No)?;
     judged.left_out.append(&mut judged.narrowed);
     // A bare session reads no instruction files and has no agents.
     judged.left_out.retain(|claim| !(args.is_bare() && matches!(claim.kind, Kind::Include | Kind::Agent)));

@@ -1,32 +1,89 @@
-//! One file a command.
+//! The command line: one file a command. Doc comments here are the help text.
 
-pub(crate) mod agents;
-pub(crate) mod completions;
-pub(crate) mod config;
-pub(crate) mod demo;
-pub(crate) mod dream;
-pub(crate) mod hooks;
-pub(crate) mod inbox;
-pub(crate) mod instructions;
-pub(crate) mod man;
-pub(crate) mod memory;
-pub(crate) mod policy;
-pub(crate) mod print;
-pub(crate) mod recall;
-pub(crate) mod reference;
-pub(crate) mod secrets;
-pub(crate) mod send;
-pub(crate) mod session;
-pub(crate) mod simulate;
-pub(crate) mod stats;
-pub(crate) mod team;
-pub(crate) mod trust;
+mod agents;
+mod completions;
+mod config;
+mod demo;
+mod dream;
+mod hooks;
+mod inbox;
+mod instructions;
+mod man;
+mod memory;
+mod policy;
+mod print;
+mod recall;
+mod reference;
+mod secrets;
+mod send;
+mod session;
+mod simulate;
+mod stats;
+mod team;
+mod trust;
 
-use crate::args::{Args, Command, InputFormat, RunArgs};
-use crate::exit::Code;
-use crate::repl;
-use crate::telemetry::Telemetry;
 use std::io::IsTerminal;
+
+use clap::{Parser, Subcommand};
+
+use crate::args::{InputFormat, RunArgs};
+use crate::exit::{self, Code};
+use crate::telemetry::Telemetry;
+use crate::{env, repl};
+
+/// Memory and context for AI agents, in plain files.
+///
+/// Runs an agent session on an append-only log: what is said, done and decided is kept, and what the model sees is
+/// computed from it. Sessions lie where Claude Code keeps its own, and each program can show the other's.
+#[derive(Debug, Parser)]
+#[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}\n{}", env::help(), exit::help()), args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Shown after the help, and in the manual page.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  cairn demo                                   see it work, without a key
+  cairn                                        a session in the terminal
+  cairn -p 'why does the build fail?'          one turn, answer on stdout
+  git diff | cairn -p 'review this'            text from a pipe is added to the prompt
+  cairn -p 'and the tests?' --continue         go on where you left off
+  cairn -p 'fix it' --permission-mode acceptEdits --allowedTools 'Bash(cargo *)'
+  cairn session list                           the sessions of this project
+  cairn session view FILE                      the request that would be sent
+  cairn recall 'how do we deploy?'             what it remembers about that
+  cairn stats                                  what sessions used, cost and saved";
+
+/// What to do other than run a session. Each says itself what it does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(demo::DemoArgs),
+    Session(session::SessionArgs),
+    Memory(memory::MemoryArgs),
+    Dream(dream::DreamArgs),
+    Team(team::TeamArgs),
+    Recall(recall::RecallArgs),
+    Send(send::SendArgs),
+    Inbox(inbox::InboxArgs),
+    Hooks(hooks::HooksArgs),
+    Instructions(instructions::InstructionsArgs),
+    Secrets(secrets::SecretsArgs),
+    Policy(policy::PolicyArgs),
+    Stats(stats::StatsArgs),
+    Config(config::ConfigArgs),
+    Trust(trust::TrustArgs),
+    Agents(agents::AgentsArgs),
+    Simulate(simulate::SimulateArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+    #[command(hide = true)]
+    Reference(reference::ReferenceArgs),
+}
 
 /// Does what the command line says.
 pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {

@@ -1,5 +1,7 @@
 //! From settings and environment to a dream.
 
+pub(crate) mod past;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tools::Scope;
 
 use crate::model::Chosen;
-use crate::setup::Place;
+use crate::place::Place;
 use crate::{env, knowledge};
 
 /// The largest beginning of a session that is read to find where it worked.

@@ -1,7 +1,12 @@
-//! How errors are told: what happened, why, and what to do.
+//! How errors are told: what happened, why, and what to do; and the error that is no crate's.
 
 use crate::out;
 use crate::span::{cyan, red};
+
+/// Why nothing can be said: something else than a secret that was found, also by the exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotRead(pub(crate) String);
 
 /// `error:`, its `cause:`s, and after a blank line what to do.
 pub(crate) fn print(error: &anyhow::Error) {

@@ -62,7 +62,7 @@ impl Code {
         if error.downcast_ref::<crate::model::NoModel>().is_some() {
             return Self::Credentials;
         }
-        if error.downcast_ref::<crate::commands::secrets::NotRead>().is_some() {
+        if error.downcast_ref::<crate::error::NotRead>().is_some() {
             return Self::Files;
         }
         match error.downcast_ref::<session::Error>() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::agents::MemoryPlaces;
 use learning::knowledge::{Authors, Daily, Knowledge, Recalling, Selector};
 use memory::index;
-use memory::instructions::{Instructions, Reason, Sources};
+use memory::instructions::Sources;
 use memory::place::{BySource, Inputs, Switch};
 use memory::store::Indexing;
 use memory::taxonomy::{Rules, Variant, rules};
@@ -15,8 +15,8 @@ use settings::trust::Trust;
 use settings::{Settings, Source};
 use team::state::SyncState;
 
-use crate::setup::Place;
-use crate::{env, membership};
+use crate::place::Place;
+use crate::{env, instructions, judgement, membership};
 
 /// What a session starts from.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Plan {
         let indexing = if settings.skip_index == Some(true) { Indexing::Skipped } else { Indexing::Kept };
         let indexes = directory.iter().cloned().chain(shared).map(|directory| directory.join(index::FILE));
         let indexes = indexes.filter(|_| indexing == Indexing::Kept).collect();
-        let sources = Sources { indexes, ..sources(place, settings) };
+        let sources = Sources { indexes, ..instructions::sources(place, settings) };
         let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
         let daily = if settings.daily_log == Some(true) { Daily::Log } else { Daily::None };
         let past = (settings.search_past == Some(true)).then(|| place.home.project(&place.directory));
@@ -168,23 +168,6 @@ impl Team {
     }
 }
 
-/// Where instruction files are looked for, without memory, and nothing from outside agreed to.
-fn sources(place: &Place, settings: &Settings) -> Sources {
-    Sources {
-        managed: place.managed().iter().map(|directory| directory.join("CLAUDE.md")).collect(),
-        config_home: place.home.path().to_owned(),
-        home: place.user_home.clone(),
-        working_directory: place.directory.clone(),
-        excludes: settings.claude_md_excludes.clone(),
-        ..Sources::default()
-    }
-}
-
-/// The instruction files a session would start with, without memory, and nothing from outside agreed to.
-pub(crate) fn instructions(place: &Place, settings: &Settings) -> Instructions {
-    Instructions::load(sources(place, settings), Reason::SessionStart)
-}
-
 /// What the choice of the memory directory depends on. No file below the project has a say in it.
 fn inputs(place: &Place, settings: &Settings) -> Inputs {
     let mut by_source = BySource::default();
@@ -215,6 +198,11 @@ pub(crate) fn directory(place: &Place, given: Option<&Path>) -> anyhow::Result<P
     if let Some(given) = given {
         return Ok(place.directory.join(given));
     }
-    let settings = place.settings(None)?;
+    let settings = judgement::settings(place, None)?;
     Ok(memory::place::directory(&inputs(place, &settings))?)
+}
+
+/// Where this project's team memory lies.
+pub(crate) fn team_folder(place: &Place) -> anyhow::Result<PathBuf> {
+    Ok(directory(place, None)?.join("team"))
 }

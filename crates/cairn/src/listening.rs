@@ -19,9 +19,10 @@ use tokio::net::UnixListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::env;
-use crate::mailing::INBOX;
-use crate::setup::Place;
+use crate::place::Place;
 
+/// The mailbox of a session for those who are not of its team, in the folder beside it.
+pub(crate) const INBOX: &str = "inbox";
 /// What the name of a socket ends with.
 pub(crate) const ENDING: &str = "sock";
 /// Only the user enters the folder.

@@ -23,11 +23,9 @@ use transcript::tool_names;
 
 use crate::args::RunArgs;
 use crate::env;
-use crate::listening::{self, Listening};
-use crate::setup::Place;
+use crate::listening::{self, INBOX, Listening};
+use crate::place::Place;
 
-/// The mailbox of a session for those who are not of its team, in the folder beside it.
-pub(crate) const INBOX: &str = "inbox";
 /// So much is read of what a teammate's lead has for it.
 const MOST_SECRET: u64 = 1_000;
 

@@ -9,6 +9,8 @@ mod dreaming;
 mod env;
 mod error;
 mod exit;
+mod instructions;
+mod judgement;
 mod knowledge;
 mod listening;
 mod mailing;
@@ -18,11 +20,13 @@ mod model;
 mod opening;
 mod out;
 mod output;
+mod place;
+mod precedence;
 mod question_lines;
 mod reload;
 mod repl;
-mod rules;
 mod said;
+mod session_markdown;
 mod setup;
 mod sharing;
 mod span;
@@ -47,7 +51,7 @@ fn main() -> ExitCode {
     // Our variables and our memory hold keys: no command may look into them (`/proc/PID/environ`).
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    let args = match args::Args::try_parse() {
+    let args = match commands::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
             if error.use_stderr() {

@@ -6,7 +6,7 @@
 use memory::frontmatter;
 use settings::Settings;
 
-use crate::setup::Place;
+use crate::place::Place;
 
 /// The largest file of a style that is read.
 const LARGEST: u64 = 64 * 1024;

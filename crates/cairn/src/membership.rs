@@ -12,9 +12,8 @@ use team::client::Client;
 use team::mirror::Mirror;
 use team::sync::Deletions;
 
-use crate::env;
-use crate::knowledge;
-use crate::setup::Place;
+use crate::place::Place;
+use crate::{env, judgement};
 
 /// The largest file of memberships that is read.
 const LIMIT: u64 = 1_000_000;
@@ -46,13 +45,8 @@ impl Membership {
         Ok(Client::new(&self.server, &self.token(), self.repository.clone())?)
     }
 
-    /// The mirror of the repository in this project's team folder.
-    pub(crate) fn mirror(&self, place: &Place) -> anyhow::Result<Mirror> {
-        self.mirror_in(place, &folder(place)?)
-    }
-
     /// The mirror of the repository in a folder.
-    pub(crate) fn mirror_in(&self, place: &Place, folder: &Path) -> anyhow::Result<Mirror> {
+    pub(crate) fn mirror(&self, place: &Place, folder: &Path) -> anyhow::Result<Mirror> {
         let state = self.state(place, folder);
         Ok(Mirror::open(folder, &state, self.client()?, deletions(place))?)
     }
@@ -68,15 +62,10 @@ impl Membership {
 
 /// Whether a file that is deleted here is deleted for all. No file below the project has a say in it.
 fn deletions(place: &Place) -> Deletions {
-    match place.settings(None).ok().and_then(|settings| settings.team_deletions) {
+    match judgement::settings(place, None).ok().and_then(|settings| settings.team_deletions) {
         Some(false) => Deletions::ComeBack,
         _ => Deletions::Travel,
     }
-}
-
-/// Where this project's team memory lies.
-pub(crate) fn folder(place: &Place) -> anyhow::Result<PathBuf> {
-    Ok(knowledge::directory(place, None)?.join("team"))
 }
 
 /// The repository that all checkouts of this project are of.

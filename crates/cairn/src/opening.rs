@@ -6,7 +6,7 @@ use session::home::SessionFile;
 use session::{Fork, Session, World};
 
 use crate::args::RunArgs;
-use crate::setup::Place;
+use crate::place::Place;
 use crate::whose::{self, Whose};
 
 /// The model a session that is to be resumed talked to, read before it is opened for writing.

@@ -4,7 +4,10 @@
 
 use settings::permission::{Answer, CallQuestion, IncludeQuestion, Question, SenderQuestion};
 
-use crate::repl::question::{NO, NO_BECAUSE};
+/// What the model is told when the user gives no reason.
+pub(crate) const NO: &str = "The user said no.";
+/// What it is told before the user's reason.
+pub(crate) const NO_BECAUSE: &str = "The user said no, and why: ";
 
 /// The rows that say what is asked.
 pub(crate) fn rows(question: &Question) -> Vec<String> {

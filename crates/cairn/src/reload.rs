@@ -12,9 +12,11 @@ use settings::{Settings, Watch, keys};
 use tools::permission::Mode;
 
 use crate::args::RunArgs;
+use crate::judgement::{self, Judged, OneRun};
 use crate::knowledge::Plan;
 use crate::model::{self, Chosen};
-use crate::setup::{self, Judged, OneRun, Place, Shape};
+use crate::place::Place;
+use crate::precedence::{self, Shape};
 use crate::{agents, asking, dreaming};
 
 /// Looks at the files, before they are read.
@@ -72,7 +74,7 @@ impl Follower {
         ledger: Arc<Ledger>,
     ) -> Self {
         let told = judged.settings.warnings().into_iter().chain(asking::told(judged)).collect();
-        let (mode, model) = (setup::mode_of(&judged.settings), model_said(&judged.settings));
+        let (mode, model) = (precedence::mode_of(&judged.settings), model_said(&judged.settings));
         let last = Mutex::new(Last { told, mode, chosen, model });
         let (args, place, let_in) = (args.clone(), place.clone(), judged.let_in.clone());
         Self { args, place, known_model, let_in, ledger, last, copy: None }
@@ -89,7 +91,7 @@ impl Follower {
 
     async fn look(&self, files: Vec<(PathBuf, Option<&'static str>)>) -> anyhow::Result<Reloaded> {
         let (args, place) = (&self.args, &self.place);
-        let judged = place.judged(args.settings.as_deref(), OneRun::With(self.let_in.clone()))?;
+        let judged = judgement::judge(place, args.settings.as_deref(), OneRun::With(self.let_in.clone()))?;
         let settings = &judged.settings;
         let mut warnings = settings.warnings();
         warnings.extend(asking::left_out(&judged));
@@ -97,26 +99,30 @@ impl Follower {
             warnings.iter().filter(|warning| !self.last().told.contains(warning)).cloned().collect();
         let model = self.model(settings, &mut told).await;
         let mut rules = settings.rules.clone();
-        setup::add_flags(&mut rules, args, place)?;
+        precedence::add_flags(&mut rules, args, place)?;
         let mut plan = (!args.is_bare()).then(|| Plan::new(place, settings));
         if let Some(plan) = &mut plan {
-            rules.allow.extend(setup::rules(&plan.prepare(), place)?);
+            rules.allow.extend(precedence::rules(&plan.prepare(), place)?);
         }
         if let Some(copy) = &self.copy {
             rules.hold_in_copy(&copy.at, &copy.of);
         }
-        let (learning, why) = setup::learning(args, place, settings, plan.as_ref());
+        let (learning, why) = precedence::learning(args, place, settings, plan.as_ref());
         told.extend(why);
-        let max_tokens = setup::max_tokens(settings)?;
-        let agents = if args.is_bare() { None } else { agents::registry(place, &judged, args.agents.as_deref()).ok() };
+        let max_tokens = precedence::max_tokens(settings)?;
+        let agents = if args.is_bare() {
+            None
+        } else {
+            agents::registry(place, settings, &judged.trust, args.agents.as_deref()).ok()
+        };
         // A session that is an agent of a type tries as hard as its definition says.
         let own = args.agent_type.as_ref().and_then(|kind| agents.as_ref()?.find(kind)?.effort);
         let mut last = self.last();
         last.told = warnings;
-        let mode = setup::mode_of(settings);
+        let mode = precedence::mode_of(settings);
         let changed = std::mem::replace(&mut last.mode, mode) != mode;
         let shape = Shape::of(&last.chosen, args, max_tokens)?;
-        let directories = settings.directories.iter().cloned().chain(setup::added(args, place)).collect();
+        let directories = settings.directories.iter().cloned().chain(precedence::added(args, place)).collect();
         let knowledge = plan.map(|plan| Recollection {
             directory: plan.directory.clone(),
             recalling: plan.recalling,
@@ -145,7 +151,7 @@ impl Follower {
             excluded: settings.extract.excluded(&place.ground()).ok(),
             learning,
             max_tokens,
-            effort: own.or_else(|| setup::effort(args, settings)),
+            effort: own.or_else(|| precedence::effort(args, settings)),
             ttl: settings.cache_ttl.unwrap_or_default(),
             model,
             small: last.chosen.small(settings),

@@ -1,184 +1,42 @@
 //! From flags, settings and environment to an agent.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Agent;
 use engine::agent::Parts;
 use engine::agents::{AtEnd, Children, left_behind};
-use engine::context::Layers;
 use engine::event::Listener;
-use engine::hooks::{Hooks, Start};
+use engine::hooks::Start;
 use engine::journal::Journal;
 use engine::label::Latest;
-use engine::parts::MAX_OUTPUT_TOKENS;
 use engine::prompt::BARE;
 use learning::dream::beside::Dreaming;
-use learning::knowledge::outside;
-use learning::ledger::{Ledger, Spender};
 use mail::{AskLead, mode_below};
-use session::{Home, World};
-use settings::hooks::HookSettings;
 use settings::permission::{Approver, ChosenBy, Who};
-use settings::trust::{self, Claim, Trust};
-use settings::{Bypass, Flag, Ground, Learning, Loaded, Settings, Weight, keys};
-use tools::permission::{Confined, Mode, Rule, Rules};
+use settings::{Bypass, Settings, Weight, keys};
+use tools::permission::{Confined, Mode};
 use tools::sandbox::Sandbox;
 use transcript::price::Prices;
-use transcript::window::{AutoCompact, Window, WindowHints};
-use transcript::{Effort, tool_names};
+use transcript::tool_names;
+use transcript::window::Window;
 
 use crate::args::RunArgs;
-use crate::knowledge::{self, Plan};
+use crate::knowledge::Plan;
 use crate::mailing::Mailing;
-use crate::model::{self, Chosen};
+use crate::model;
 use crate::opening::{open_session, resumed_model};
+use crate::place::Place;
+use crate::precedence::{Shape, add_flags, added, effort, max_tokens, rules};
 use crate::reload::{self, Follower};
 use crate::workplace::Workplace;
-use crate::{agents, asking, dreaming, env, manner, surroundings};
+use crate::{agents, asking, dreaming, env, judgement, manner, precedence, surroundings};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The tool that sends agents out, as it is called and as it was.
 const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
-
-/// The largest template for notes that is read.
-const NOTES_BYTES: u64 = 100_000;
-
-/// Where this program runs.
-#[derive(Debug, Clone)]
-pub(crate) struct Place {
-    /// The config home.
-    pub(crate) home: Home,
-    /// The working directory.
-    pub(crate) directory: PathBuf,
-    /// What `~` stands for.
-    pub(crate) user_home: Option<PathBuf>,
-}
-
-impl Place {
-    /// From the environment.
-    pub(crate) fn from_env() -> anyhow::Result<Self> {
-        let directory = env::directory()?;
-        let user_home = env::home();
-        let home = match (env::CONFIG_DIR.get(), &user_home) {
-            (Some(path), _) => directory.join(path),
-            (None, Some(home)) => home.join(".claude"),
-            (None, None) => anyhow::bail!("no home directory: set {} or {}", env::HOME.name, env::CONFIG_DIR.name),
-        };
-        Ok(Self { home: Home::at(home), directory, user_home })
-    }
-
-    pub(crate) fn ground(&self) -> Ground<'_> {
-        Ground { directory: &self.directory, home: self.user_home.as_deref() }
-    }
-
-    /// Where an organisation's files lie: a directory that the environment names, and the system's own. The first is the
-    /// weaker, so that it can add to what is managed and take nothing away.
-    pub(crate) fn managed(&self) -> Vec<PathBuf> {
-        let named = env::MANAGED_DIR.get().map(|directory| self.directory.join(directory));
-        named.into_iter().chain([settings::managed_directory(std::env::consts::OS).to_owned()]).collect()
-    }
-
-    /// The files that settings are read from.
-    pub(crate) fn settings_files(&self, flag: Option<&str>) -> anyhow::Result<settings::Files> {
-        let mut files = settings::Files::usual(self.home.path(), &self.directory);
-        files.managed = self.managed();
-        files.flag = match flag {
-            Some(json) if json.trim_start().starts_with('{') => Some(Flag::Text(json.to_owned())),
-            Some(path) => {
-                let path = self.directory.join(path);
-                files::stamp(&path)?;
-                Some(Flag::File(path))
-            }
-            None => None,
-        };
-        Ok(files)
-    }
-
-    /// What the user lets the files below the project do.
-    pub(crate) fn trust(&self) -> Trust {
-        let claude_json = match (env::CONFIG_DIR.get(), &self.user_home) {
-            (None, Some(home)) => home.join(".claude.json"),
-            _ => self.home.path().join(".claude.json"),
-        };
-        Trust::read(trust::Place {
-            config_home: self.home.path(),
-            claude_json: Some(&claude_json),
-            directory: &self.directory,
-            home: self.user_home.as_deref(),
-        })
-    }
-
-    /// What is spent, and what may still be.
-    pub(crate) fn ledger(&self, settings: &Settings, session: &str) -> Ledger {
-        let spender = Spender { project: self.directory.clone(), session: session.to_owned() };
-        Ledger::at(self.home.path(), spender, settings.prices.clone(), settings.budget, World::real())
-    }
-
-    /// The settings in force.
-    pub(crate) fn settings(&self, flag: Option<&str>) -> anyhow::Result<Settings> {
-        Ok(self.judged(flag, OneRun::No)?.settings)
-    }
-
-    /// The settings in force, and what of the project's files is left out.
-    pub(crate) fn judged(&self, flag: Option<&str>, one_run: OneRun) -> anyhow::Result<Judged> {
-        let loaded = Loaded::read(&self.settings_files(flag)?);
-        let mut trust = self.trust();
-        let (claims, agents) = (trust::claims(&loaded, trust.site()), agents::claims(self, trust.site()));
-        trust.take_over(&claims);
-        let (is_new_let_in, mut let_in) = match one_run {
-            OneRun::No => (false, Vec::new()),
-            OneRun::Trusted => (true, trust.missing(&[claims.clone(), agents.clone()].concat())),
-            OneRun::With(claims) => (false, claims),
-        };
-        if !trust.admit(&let_in) {
-            let_in.clear();
-        }
-        let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&agents));
-        let settings = Settings::of(&loaded, &self.ground(), &|set| trust.covers_set(set));
-        env::extend(&settings.own_environment);
-        let mut instructions = knowledge::instructions(self, &settings);
-        loop {
-            let outside = outside::settle(&mut instructions, &trust);
-            let missing: Vec<Claim> = outside.into_iter().map(|outside| outside.claim).collect();
-            // What is let in may ask for more.
-            if is_new_let_in && !missing.is_empty() && trust.admit(&missing) {
-                let_in.extend(missing);
-            } else {
-                left_out.extend(missing);
-                return Ok(Judged { settings, trust, left_out, narrowed, let_in });
-            }
-        }
-    }
-}
-
-/// Whether the project's files are trusted for one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum OneRun {
-    /// As far as the user has said before.
-    No,
-    /// With all they ask for.
-    Trusted,
-    /// With what was let in when the run began.
-    With(Vec<Claim>),
-}
-
-/// Settings, and what the project's files asked for.
-pub(crate) struct Judged {
-    /// What counts.
-    pub(crate) settings: Settings,
-    /// What the user lets the project's files do.
-    pub(crate) trust: Trust,
-    /// What is left out.
-    pub(crate) left_out: Vec<Claim>,
-    /// Agents of which only that counts which takes away.
-    pub(crate) narrowed: Vec<Claim>,
-    /// What is let in for this run alone.
-    pub(crate) let_in: Vec<Claim>,
-}
 
 /// An agent, and what is to be known around it.
 pub(crate) struct Ready {
@@ -215,7 +73,7 @@ pub(crate) async fn agent(
 ) -> anyhow::Result<Ready> {
     let listener = args.telemetry.hearing(listener);
     let watch = reload::watch(args, place)?;
-    let judged = place.judged(args.settings.as_deref(), args.one_run())?;
+    let judged = judgement::judge(place, args.settings.as_deref(), args.one_run())?;
     let settings = &judged.settings;
     let mut warnings = settings.warnings();
     warnings.extend(judged.trust.warning.clone());
@@ -264,7 +122,7 @@ pub(crate) async fn agent(
     parts.contacts.teammates.clone_from(&mailing.teammates);
     parts.contacts.post = Some(mailing.post.clone());
     if !bare {
-        let agents = agents::registry(place, &judged, args.agents.as_deref())?;
+        let agents = agents::registry(place, settings, &judged.trust, args.agents.as_deref())?;
         let told = agents.troubles().iter().filter(|trouble| trouble.weight > Weight::Note);
         warnings.extend(told.map(ToString::to_string));
         let at_end = if approver.who() == Who::Person { AtEnd::LeavesThem } else { AtEnd::WaitsForThem };
@@ -310,7 +168,7 @@ pub(crate) async fn agent(
     parts.prompt.budget = args.task_budget;
     parts.consent.approver = approver;
     (parts.out.listener, parts.out.journal) = (listener, Some(journal));
-    let window = shape.window;
+    let window = shape.window();
     parts.talk.layers = shape.layers(settings, place);
     parts.consent.hooks = shape.hooks(&settings.hooks);
     let mut remembers = None;
@@ -326,7 +184,7 @@ pub(crate) async fn agent(
     }
     let follower = Follower::new(args, place, &judged, known_model, chosen, ledger);
     parts.reload = Some(reload::reload(watch, follower.in_copy(copy.clone())));
-    let (learning, why) = self::learning(args, place, settings, plan.as_ref());
+    let (learning, why) = precedence::learning(args, place, settings, plan.as_ref());
     warnings.extend(why);
     let mut agent = Agent::new(session, parts)?.starting(start(args)).with_mail(mailing.post.mail().clone());
     if args.sandbox.or(settings.sandbox.enabled) == Some(true) {
@@ -371,30 +229,6 @@ pub(crate) async fn agent(
     })
 }
 
-/// How a session learns, if it does; and why not, where something is wrong.
-pub(crate) fn learning(
-    args: &RunArgs,
-    place: &Place,
-    settings: &Settings,
-    plan: Option<&Plan>,
-) -> (Option<Learning>, Option<String>) {
-    let wanted = !args.print || args.extract || settings.extract.headless == Some(true);
-    // What a long-lived session logs is distilled by dreams.
-    let logs = settings.daily_log == Some(true);
-    let Some(plan) = plan.filter(|plan| plan.directory.is_some()) else { return (None, None) };
-    if !wanted || logs || env::REMOTE.flag() == Some(true) {
-        return (None, None);
-    }
-    match settings.extract.learning(&place.home, &place.ground()) {
-        Ok(learning) => {
-            let team = plan.shared().map(Path::to_owned);
-            let indexing = plan.indexing;
-            (learning.map(|learning| Learning { team, indexing, ..learning }), None)
-        }
-        Err(error) => (None, Some(format!("nothing is learnt: {error}"))),
-    }
-}
-
 /// Why a session starts, as hooks are told.
 fn start(args: &RunArgs) -> Start {
     match (args.resume.is_some() || args.continue_, args.fork_session, args.cleared) {
@@ -403,85 +237,6 @@ fn start(args: &RunArgs) -> Start {
         (false, _, true) => Start::Clear,
         (false, _, false) => Start::Startup,
     }
-}
-
-/// What the layers depend on beside the settings.
-#[derive(Debug, Clone)]
-pub(crate) struct Shape {
-    window: Window,
-    model: String,
-    bare: bool,
-}
-
-impl Shape {
-    /// For a model.
-    pub(crate) fn of(chosen: &Chosen, args: &RunArgs, max_tokens: u64) -> anyhow::Result<Self> {
-        let window = Window::of(&WindowHints {
-            model: &chosen.full_name,
-            configured: chosen.window,
-            max_context_tokens: env::MAX_CONTEXT.number()?,
-            auto_compact_window: env::COMPACT_WINDOW.number()?,
-            max_output: max_tokens,
-            ..WindowHints::default()
-        });
-        Ok(Self { window, model: chosen.name.clone(), bare: args.is_bare() })
-    }
-
-    /// The hooks that run: none in a bare session.
-    pub(crate) fn hooks(&self, hooks: &HookSettings) -> Hooks {
-        if self.bare { Hooks::default() } else { Hooks::new(hooks.clone()) }
-    }
-
-    /// How a session keeps within its window.
-    pub(crate) fn layers(&self, settings: &Settings, place: &Place) -> Layers {
-        let mut layers = settings.layers.layers(self.window, settings.prices.of(&self.model));
-        if env::NO_COMPACT.flag() == Some(true) {
-            layers.auto_compact = AutoCompact::Off;
-        }
-        layers.collapse = env::COLLAPSE.flag().unwrap_or(layers.collapse);
-        let notes = place.home.path().join("session-memory/config");
-        let own = |name: &str| {
-            files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
-        };
-        (layers.notes_template, layers.notes_prompt) = (own("template.md"), own("prompt.md"));
-        if self.bare {
-            (layers.notes, layers.notes_compact) = (false, false);
-        }
-        layers
-    }
-}
-
-/// The most a reply may be.
-pub(crate) fn max_tokens(settings: &Settings) -> anyhow::Result<u64> {
-    Ok(env::MAX_OUTPUT.number()?.or(settings.max_output_tokens).unwrap_or(MAX_OUTPUT_TOKENS))
-}
-
-/// How hard the model tries: what is managed, what a flag says, what the settings say.
-pub(crate) fn effort(args: &RunArgs, settings: &Settings) -> Option<Effort> {
-    args.effort.filter(|_| !settings.is_managed(&keys::EFFORT)).or(settings.effort)
-}
-
-/// Rules from their texts.
-pub(crate) fn rules(texts: &[String], place: &Place) -> anyhow::Result<Vec<Rule>> {
-    Ok(settings::rules(texts, &place.ground()).map_err(session::Error::from)?)
-}
-
-/// Adds the rules that flags name.
-pub(crate) fn add_flags(all: &mut Rules, args: &RunArgs, place: &Place) -> anyhow::Result<()> {
-    all.allow.extend(rules(&args.allowed_tools, place)?);
-    all.deny.extend(rules(&args.disallowed_tools, place)?);
-    Ok(())
-}
-
-/// The directories that flags add.
-pub(crate) fn added(args: &RunArgs, place: &Place) -> Vec<PathBuf> {
-    args.add_dir.iter().map(|directory| place.directory.join(directory)).collect()
-}
-
-/// The mode the settings say.
-pub(crate) fn mode_of(settings: &Settings) -> Mode {
-    let mode = settings.mode.unwrap_or_default();
-    if mode == Mode::BypassPermissions && settings.bypass == Bypass::Disabled { Mode::Default } else { mode }
 }
 
 /// The mode a session starts in: what is managed, what a flag says, what the settings say.

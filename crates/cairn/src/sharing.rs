@@ -16,7 +16,8 @@ use team::report::{Change, SyncReport};
 use team::watch::{News, Standing, Watching};
 
 use crate::membership;
-use crate::setup::{Place, Ready};
+use crate::place::Place;
+use crate::setup::Ready;
 use crate::told::count;
 
 /// So many names stand in one sentence.
@@ -40,7 +41,7 @@ impl Sharing {
         let folder = ready.agent.knowledge()?.memory_directory()?.join("team");
         let started = membership::here(place).and_then(|membership| {
             let Some(membership) = membership else { return Ok(None) };
-            let mirror = membership.mirror_in(place, &folder)?;
+            let mirror = membership.mirror(place, &folder)?;
             Ok(Some((membership.server, membership.repository.to_string(), mirror)))
         });
         let (server, repository, mirror) = match started {

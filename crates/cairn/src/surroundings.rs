@@ -9,7 +9,7 @@ use tools::Environment;
 use tools::git::{Git, Programs};
 
 use crate::env;
-use crate::setup::Place;
+use crate::place::Place;
 
 /// A session starts without git's status where that takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);

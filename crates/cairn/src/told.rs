@@ -1,4 +1,4 @@
-//! What happened, in words: what the layers did, and how a turn ended.
+//! For people, in words: what happened, what the layers did, how a turn ended, and rows of lists.
 
 use engine::Event;
 use engine::context::framing::Made;
@@ -11,9 +11,12 @@ use learning::dream::progress::{Phase, Progress, improved};
 use learning::extract::Outcome;
 use learning::ledger::Day;
 use mail::mailbox::Rest;
+use session::home::SessionFile;
 use session::savings::Saving;
 use session::stats::{Beside, Teammate, cost_with};
 use settings::Budget;
+use settings::hooks::{Hook, Times, Waiting};
+use similar::TextDiff;
 
 use crate::span::first_line;
 
@@ -202,4 +205,34 @@ pub(crate) fn errand_news(errand: &Errand, news: &News) -> Option<String> {
         News::Ended if errand.ended_behind() => Some(format!("{kind} has ended: {}", first_line(description, 100))),
         News::Started | News::Does(_) | News::Labelled | News::Ended => None,
     }
+}
+
+/// A hook in two columns: when it runs, and what.
+pub(crate) fn hook(hook: &Hook) -> (String, String) {
+    let matcher = if hook.matcher_text.is_empty() { String::new() } else { format!(" ({})", hook.matcher_text) };
+    let mut more = Vec::new();
+    more.extend(hook.condition.as_ref().map(|rule| format!("if {rule}")));
+    more.extend((hook.times == Times::Once).then(|| "once".to_owned()));
+    more.extend((hook.waiting == Waiting::No).then(|| "nobody waits for it".to_owned()));
+    more.push(hook.origin.to_string());
+    (format!("{}{matcher}", hook.moment.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
+}
+
+/// When a session was last written, by the clock on the wall.
+pub(crate) fn when(session: &SessionFile) -> String {
+    let local = written(session).map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
+    local.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}
+
+/// The same as a moment.
+pub(crate) fn written(session: &SessionFile) -> Option<jiff::Timestamp> {
+    session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok())
+}
+
+/// The change of one file.
+pub(crate) fn diff_text(path: &str, before: Option<&str>, after: Option<&str>) -> String {
+    let name =
+        |side: &str, text: Option<&str>| text.map_or_else(|| "/dev/null".to_owned(), |_| format!("{side}/{path}"));
+    let diff = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
+    diff.unified_diff().header(&name("a", before), &name("b", after)).to_string().trim_end().to_owned()
 }

@@ -10,8 +10,9 @@ use tools::permission::Rules;
 
 use crate::agents;
 use crate::exit::Code;
+use crate::judgement::{self, OneRun};
 use crate::out::{data, talk};
-use crate::setup::{OneRun, Place};
+use crate::place::Place;
 use crate::span::{bold, cyan, dim};
 
 /// See, make and check the agents that a session can send out.
@@ -66,8 +67,8 @@ enum AgentsCommand {
 /// Lists, shows, makes or checks.
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let judged = place.judged(None, OneRun::No)?;
-    let registry = agents::registry(&place, &judged, None)?;
+    let judged = judgement::judge(&place, None, OneRun::No)?;
+    let registry = agents::registry(&place, &judged.settings, &judged.trust, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, &judged.settings.rules, *json),
         AgentsCommand::Show { name } => show(&registry, name),

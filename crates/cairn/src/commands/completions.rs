@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Args;
+use crate::commands::Args;
 use crate::exit::Code;
 use crate::out::data;
 

@@ -8,8 +8,9 @@ use settings::keys::Part;
 use settings::{Finding, Loaded, Set, Settings, Standing, Weight};
 
 use crate::exit::Code;
+use crate::judgement::{self, OneRun};
 use crate::out::{data, talk};
-use crate::setup::{OneRun, Place};
+use crate::place::Place;
 use crate::span::{Span, cyan, dim, red};
 
 /// Show, check and change settings.
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<Code> {
 }
 
 fn show(place: &Place, origin: bool, as_json: bool) -> anyhow::Result<Code> {
-    let settings = place.judged(None, OneRun::No)?.settings;
+    let settings = judgement::judge(place, None, OneRun::No)?.settings;
     let shown = settings.sets.iter().filter(|set| origin || set.standing == Standing::Counts);
     let mut shown: Vec<&Set> = shown.collect();
     let order = |set: &Set| settings::keys::KEYS.iter().position(|key| key.name == set.key.name);

@@ -1,7 +1,5 @@
 //! `cairn dream`: memories are brought into order, now; and what dreams did, to look at and to take back.
 
-pub(crate) mod past;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,18 +9,16 @@ use learning::dream::gate::{Gate, Said};
 use learning::dream::progress::{Progress, improved};
 use learning::dream::run::{Listener, NotDreamt};
 use serde_json::json;
-use settings::Rhythm;
 use tokio_util::sync::CancellationToken;
 use transcript::price::Price;
 
 use crate::closing::{Closed, Closing};
+use crate::dreaming::past::{self, why_not};
 use crate::exit::Code;
 use crate::out::{data, talk, talk_row, warn};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{bold, dim, first_line};
-use crate::{dreaming, model};
-
-pub(crate) use past::diff_text;
+use crate::{dreaming, judgement, model, told};
 
 /// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.
 ///
@@ -85,7 +81,7 @@ pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
         place.directory = project;
     }
     if let Some(command) = &args.command {
-        return past::run(command, &place, args.json);
+        return of_the_past(command, &place, args.json);
     }
     if !args.all_projects {
         return one(args, &place).await;
@@ -112,9 +108,39 @@ pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
     Ok(code)
 }
 
+/// Runs one of the commands about the past.
+fn of_the_past(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::Result<Code> {
+    let settings = judgement::settings(place, None)?;
+    let (site, rhythm) = (dreaming::site(place, &settings)?, dreaming::rhythm(&settings));
+    let mut code = Code::Success;
+    let (lines, object) = match command {
+        DreamCommand::Log => (past::log(&site), past::log_object(&site)),
+        DreamCommand::Diff { id } => (past::diff(&site, id.as_deref())?, past::diff_object(&site, id.as_deref())?),
+        DreamCommand::Status => (past::status(&site, &rhythm)?, past::status_object(&site, &rhythm)?),
+        DreamCommand::Undo { id } => {
+            let back = past::undo(&site, id.as_deref())?;
+            if back.kept_some() {
+                code = Code::Failure;
+            }
+            (back.lines(), back.object())
+        }
+    };
+    if as_json {
+        data!("{object}")?;
+        return Ok(code);
+    }
+    if lines.is_empty() {
+        talk!("{}", past::NONE);
+    }
+    for line in lines {
+        data!("{line}")?;
+    }
+    Ok(code)
+}
+
 /// One project.
 async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
-    let settings = place.settings(None)?;
+    let settings = judgement::settings(place, None)?;
     let site = dreaming::site(place, &settings)?;
     if args.if_due && !dreaming::rhythm(&settings).on {
         talk!("Dreams are off here.");
@@ -146,7 +172,7 @@ async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
                 data!("{object}")?;
             } else {
                 for change in &net {
-                    data!("{}", diff_text(&change.path, change.before.as_deref(), change.after.as_deref()))?;
+                    data!("{}", told::diff_text(&change.path, change.before.as_deref(), change.after.as_deref()))?;
                 }
                 talk!("Nothing was changed. {}", over.text);
             }
@@ -222,17 +248,4 @@ fn told() -> Listener {
         let said = progress.said.back().map(|text| first_line(text, 100)).unwrap_or_default();
         talk_row(&[dim(&format!("round {}  {}  {}", progress.rounds, calls.join(", "), said))]);
     })
-}
-
-/// Why no dream is due.
-pub(crate) fn why_not(said: &Said, rhythm: &Rhythm) -> String {
-    match said {
-        Said::Due => "A dream is due.".to_owned(),
-        Said::Off => "Dreams do not come by themselves here.".to_owned(),
-        Said::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
-        Said::JustLooked => "It was looked a moment ago.".to_owned(),
-        Said::TooFew(sessions) => {
-            format!("Not yet: {sessions} of the {} sessions it takes were touched since the last one.", rhythm.sessions)
-        }
-    }
 }

@@ -3,15 +3,15 @@
 use clap::{Args, Subcommand};
 use engine::hooks::{Common, Ground, Happening, Hooks, Said, Verdict};
 use serde_json::{Map, Value, json};
-use settings::hooks::{Hook, Moment, Times, Waiting};
+use settings::hooks::{Moment, Times, Waiting};
 use settings::{Settings, Standing};
 use tokio_util::sync::CancellationToken;
 
-use crate::env;
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{bold, dim};
+use crate::{env, judgement, told};
 
 /// See the hooks that run here, and try them.
 ///
@@ -54,7 +54,7 @@ enum HooksCommand {
 /// Lists or tries.
 pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let settings = place.settings(None)?;
+    let settings = judgement::settings(&place, None)?;
     match &args.command {
         HooksCommand::List { json } => list(&settings, *json),
         HooksCommand::Test { event, about, input } => {
@@ -71,17 +71,6 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
             test(&place, &settings, &happening).await
         }
     }
-}
-
-/// A hook in two columns: when it runs, and what.
-pub(crate) fn described(hook: &Hook) -> (String, String) {
-    let matcher = if hook.matcher_text.is_empty() { String::new() } else { format!(" ({})", hook.matcher_text) };
-    let mut more = Vec::new();
-    more.extend(hook.condition.as_ref().map(|rule| format!("if {rule}")));
-    more.extend((hook.times == Times::Once).then(|| "once".to_owned()));
-    more.extend((hook.waiting == Waiting::No).then(|| "nobody waits for it".to_owned()));
-    more.push(hook.origin.to_string());
-    (format!("{}{matcher}", hook.moment.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
 }
 
 fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
@@ -105,7 +94,7 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
         return Ok(Code::Success);
     }
     for hook in hooks {
-        let (when, what) = described(hook);
+        let (when, what) = told::hook(hook);
         data!([bold(&when), "  ", what.as_str()])?;
     }
     if hooks.is_empty() {

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::send::teams;
 use crate::exit::Code;
-use crate::mailing::INBOX;
+use crate::listening::INBOX;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{bold, cyan, dim, one_line};
 
 /// See the messages between agents: those that wait, and the last that were heard.

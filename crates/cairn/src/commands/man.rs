@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory, ValueHint};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::args::{Args, EXAMPLES};
+use crate::commands::{Args, EXAMPLES};
 use crate::env;
 use crate::exit::{self, Code};
 use crate::out::data;

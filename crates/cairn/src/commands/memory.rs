@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::exit::Code;
 use crate::knowledge;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{cyan, dim};
 
 /// The most that is read as the text of a memory.

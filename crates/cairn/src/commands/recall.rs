@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::exit::Code;
 use crate::knowledge;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{Span, bold, dim, green};
 
 /// How many ranked names are shown.

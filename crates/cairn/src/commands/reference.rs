@@ -8,7 +8,7 @@ use clap::{Arg, Command, CommandFactory};
 use settings::keys::{Entry, Field, Kind};
 use settings::keys::{KEYS, Key, schema};
 
-use crate::args::Args;
+use crate::commands::Args;
 use crate::env;
 use crate::exit::{self, Code};
 use crate::out::data;

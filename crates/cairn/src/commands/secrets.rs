@@ -14,6 +14,7 @@ use files::{EntryKind, Root};
 use memory::secrets::{Finding, Remarks, scan};
 use serde_json::json;
 
+use crate::error::NotRead;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::span::first_line;
@@ -59,11 +60,6 @@ Examples:
         json: bool,
     },
 }
-
-/// Why nothing can be said: something else than a secret that was found, also by the exit code.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct NotRead(String);
 
 /// What was found where.
 struct Found {

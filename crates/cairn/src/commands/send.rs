@@ -10,7 +10,7 @@ use session::World;
 use crate::exit::Code;
 use crate::listening;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{bold, dim};
 
 /// Send a message to an agent at work: a teammate by its name, a session by its id.

@@ -22,12 +22,11 @@ use transcript::{Log, Prediction, Prologue, Request, predictions};
 
 use crate::exit::Code;
 use crate::out::{self, data, talk};
-use crate::setup::Place;
+use crate::place::Place;
+use crate::session_markdown::markdown;
 use crate::span::{cyan, dim};
-use crate::{env, told, whose};
+use crate::{env, judgement, told, whose};
 use text::show;
-
-pub(crate) use text::markdown;
 
 /// Look at sessions, whoever wrote them.
 #[derive(Debug, clap::Args)]
@@ -212,7 +211,7 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
     let sessions = place.home.sessions(&place.directory)?;
     if as_json {
         let row = |session: &SessionFile| {
-            let modified = written(session).map(|time| format!("{time:.0}")).unwrap_or_default();
+            let modified = told::written(session).map(|time| format!("{time:.0}")).unwrap_or_default();
             let (whose, title) = whose::look(&session.path);
             let (kind, name, team) = whose.parts();
             let mut row = json!({
@@ -231,19 +230,9 @@ fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
         let (whose, title) = whose::look(&session.path);
         let mark = whose.mark().map(|mark| format!("[{mark}] ")).unwrap_or_default();
         let size = format!("  {:>7}  ", size(session.len));
-        data!([cyan(&session.id), "  ", dim(&when(session)), size, dim(&mark), title])?;
+        data!([cyan(&session.id), "  ", dim(&told::when(session)), size, dim(&mark), title])?;
     }
     Ok(())
-}
-
-/// When a session was last written, by the clock on the wall.
-pub(crate) fn when(session: &SessionFile) -> String {
-    let local = written(session).map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
-    local.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
-}
-
-fn written(session: &SessionFile) -> Option<jiff::Timestamp> {
-    session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok())
 }
 
 /// The session as it was when the model was asked for the `round`th time.
@@ -389,7 +378,7 @@ fn models(log: &Log) -> impl DoubleEndedIterator<Item = String> {
 
 fn stats(place: &Place, record: &Record, as_json: bool) -> anyhow::Result<()> {
     let log = &record.log;
-    let stats = Stats::of(log, &place.settings(None)?.prices);
+    let stats = Stats::of(log, &judgement::settings(place, None)?.prices);
     let window = window(log, &stats.model)?;
     let fill = window.fill(stats.context_tokens, AutoCompact::On);
     if as_json {

@@ -13,9 +13,9 @@ use transcript::Log;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::bold;
-use crate::told;
+use crate::{judgement, told};
 
 /// No more days are looked at.
 const MOST_DAYS: usize = 400;
@@ -44,7 +44,7 @@ pub(crate) struct StatsArgs {
 /// Counts and prints.
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let settings = place.settings(None)?;
+    let settings = judgement::settings(&place, None)?;
     let ledger = place.ledger(&settings, "");
     if let Some(most) = args.days {
         return days(&ledger.days(most.min(MOST_DAYS)), args.json);

@@ -8,7 +8,7 @@ use settings::trust::{self, Site};
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{bold, dim};
 
 /// See and take back what the files of directories may do.

@@ -13,7 +13,7 @@ use super::memories::MemoryFile;
 use super::page::Part;
 use super::picker::Entry;
 use crate::span::{Colour, Look, Span, first_line};
-use crate::told::count;
+use crate::told::{self, count};
 
 /// How many messages are shown again when a session is resumed.
 const REPLAYED: usize = 6;
@@ -57,7 +57,7 @@ impl Conversation {
             }
             let label = whose.mark().map_or(said.clone(), |mark| format!("[{mark}] {said}"));
             let id = &session.id[..session.id.len().min(8)];
-            let about = format!("{}  {id}", crate::commands::session::when(&session));
+            let about = format!("{}  {id}", told::when(&session));
             choices.push(Entry { label, about });
             ids.push(session.id);
         }

@@ -12,7 +12,7 @@ use super::page::Part;
 use super::slash::{self, COMMANDS, KEYS};
 use super::status::mode_name;
 use crate::args::RunArgs;
-use crate::commands::hooks::described;
+use crate::session_markdown::markdown;
 use crate::span::{Colour, Look, Span};
 use crate::told;
 
@@ -94,7 +94,7 @@ impl Conversation {
 
     fn hooks(&mut self) {
         let Some(agent) = &self.agent else { return };
-        let entries: Vec<(String, String)> = agent.hooks().list().iter().map(|hook| described(hook)).collect();
+        let entries: Vec<(String, String)> = agent.hooks().list().iter().map(|hook| told::hook(hook)).collect();
         if entries.is_empty() {
             return self.page.note("there are no hooks; `cairn hooks list` tells of those left out", Look::PLAIN);
         }
@@ -223,7 +223,7 @@ impl Conversation {
         let Some(agent) = &self.agent else { return };
         let name = if file.is_empty() { format!("{}.md", agent.session().id()) } else { file.to_owned() };
         let path: PathBuf = self.place.directory.join(name);
-        let text = crate::commands::session::markdown(agent.session().log());
+        let text = markdown(agent.session().log());
         match files::create_new(&path, text.as_bytes()) {
             Ok(_) => self.page.note(&format!("written to {}", self.short(&path)), Look::PLAIN),
             Err(error) => self.page.note(&format!("not written: {error}"), Look::of(Colour::Red)),

@@ -33,7 +33,8 @@ use super::put_away;
 use super::status::Status;
 use crate::args::RunArgs;
 use crate::mailing::Mailing;
-use crate::setup::{self, Place, Ready};
+use crate::place::Place;
+use crate::setup::{self, Ready};
 use crate::sharing::Sharing;
 use crate::span::{Colour, Look, first_line};
 

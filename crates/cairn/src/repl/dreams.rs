@@ -4,8 +4,8 @@ use learning::dream::Site;
 
 use super::conversation::Conversation;
 use super::page::Part;
-use crate::commands::dream::past;
-use crate::dreaming;
+use crate::dreaming::{self, past};
+use crate::judgement;
 use crate::span::{Look, first_line};
 
 impl Conversation {
@@ -58,7 +58,7 @@ impl Conversation {
             "diff" => past::diff(site, id),
             "undo" => Ok(past::undo(site, id)?.lines()),
             _ => {
-                let rhythm = dreaming::rhythm(&self.place.settings(self.args.settings.as_deref())?);
+                let rhythm = dreaming::rhythm(&judgement::settings(&self.place, self.args.settings.as_deref())?);
                 Ok(past::status(site, &rhythm)?.into_iter().chain(self.live()).collect())
             }
         }

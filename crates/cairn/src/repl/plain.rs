@@ -25,8 +25,8 @@ use crate::args::RunArgs;
 use crate::closing::{Closed, Closing};
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
+use crate::place::Place;
 use crate::said::said;
-use crate::setup::Place;
 use crate::span::{Colours, first_line, paint};
 use crate::{asking, question_lines, told};
 

@@ -14,17 +14,13 @@ use super::editor::{Done, Editor};
 use super::inquiring::{self, Inquiring, Step};
 use super::page::{Page, Part};
 use super::width::wrap;
-use crate::question_lines;
+use crate::question_lines::{self, NO, NO_BECAUSE};
 use crate::span::{Colour, Look, Span};
 
 /// How many lines of a diff or a text are shown.
 const SHOWN: usize = 300;
 /// The largest file a diff is made of.
 const DIFF_LIMIT: u64 = 1_000_000;
-/// What the model is told when the user gives no reason.
-pub(crate) const NO: &str = "The user said no.";
-/// What it is told before the user's reason.
-pub(crate) const NO_BECAUSE: &str = "The user said no, and why: ";
 
 /// A question that waits for its answer.
 pub(crate) struct Asking {

@@ -6,8 +6,8 @@ use settings::keys;
 use settings::permission::ChosenBy;
 
 use super::conversation::Conversation;
-use crate::setup;
 use crate::span::Look;
+use crate::{judgement, setup};
 
 /// What becomes of commands that run unasked because they only look.
 async fn unasked(scope: &tools::Scope) -> String {
@@ -25,7 +25,7 @@ async fn unasked(scope: &tools::Scope) -> String {
 impl Conversation {
     pub(super) async fn sandbox(&mut self, argument: &str) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        let settings = self.place.settings(self.args.settings.as_deref())?;
+        let settings = judgement::settings(&self.place, self.args.settings.as_deref())?;
         match argument {
             "" => {
                 let (now, sandbox) = match agent.scope().sandbox() {

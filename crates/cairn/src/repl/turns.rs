@@ -18,7 +18,7 @@ use transcript::{Block, Outcome};
 use super::conversation::Conversation;
 use super::page::{Page, Part};
 use super::question::{Answered, Asking, reason_shown};
-use super::{Repl, Working, notice};
+use super::{Repl, Working, notice, rules};
 use crate::span::{Colour, Look, Span, first_line};
 use crate::told;
 
@@ -344,7 +344,7 @@ impl Repl {
         match answered {
             Answered::Always(rules) => {
                 for rule in rules {
-                    let said = match crate::rules::allow(&self.talk.place, rule) {
+                    let said = match rules::allow(&self.talk.place, rule) {
                         Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.short(&path)),
                         Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
                     };

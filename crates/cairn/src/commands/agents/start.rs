@@ -24,10 +24,10 @@ use crate::args::PermissionMode;
 use crate::closing::Closing;
 use crate::exit::Code;
 use crate::out::{self, data, talk, warn};
-use crate::repl::question::NO;
-use crate::setup::Place;
+use crate::place::Place;
+use crate::question_lines::{self, NO};
 use crate::span::{bold, dim};
-use crate::{env, question_lines, told};
+use crate::{env, judgement, told};
 
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(250);
@@ -77,7 +77,7 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
         session,
         folder: team.tasks().to_owned(),
         sessions: place.home.project(&place.directory),
-        prices: place.settings(None)?.prices,
+        prices: judgement::settings(place, None)?.prices,
         directory: place.directory.clone(),
         guard: Some(program.clone()),
         program,

@@ -10,7 +10,7 @@ use settings::{Json, Loaded, nearest, rules, variables};
 
 use crate::exit::Code;
 use crate::out::talk;
-use crate::setup::Place;
+use crate::place::Place;
 
 /// The largest settings file that is changed.
 const SETTINGS_LIMIT: u64 = 1_000_000;

@@ -4,9 +4,9 @@ use memory::changes::{Change, Changes, Run, Undone};
 use memory::store::Store;
 use serde_json::json;
 
-use crate::commands::dream::diff_text;
 use crate::out::{data, talk};
 use crate::span::{Span, cyan, dim};
+use crate::told::diff_text;
 
 /// The runs of agents, newest first.
 pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Result<()> {

@@ -20,7 +20,7 @@ use super::{Headless, learn, part};
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::output::{Facts, Output};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::{out, told};
 
 /// How much of its last words the lead is told with the news that it is idle.

@@ -12,8 +12,9 @@ use transcript::window::{Window, WindowHints};
 use transcript::{Id, Log};
 
 use crate::exit::Code;
+use crate::judgement;
 use crate::out::{data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 use crate::span::{cyan, dim, red};
 
 /// Brings back what a commit covers, or lists what is covered.
@@ -106,7 +107,7 @@ pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: boo
         _ => None,
     });
     let model = model.unwrap_or_default();
-    let settings = place.settings(asked.settings)?;
+    let settings = judgement::settings(place, asked.settings)?;
     let window = match asked.window {
         Some(size) => {
             let max_output = engine::parts::MAX_OUTPUT_TOKENS;

@@ -16,10 +16,10 @@ use super::JoinArgs;
 use crate::exit::Code;
 use crate::membership::{self, Membership};
 use crate::out::{data, talk};
-use crate::setup::Place;
-use crate::sharing;
+use crate::place::Place;
 use crate::span::{cyan, dim};
 use crate::told::count;
+use crate::{knowledge, sharing};
 
 /// An answer of the server's administration has to be there within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,9 +39,9 @@ pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
         }
         return Ok(Code::Success);
     };
-    let mut mirror = membership.mirror(&place)?;
+    let folder = knowledge::team_folder(&place)?;
+    let mut mirror = membership.mirror(&place, &folder)?;
     let planned = mirror.plan().await;
-    let folder = membership::folder(&place)?;
     if json {
         let plan = planned.as_ref().ok().map(|(plan, found)| {
             json!({"take": plan.take, "remove": plan.remove, "send": plan.send, "delete": plan.delete,
@@ -117,7 +117,7 @@ pub(super) async fn join(args: &JoinArgs) -> anyhow::Result<Code> {
     membership::change(&place, Some(membership))?;
     let name = me["name"].as_str().unwrap_or_default();
     data!(["shared as ", cyan(name), ": ", cyan(repository.as_str()), " at ", args.server.as_str()])?;
-    talk!("Files in {} are sent with `cairn team push`.", membership::folder(&place)?.display());
+    talk!("Files in {} are sent with `cairn team push`.", knowledge::team_folder(&place)?.display());
     Ok(Code::Success)
 }
 
@@ -178,7 +178,7 @@ pub(super) fn leave() -> anyhow::Result<Code> {
 
 pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let mirror = membership::required(&place)?.mirror(&place)?;
+    let mirror = membership::required(&place)?.mirror(&place, &knowledge::team_folder(&place)?)?;
     let mut mirror = if missing { mirror.with_deletions(Deletions::ComeBack) } else { mirror };
     let done = mirror.pull().await;
     told(done)
@@ -186,7 +186,7 @@ pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
 
 pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
     let place = Place::from_env()?;
-    let mut mirror = membership::required(&place)?.mirror(&place)?;
+    let mut mirror = membership::required(&place)?.mirror(&place, &knowledge::team_folder(&place)?)?;
     if delete {
         return told(mirror.push_all_deletions().await);
     }
@@ -283,7 +283,7 @@ fn code(error: &Stopped) -> Code {
 pub(super) async fn diff() -> anyhow::Result<Code> {
     let place = Place::from_env()?;
     let membership = membership::required(&place)?;
-    let mut mirror = membership.mirror(&place)?;
+    let mut mirror = membership.mirror(&place, &knowledge::team_folder(&place)?)?;
     let (plan, found) = mirror.plan().await?;
     let theirs = match membership.client()?.read(None, 0).await? {
         team::client::Read::Changed(snapshot) => snapshot.content.entries,

@@ -15,7 +15,7 @@ use super::absolute;
 use crate::env;
 use crate::exit::Code;
 use crate::out::{Talk, data, talk};
-use crate::setup::Place;
+use crate::place::Place;
 
 /// Serve team memory.
 ///

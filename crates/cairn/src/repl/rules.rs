@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use settings::trust::{Claim, Kind};
 
-use crate::setup::Place;
+use crate::place::Place;
 
 /// The largest settings file that is changed.
 const SETTINGS_LIMIT: u64 = 1_000_000;

@@ -8,47 +8,12 @@ use memory::store::{Indexing, Store};
 use serde_json::{Value, json};
 use session::World;
 use settings::Rhythm;
-use similar::TextDiff;
 
-use super::{DreamCommand, why_not};
-use crate::dreaming;
-use crate::exit::Code;
-use crate::out::{data, talk};
-use crate::setup::Place;
 use crate::span::first_line;
+use crate::told::diff_text;
 
 /// What is said where nobody has dreamt.
 pub(crate) const NONE: &str = "Nobody has dreamt here yet.";
-
-/// Runs one of the commands about the past.
-pub(super) fn run(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::Result<Code> {
-    let settings = place.settings(None)?;
-    let (site, rhythm) = (dreaming::site(place, &settings)?, dreaming::rhythm(&settings));
-    let mut code = Code::Success;
-    let (lines, object) = match command {
-        DreamCommand::Log => (log(&site), log_object(&site)),
-        DreamCommand::Diff { id } => (diff(&site, id.as_deref())?, diff_object(&site, id.as_deref())?),
-        DreamCommand::Status => (status(&site, &rhythm)?, status_object(&site, &rhythm)?),
-        DreamCommand::Undo { id } => {
-            let back = undo(&site, id.as_deref())?;
-            if !back.kept.is_empty() {
-                code = Code::Failure;
-            }
-            (back.lines(), back.object())
-        }
-    };
-    if as_json {
-        data!("{object}")?;
-        return Ok(code);
-    }
-    if lines.is_empty() {
-        talk!("{NONE}");
-    }
-    for line in lines {
-        data!("{line}")?;
-    }
-    Ok(code)
-}
 
 /// When the last one was, and whether the next is due.
 pub(crate) fn status(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Vec<String>> {
@@ -64,7 +29,8 @@ pub(crate) fn status(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Vec<String>
     Ok(lines)
 }
 
-fn status_object(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Value> {
+/// The same for programs.
+pub(crate) fn status_object(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Value> {
     let (last, _) = site.last()?;
     let said = site.due(&mut Gate::default(), rhythm)?;
     Ok(json!({
@@ -82,7 +48,8 @@ pub(crate) fn log(site: &Site) -> Vec<String> {
     dreams.iter().map(line).collect()
 }
 
-fn log_object(site: &Site) -> Value {
+/// The same for programs.
+pub(crate) fn log_object(site: &Site) -> Value {
     let dreams = site.book().dreams();
     dreams.iter().map(|dreamt| json!({"began": dreamt.began, "over": dreamt.over, "undone": dreamt.undone})).collect()
 }
@@ -140,7 +107,8 @@ pub(crate) fn diff(site: &Site, id: Option<&str>) -> anyhow::Result<Vec<String>>
     Ok(net.iter().map(|one| diff_text(&one.path, one.before.as_deref(), one.after.as_deref())).collect())
 }
 
-fn diff_object(site: &Site, id: Option<&str>) -> anyhow::Result<Value> {
+/// The same for programs.
+pub(crate) fn diff_object(site: &Site, id: Option<&str>) -> anyhow::Result<Value> {
     let (dreamt, run) = meant(site, id)?;
     let net = run.net();
     let rows = net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
@@ -173,6 +141,11 @@ pub(crate) fn undo(site: &Site, id: Option<&str>) -> anyhow::Result<Back> {
 }
 
 impl Back {
+    /// Whether memories that were changed since stay.
+    pub(crate) fn kept_some(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
     /// For people.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |one: &Undone| match one {
@@ -186,7 +159,8 @@ impl Back {
         self.undone.iter().flat_map(line).collect()
     }
 
-    fn object(&self) -> Value {
+    /// For programs.
+    pub(crate) fn object(&self) -> Value {
         let paths = |wanted: fn(&Undone) -> Option<&String>| {
             self.undone.iter().filter_map(wanted).cloned().collect::<Vec<String>>()
         };
@@ -196,10 +170,15 @@ impl Back {
     }
 }
 
-/// The change of one file.
-pub(crate) fn diff_text(path: &str, before: Option<&str>, after: Option<&str>) -> String {
-    let name =
-        |side: &str, text: Option<&str>| text.map_or_else(|| "/dev/null".to_owned(), |_| format!("{side}/{path}"));
-    let diff = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
-    diff.unified_diff().header(&name("a", before), &name("b", after)).to_string().trim_end().to_owned()
+/// Why no dream is due.
+pub(crate) fn why_not(said: &Said, rhythm: &Rhythm) -> String {
+    match said {
+        Said::Due => "A dream is due.".to_owned(),
+        Said::Off => "Dreams do not come by themselves here.".to_owned(),
+        Said::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
+        Said::JustLooked => "It was looked a moment ago.".to_owned(),
+        Said::TooFew(sessions) => {
+            format!("Not yet: {sessions} of the {} sessions it takes were touched since the last one.", rhythm.sessions)
+        }
+    }
 }

@@ -1,0 +1,23 @@
+//! The instruction files of a place, without memory.
+
+use memory::instructions::{Instructions, Reason, Sources};
+use settings::Settings;
+
+use crate::place::Place;
+
+/// Where instruction files are looked for, without memory, and nothing from outside agreed to.
+pub(crate) fn sources(place: &Place, settings: &Settings) -> Sources {
+    Sources {
+        managed: place.managed().iter().map(|directory| directory.join("CLAUDE.md")).collect(),
+        config_home: place.home.path().to_owned(),
+        home: place.user_home.clone(),
+        working_directory: place.directory.clone(),
+        excludes: settings.claude_md_excludes.clone(),
+        ..Sources::default()
+    }
+}
+
+/// The instruction files a session would start with, without memory, and nothing from outside agreed to.
+pub(crate) fn load(place: &Place, settings: &Settings) -> Instructions {
+    Instructions::load(sources(place, settings), Reason::SessionStart)
+}
