@@ -78,7 +78,8 @@ impl Shape {
 
     /// How a session keeps within its window.
     pub(crate) fn layers(&self, settings: &Settings, place: &Place) -> Layers {
-        let mut layers = settings.layers.layers(self.window, settings.prices.of(&self.model));
+        let (window, price) = (self.window, settings.prices.of(&self.model));
+        let mut layers = Layers { window, price, ..settings.layers.clone() };
         if env::NO_COMPACT.flag() == Some(true) {
             layers.auto_compact = AutoCompact::Off;
         }

@@ -39,7 +39,6 @@ pub use edit::NotEdited;
 pub use extract::{Extract, Gate, Learning, SHARE};
 pub use finding::{Finding, Weight, nearest};
 pub use hooks::{HookSettings, HooksOf};
-pub use layers::LayerSettings;
 pub use load::{File, Loaded, Set, Standing};
 pub use rules::rules;
 pub use sandbox::SandboxSettings;

@@ -6,6 +6,7 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use context::Layers;
 use serde::Deserialize;
 use tools::permission::{Mode, Rules};
 use transcript::Effort;
@@ -19,7 +20,7 @@ use crate::finding::{Finding, Weight};
 use crate::hooks::settings::{HookSettings, HooksOf, hooks_of};
 use crate::keys::{self, Key};
 use crate::kind::Part;
-use crate::layers::LayerSettings;
+use crate::layers::layers;
 use crate::load::{self, Loaded, Set, Standing};
 use crate::rules::rules_of;
 use crate::sandbox::SandboxSettings;
@@ -91,8 +92,8 @@ pub struct Settings {
     pub label_seconds: Option<u64>,
     /// `messages`: whose messages from elsewhere are heard.
     pub messages: Option<Admission>,
-    /// How the layers work, as far as the settings say.
-    pub layers: LayerSettings,
+    /// How the layers work, in a window and at a price that are still to be named.
+    pub layers: Layers,
     /// What they say of the sandbox.
     pub sandbox: SandboxSettings,
     /// The hooks that run, in their order.
@@ -227,7 +228,7 @@ impl Settings {
             teammates: counting.one(&keys::TEAMMATES),
             label_seconds: counting.one(&keys::LABEL_SECONDS),
             messages: counting.one(&keys::MESSAGES),
-            layers: LayerSettings::of(&counting),
+            layers: layers(&counting),
             sandbox: SandboxSettings::of(&counting, ground),
             hooks,
             agents: counting.of(&keys::AGENTS).cloned().collect(),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::tokens::Estimator;
-use transcript::window::Window;
+use transcript::window::{AutoCompact, Window};
 
 use super::*;
 use crate::keys::{KEYS, Reach};
@@ -269,9 +269,9 @@ fn settings_given_as_text_are_a_flag() {
 fn an_older_name_is_still_read() {
     let mut stage = Stage::new();
     stage.put(Source::User, &json!({"autoCompact": false}));
-    assert_eq!(stage.load(true).layers.auto_compact, Some(false));
+    assert_eq!(stage.load(true).layers.auto_compact, AutoCompact::Off);
     stage.put(Source::User, &json!({"autoCompact": false, "autoCompactEnabled": true}));
-    assert_eq!(stage.load(true).layers.auto_compact, Some(true));
+    assert_eq!(stage.load(true).layers.auto_compact, AutoCompact::On);
 }
 
 /// TRUST-1: nobody gets past `disableBypassPermissionsMode`, nor past a managed file that cannot be read.
@@ -429,7 +429,7 @@ fn every_switch_of_the_layers_turns_one() {
     let layers = |settings: &Value| {
         let mut stage = Stage::new();
         stage.put(Source::User, settings);
-        stage.load(false).layers.layers(window, None)
+        Layers { window, ..stage.load(false).layers }
     };
     let usual = layers(&json!({}));
     let switches = [

@@ -115,7 +115,7 @@ pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: boo
         }
         None => super::window(&log, &model)?,
     };
-    let layers = settings.layers.layers(window, settings.prices.of(&model));
+    let layers = Layers { window, price: settings.prices.of(&model), ..settings.layers };
     let replayed = match asked.window {
         Some(_) => session::replay::replay(lines, &layers, asked.summary_tokens),
         None => session::replay::replay_as_recorded(lines, &layers, asked.summary_tokens),
