@@ -2,7 +2,7 @@
 //!
 //! It says where settings lie and what was trusted before. What of the settings counts is for `judgement` to say.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use learning::ledger::{Ledger, Spender};
 use session::{Home, World};
@@ -80,5 +80,16 @@ impl Place {
     pub(crate) fn ledger(&self, settings: &Settings, session: &str) -> Ledger {
         let spender = Spender { project: self.directory.clone(), session: session.to_owned() };
         Ledger::at(self.home.path(), spender, settings.prices.clone(), settings.budget, World::real())
+    }
+
+    /// A path as people write it: from the project, or from their home.
+    pub(crate) fn short(&self, path: &Path) -> String {
+        if let Ok(inside) = path.strip_prefix(&self.directory)
+            && inside != Path::new("")
+        {
+            return inside.display().to_string();
+        }
+        let home = self.user_home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        home.map_or_else(|| path.to_owned(), |inside| PathBuf::from("~").join(inside)).display().to_string()
     }
 }

@@ -28,15 +28,18 @@ mod page;
 mod picker;
 pub(crate) mod plain;
 mod question;
+mod requests;
 mod rules;
 mod sandbox;
 mod screen;
+mod session_state;
 pub(crate) mod slash;
 mod status;
 mod tasks;
 mod team;
 mod terminal;
 mod turns;
+mod view;
 mod width;
 mod window;
 
@@ -63,7 +66,7 @@ use crate::place::Place;
 use crate::setup::Ready;
 use crate::span::{Look, Span, dim};
 use complete::Candidate;
-use conversation::{Conversation, Face, Wires};
+use conversation::{Conversation, Wires};
 use editor::Editor;
 use history::History;
 use markdown::Markdown;
@@ -73,6 +76,7 @@ use page::Part;
 use picker::Picker;
 use question::Asking;
 use screen::Screen;
+use view::Face;
 
 /// How often the screen is drawn anew while something is under way.
 const TICK: Duration = Duration::from_millis(120);
@@ -103,11 +107,11 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let mut continued = outside::continued()?;
     let mut tick = tokio::time::interval(TICK);
     repl.greet(&warnings);
-    repl.line.set(repl.talk.signals.status_line.clone());
+    repl.line.set(repl.talk.session.signals.status_line.clone());
     if let Some(first) = first {
         repl.submit(&first).await?;
     }
-    while !repl.talk.leaving {
+    while !repl.talk.requests.leaving {
         if repl.draw().is_err() {
             // There is no screen any more: what is under way still ends properly.
             code = Code::HungUp;
@@ -156,9 +160,9 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             step = repl.line.next() => repl.own_line(step),
             () = until(repl.idle_at) => repl.waits(),
             // What runs in the background ends without a word, and is then no longer to be shown.
-            _ = tick.tick(), if repl.working.is_some() || repl.running_jobs() > 0 || repl.talk.front.is_some() => {
+            _ = tick.tick(), if repl.is_moving() => {
                 repl.ticks += 1;
-                repl.talk.follow();
+                repl.talk.session.background.follow(&mut repl.talk.view);
             }
         }
         if let Some(who) = repl.outside.take() {
@@ -267,12 +271,12 @@ impl Repl {
     }
 
     fn greet(&mut self, warnings: &[String]) {
-        let place = format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.short(&self.talk.place.directory));
-        self.talk.page.begin(Part::Note);
-        self.talk.page.line(&[Span::new("cairn", Look::BOLD), Span::new(&place, Look::DIM)], 2);
-        self.talk.page.line(&[Span::new("/help shows commands and keys", Look::DIM)], 2);
+        let place = format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.place.short(&self.talk.place.directory));
+        self.talk.view.page.begin(Part::Note);
+        self.talk.view.page.line(&[Span::new("cairn", Look::BOLD), Span::new(&place, Look::DIM)], 2);
+        self.talk.view.page.line(&[Span::new("/help shows commands and keys", Look::DIM)], 2);
         for warning in warnings {
-            self.talk.page.warning(warning);
+            self.talk.view.page.warning(warning);
         }
         self.talk.replay();
     }
@@ -281,13 +285,14 @@ impl Repl {
     fn own_line(&mut self, step: Step) {
         match step {
             Step::Due => {
-                let (directory, environment) = (self.talk.scope.directory(), self.talk.scope.environment().clone());
+                let (directory, environment) =
+                    (self.talk.session.scope.directory(), self.talk.session.scope.environment().clone());
                 let ground = own_line::Ground { directory, environment, guard: crate::env::program() };
-                self.line.run(self.talk.figures.json(&self.talk).to_string(), ground);
+                self.line.run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), ground);
             }
             Step::Ran(ran) => {
                 if let Some(warning) = self.line.ran(ran) {
-                    self.talk.page.warning(&warning);
+                    self.talk.view.page.warning(&warning);
                 }
             }
         }
@@ -296,9 +301,9 @@ impl Repl {
     /// Nothing was said for a while after the model has answered.
     fn waits(&mut self) {
         self.idle_at = None;
-        if let Some(agent) = &self.talk.agent {
+        if let Some(agent) = &self.talk.session.agent {
             agent.waits();
-            notice::tell(self.talk.signals.channel, "Cairn is waiting for your input");
+            notice::tell(self.talk.session.signals.channel, "Cairn is waiting for your input");
         }
     }
 
@@ -310,11 +315,11 @@ impl Repl {
         events: &mut mpsc::UnboundedReceiver<Event>,
         closing: &mut Closing,
     ) -> Code {
-        let Some(mut agent) = self.talk.agent.take() else { return Code::Success };
+        let Some(mut agent) = self.talk.session.agent.take() else { return Code::Success };
         let (stop, mut code) = (CancellationToken::new(), Code::Success);
         if agent.has_to_learn() {
             let what = if agent.is_dreaming() { "waiting for a dream" } else { "writing down what was learnt" };
-            self.talk.hint = Some(format!("{what}; any key leaves"));
+            self.talk.view.hint = Some(format!("{what}; any key leaves"));
             let _ = self.draw(); // who cannot see it can still leave
             let work = agent.finish_learning(&stop);
             tokio::pin!(work);
@@ -323,7 +328,7 @@ impl Repl {
                     biased;
                     ended = &mut work => {
                         if let Err(error) = ended {
-                            self.talk.page.warning(&error.to_string());
+                            self.talk.view.page.warning(&error.to_string());
                         }
                         break;
                     }
@@ -343,8 +348,8 @@ impl Repl {
         while let Ok(event) = events.try_recv() {
             self.heard(event);
         }
-        self.talk.hint = None;
-        self.talk.agent = Some(agent);
+        self.talk.view.hint = None;
+        self.talk.session.agent = Some(agent);
         let _ = self.draw();
         code
     }
@@ -353,7 +358,7 @@ impl Repl {
     async fn close(mut self) {
         let ended = match &mut self.working {
             Some(working) => (&mut working.task).await.ok().map(|(agent, _)| agent),
-            None => self.talk.agent.take(),
+            None => self.talk.session.agent.take(),
         };
         let Some(agent) = ended else { return };
         let said = !agent.session().log().is_empty();
@@ -368,7 +373,12 @@ impl Repl {
 
     /// Whether a turn could begin.
     fn is_idle(&self) -> bool {
-        self.working.is_none() && self.picker.is_none() && self.talk.agent.is_some()
+        self.working.is_none() && self.picker.is_none() && self.talk.session.agent.is_some()
+    }
+
+    /// Whether something is under way that is shown as it goes on.
+    fn is_moving(&self) -> bool {
+        self.working.is_some() || self.running_jobs() > 0 || self.talk.session.background.front.is_some()
     }
 
     /// Prints what is finished, and draws the bottom anew.
@@ -376,7 +386,7 @@ impl Repl {
         // The window may have changed before the terminal's word of it has come.
         self.resize()?;
         let area = self.area();
-        let finished = self.talk.page.take();
+        let finished = self.talk.view.page.take();
         if finished.is_empty() {
             self.screen.draw(&area)?;
         } else {
@@ -389,7 +399,7 @@ impl Repl {
         let (columns, lines) = terminal::size();
         self.screen.resize(columns, lines)?;
         self.markdown.set_columns(self.screen.columns());
-        self.talk.page.set_columns(self.screen.columns());
+        self.talk.view.page.set_columns(self.screen.columns());
         Ok(())
     }
 }

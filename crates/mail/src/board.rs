@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use files::Root;
+use serde::{Deserialize, Serialize};
 
-use super::tasks::{Status, Task};
 use crate::mailbox::{LEAD, PATIENCE};
 
 /// The file of the list.
@@ -20,6 +20,42 @@ const LOCK: &str = "tasks.lock";
 const LARGEST: u64 = 1_000_000;
 /// The list is its owner's alone.
 const PRIVATE_FILE: u32 = 0o600;
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its number, from 1.
+    pub id: String,
+    /// What it is, in a few words.
+    pub subject: String,
+    /// What is to be done.
+    #[serde(default)]
+    pub description: String,
+    /// How it is called while it is being done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_form: Option<String>,
+    /// How far it is.
+    pub status: Status,
+    /// The tasks that have to be done before.
+    #[serde(default)]
+    pub blocked_by: Vec<String>,
+    /// Who of the team does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It is to be done.
+    Pending,
+    /// It is being done.
+    InProgress,
+    /// It is done.
+    Completed,
+}
 
 /// The list a session works with. Clones share which that is.
 #[derive(Debug, Clone, Default)]

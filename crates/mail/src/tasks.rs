@@ -2,48 +2,12 @@
 
 use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tools::{Access, Output, Scope, Subject, Typed};
 use transcript::tool_names;
 
-use super::board::{Board, claim, may_change};
+use crate::board::{Board, Status, Task, claim, may_change};
 use crate::mailbox::LEAD;
-
-/// A task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Task {
-    /// Its number, from 1.
-    pub id: String,
-    /// What it is, in a few words.
-    pub subject: String,
-    /// What is to be done.
-    #[serde(default)]
-    pub description: String,
-    /// How it is called while it is being done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active_form: Option<String>,
-    /// How far it is.
-    pub status: Status,
-    /// The tasks that have to be done before.
-    #[serde(default)]
-    pub blocked_by: Vec<String>,
-    /// Who of the team does it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
-}
-
-/// How far a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// It is to be done.
-    Pending,
-    /// It is being done.
-    InProgress,
-    /// It is done.
-    Completed,
-}
 
 // What a task becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

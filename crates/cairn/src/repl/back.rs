@@ -8,17 +8,15 @@ use transcript::{Id, Role};
 
 use super::conversation::Conversation;
 use super::learnt::Learnt;
-use super::markdown::Markdown;
 use super::memories::MemoryFile;
 use super::page::Part;
 use super::picker::Entry;
+use super::view::about;
 use crate::span::{Colour, Look, Span, first_line};
 use crate::told::{self, count};
 
 /// How many messages are shown again when a session is resumed.
 const REPLAYED: usize = 6;
-/// How many lines of what the user said are shown again.
-const SAID_LINES: usize = 12;
 
 /// What can go back: how it is called, what that is, and what it means.
 const SCOPES: [(&str, GoesBack, &str); 3] = [
@@ -48,7 +46,7 @@ impl Conversation {
             return self.resume_session(id.to_owned()).await;
         }
         let mut sessions = self.place.home.sessions(&self.place.directory)?;
-        sessions.retain(|session| session.id != self.status.session);
+        sessions.retain(|session| session.id != self.session.status.session);
         let (mut choices, mut ids) = (Vec::new(), Vec::new());
         for session in sessions {
             let (whose, said) = crate::whose::look(&session.path);
@@ -62,10 +60,10 @@ impl Conversation {
             ids.push(session.id);
         }
         if choices.is_empty() {
-            self.hint = Some("there is no other session in this project".into());
+            self.view.hint = Some("there is no other session in this project".into());
             return Ok(());
         }
-        self.choose("Go on with which session?", choices, Choosing::Resume(ids));
+        self.requests.choose("Go on with which session?", choices, Choosing::Resume(ids));
         Ok(())
     }
 
@@ -79,24 +77,25 @@ impl Conversation {
     /// Goes back: to before the Nth newest message, or one that is chosen from a list; conversation, files or both, or
     /// what is chosen.
     pub(super) fn rewind(&mut self, argument: &str) -> anyhow::Result<()> {
-        let Some(agent) = &self.agent else { return Ok(()) };
+        let Some(agent) = &self.session.agent else { return Ok(()) };
         let points = agent.session().points();
         if points.is_empty() {
-            self.hint = Some("nothing was said yet".into());
+            self.view.hint = Some("nothing was said yet".into());
             return Ok(());
         }
         let mut words = argument.split_whitespace();
         if let Some(number) = words.next() {
             let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
             let Some(point) = at.and_then(|at| points.get(at)) else {
-                self.hint = Some(format!("there is no message {number}: 1 is the newest, {} the oldest", points.len()));
+                self.view.hint =
+                    Some(format!("there is no message {number}: 1 is the newest, {} the oldest", points.len()));
                 return Ok(());
             };
             let scope = words.next().map(|word| SCOPES.iter().find(|(name, _, _)| *name == word));
             match scope {
                 None => self.choose_scope(point.line.clone()),
                 Some(Some((_, scope, _))) => return self.rewind_to(&point.line, *scope),
-                Some(None) => self.hint = Some("what goes back: both, conversation or files".into()),
+                Some(None) => self.view.hint = Some("what goes back: both, conversation or files".into()),
             }
             return Ok(());
         }
@@ -108,7 +107,7 @@ impl Conversation {
             })
             .collect();
         let lines = points.into_iter().map(|point| point.line).collect();
-        self.choose("Go back to before which message?", choices, Choosing::Rewind(lines));
+        self.requests.choose("Go back to before which message?", choices, Choosing::Rewind(lines));
         Ok(())
     }
 
@@ -117,12 +116,12 @@ impl Conversation {
             let label = if *name == "both" { "conversation and files" } else { name };
             Entry { label: label.into(), about: (*about).into() }
         };
-        self.choose("What goes back?", SCOPES.iter().map(choice).collect(), Choosing::RewindScope(line));
+        self.requests.choose("What goes back?", SCOPES.iter().map(choice).collect(), Choosing::RewindScope(line));
     }
 
     /// A choice was made in an open list.
     pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
-        let Some(choices) = self.choices.take() else { return Ok(()) };
+        let Some(choices) = self.requests.choices.take() else { return Ok(()) };
         match choices.what {
             Choosing::Resume(mut ids) => self.resume_session(ids.swap_remove(at)).await,
             Choosing::Rewind(mut lines) => {
@@ -131,14 +130,14 @@ impl Conversation {
             }
             Choosing::RewindScope(line) => self.rewind_to(&line, SCOPES[at].1),
             Choosing::CompactFrom(mut lines, wish) => {
-                self.compacting = Some((wish, Covered::From(lines.swap_remove(at))));
+                self.requests.compacting = Some((wish, Covered::From(lines.swap_remove(at))));
                 Ok(())
             }
             Choosing::CompactUpTo(mut lines, wish) => {
-                self.compacting = Some((wish, Covered::UpTo(lines.swap_remove(at))));
+                self.requests.compacting = Some((wish, Covered::UpTo(lines.swap_remove(at))));
                 Ok(())
             }
-            Choosing::Snip(mut lines) => self.snip_before(&lines.swap_remove(at)),
+            Choosing::Snip(mut lines) => self.session.snip_before(&lines.swap_remove(at), &mut self.view),
             Choosing::Learnt(mut learnt) => {
                 self.choose_about(learnt.swap_remove(at));
                 Ok(())
@@ -159,7 +158,7 @@ impl Conversation {
     }
 
     fn rewind_to(&mut self, line: &Id, scope: GoesBack) -> anyhow::Result<()> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let Some(agent) = &mut self.session.agent else { return Ok(()) };
         let text = agent.session().points().into_iter().find(|point| point.line == *line).map(|point| point.text);
         let text = text.unwrap_or_default();
         let rewound = agent.session_mut().rewind(line, scope)?;
@@ -174,30 +173,30 @@ impl Conversation {
         );
         if rewound.commit.is_some() {
             self.replay();
-            self.prompt = Some(text);
+            self.requests.prompt = Some(text);
         }
         Ok(())
     }
 
     /// Undoes the newest of what the user can see change: going back, a compaction, a snip.
     pub(super) fn undo(&mut self) -> anyhow::Result<()> {
-        match self.agent.as_ref().and_then(|agent| agent.session().newest_cover()) {
-            Some(commit) => self.uncover(&commit),
+        match self.session.agent.as_ref().and_then(|agent| agent.session().newest_cover()) {
+            Some(commit) => self.session.uncover(&commit, &mut self.view),
             None => self.undo_rewind(),
         }
     }
 
     /// Undoes the newest going back, files and conversation.
     fn undo_rewind(&mut self) -> anyhow::Result<()> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
-        let undone = match agent.session_mut().undo_rewind(&self.status.window) {
+        let Some(agent) = &mut self.session.agent else { return Ok(()) };
+        let undone = match agent.session_mut().undo_rewind(&self.session.status.window) {
             Ok(Some(undone)) => undone,
             Ok(None) => {
-                self.hint = Some("nothing to undo".into());
+                self.view.hint = Some("nothing to undo".into());
                 return Ok(());
             }
             Err(error @ session::Error::WouldNotFit { .. }) => {
-                self.page.note(&error.to_string(), Look::of(Colour::Red));
+                self.view.page.note(&error.to_string(), Look::of(Colour::Red));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -209,44 +208,22 @@ impl Conversation {
         };
         self.say_moved(&format!("forward again: {what}"), &undone);
         if undone.commit.is_some() {
-            self.prompt = Some(String::new());
+            self.requests.prompt = Some(String::new());
             self.replay();
         }
         Ok(())
     }
 
     fn say_moved(&mut self, text: &str, rewound: &Rewound) {
-        self.page.note(text, Look::PLAIN);
+        self.view.page.note(text, Look::PLAIN);
         for (path, why) in &rewound.failed {
-            self.page.warning(&format!("{} stays as it is: {why}", self.short(path)));
+            self.view.page.warning(&format!("{} stays as it is: {why}", self.place.short(path)));
         }
-    }
-
-    /// What the user said; of a long text only the beginning, since its author knows it.
-    pub(super) fn show_said(&mut self, text: &str) {
-        self.page.begin(Part::Said);
-        let lines: Vec<&str> = text.lines().collect();
-        for (at, line) in lines.iter().take(SAID_LINES).enumerate() {
-            let lead = Span::new(if at == 0 { "› " } else { "  " }, Look::of(Colour::Cyan));
-            self.page.line(&[lead, Span::new(line, Look::BOLD)], 2);
-        }
-        self.say_rest(lines.len(), SAID_LINES);
-    }
-
-    /// Shows what somebody else wrote, with their name.
-    pub(super) fn show_message(&mut self, from: &str, text: &str) {
-        self.page.begin(Part::Said);
-        self.page.line(&[Span::new("✉ ", Look::of(Colour::Yellow)), Span::new(from, Look::BOLD)], 2);
-        let lines: Vec<&str> = text.lines().collect();
-        for line in lines.iter().take(SAID_LINES) {
-            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
-        }
-        self.say_rest(lines.len(), SAID_LINES);
     }
 
     /// Shows the last messages, as they looked when they were new.
     pub(super) fn replay(&mut self) {
-        let Some(agent) = &self.agent else { return };
+        let Some(agent) = &self.session.agent else { return };
         let log = agent.session().log();
         let injected: Vec<&Id> = log
             .lines()
@@ -267,17 +244,14 @@ impl Conversation {
         for (_, role, block) in blocks.iter().filter(|(item, _, _)| *item >= from) {
             let text = block.as_text().unwrap_or_default();
             match (role, block.kind()) {
-                (Role::User, Kind::Text) => self.show_said(&text),
+                (Role::User, Kind::Text) => self.view.show_said(&text),
                 (Role::Assistant, Kind::Text) => {
-                    let mut markdown = Markdown::new(self.page.columns());
-                    self.page.begin(Part::Reply);
-                    self.page.rows(markdown.push(&text));
-                    self.page.rows(markdown.finish());
+                    self.view.show_markdown(&text);
                 }
                 (_, Kind::ToolUse { name, .. }) => {
-                    let what = self.about(&block.input().unwrap_or_default());
-                    self.page.begin(Part::Calls);
-                    self.page.cut(&[Span::new(&format!("· {name} {what}"), Look::DIM)]);
+                    let what = about(&block.input().unwrap_or_default(), &self.place);
+                    self.view.page.begin(Part::Calls);
+                    self.view.page.cut(&[Span::new(&format!("· {name} {what}"), Look::DIM)]);
                 }
                 _ => {}
             }

@@ -29,12 +29,12 @@ impl Repl {
             let wrapped = wrap(&[Span::plain(pending)], columns, 0);
             rows.extend(wrapped[wrapped.len().saturating_sub(half)..].iter().cloned());
         }
-        if !self.talk.page.is_blank() {
+        if !self.talk.view.page.is_blank() {
             rows.push(Vec::new());
         }
         self.add_doing(&mut rows);
-        rows.extend(self.talk.task_rows());
-        for said in self.talk.inbox.peek() {
+        rows.extend(self.talk.session.background.task_rows());
+        for said in self.talk.session.inbox.peek() {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
             rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);
         }
@@ -54,37 +54,37 @@ impl Repl {
         rows.extend(lines);
         self.add_menu(&mut rows);
         rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
-        let errands = self.talk.errands();
+        let beside = &self.talk.session.background;
+        let errands = beside.errands();
         let out: Vec<_> = errands.iter().filter(|errand| errand.is_background()).collect();
-        let mates = self.talk.teammates();
+        let (mates, mut asking) = (beside.teammates(), beside.teammates_asking());
         let teammates = mates.len();
         let work = Work {
             background: self.running_jobs() - teammates,
             teammates,
-            busy: self.talk.mail.busy().len().min(teammates),
+            busy: beside.mail.busy().len().min(teammates),
             questions: self.asking.len(),
-            waiting: out.iter().filter(|errand| errand.waits_for().is_some()).count()
-                + self.talk.teammates_asking().len(),
-            asks: self.talk.teammates_asking().pop(),
-            dream: self
-                .talk
+            waiting: out.iter().filter(|errand| errand.waits_for().is_some()).count() + asking.len(),
+            asks: asking.pop(),
+            dream: beside
                 .dreaming
                 .as_ref()
                 .map(|dream| format!("dream: {}, round {}", dream.phase.word(), dream.rounds)),
             label: out.iter().rev().find_map(|errand| errand.progress().label),
-            mates_label: mates.iter().rev().find_map(|name| self.talk.teammate_label(name)),
+            mates_label: mates.iter().rev().find_map(|name| beside.teammate_label(name)),
         };
-        rows.push(match &self.talk.hint {
+        rows.push(match &self.talk.view.hint {
             Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],
-            None => self.talk.status.row(&work, columns),
+            None => self.talk.session.status.row(&work, columns),
         });
         Area { rows, cursor }
     }
 
     /// How many commands and agents run in the background, teammates among them.
     pub(super) fn running_jobs(&self) -> usize {
-        let commands = self.talk.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count();
-        commands + self.talk.agents.as_ref().map_or(0, |agents| agents.in_background())
+        let commands =
+            self.talk.session.background.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count();
+        commands + self.talk.session.background.agents.as_ref().map_or(0, |agents| agents.in_background())
     }
 
     fn add_doing(&self, rows: &mut Vec<Vec<Span>>) {

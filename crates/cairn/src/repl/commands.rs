@@ -1,17 +1,24 @@
-//! What the commands that begin with a slash do; those that go to another place in time are in `back`.
+//! What the commands that begin with a slash do; those that go to another place in time are in `back`. A change of the
+//! mode holds from the next call on that is judged, also while a turn runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use engine::agent::Alone;
 use engine::errand::Errand;
 use session::stats::{Stats, causes, saved_text};
+use settings::Bypass;
+use tools::permission::Mode;
 
-use super::conversation::{Conversation, Face};
+use super::conversation::Conversation;
+use super::modes;
 use super::page::Part;
+use super::session_state::SessionState;
 use super::slash::{self, COMMANDS, KEYS};
 use super::status::mode_name;
-use crate::args::RunArgs;
+use super::view::Face;
+use crate::args::{PermissionMode, RunArgs};
 use crate::session_markdown::markdown;
 use crate::span::{Colour, Look, Span};
 use crate::told;
@@ -26,7 +33,7 @@ impl Conversation {
         let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
         let argument = argument.trim();
         let Some(command) = slash::find(name) else {
-            self.hint = Some(format!("there is no /{name}; /help lists the commands"));
+            self.view.hint = Some(format!("there is no /{name}; /help lists the commands"));
             return Ok(());
         };
         let waits = match command.name {
@@ -34,18 +41,18 @@ impl Conversation {
             "permissions" => argument.is_empty(),
             _ => true,
         };
-        if waits && self.agent.is_none() {
-            self.hint = Some(format!("/{name} has to wait for the end of the turn"));
+        if waits && self.session.agent.is_none() {
+            self.view.hint = Some(format!("/{name} has to wait for the end of the turn"));
             return Ok(());
         }
-        if self.face != Face::Lines {
-            self.page.begin(Part::Said);
-            self.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
+        if self.view.face != Face::Lines {
+            self.view.page.begin(Part::Said);
+            self.view.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
         }
         match command.name {
             "help" => self.help(),
-            "exit" => self.leaving = true,
-            "expand" => self.expand(),
+            "exit" => self.requests.leaving = true,
+            "expand" => self.view.expand(&self.place),
             "clear" => self.clear().await?,
             "resume" => self.resume(argument).await?,
             "rewind" => self.rewind(argument)?,
@@ -53,19 +60,29 @@ impl Conversation {
             "memory" => self.memories(argument),
             "learnt" => self.learnt(),
             "private" => self.private(argument),
-            "team" => self.team(argument),
-            "dream" => self.dream(argument).await?,
+            "team" => {
+                self.view.team(argument, self.sharing.as_ref(), self.session.memory.as_deref(), &self.place);
+            }
+            "dream" => {
+                let flag = self.args.settings.as_deref();
+                self.session.dream(argument, &mut self.view, &self.place, flag).await?;
+            }
             "model" => self.model(argument).await?,
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
             "hooks" => self.hooks(),
-            "tasks" => self.background(argument),
+            "tasks" => {
+                let SessionState { background, status, .. } = &mut self.session;
+                self.requests.taken = background.show(argument, &status.prices, &mut self.view, &self.place);
+            }
             "agents" => self.show_agents(argument),
             "statusline" => self.set_up_line(argument),
-            "sandbox" => self.sandbox(argument).await?,
-            "compact" => self.compact(argument),
-            "snip" => self.snip(),
-            "context" => self.show_context(),
+            "sandbox" => {
+                self.session.sandbox(argument, &mut self.args, &self.place, &mut self.view).await?;
+            }
+            "compact" => self.session.compact(argument, &mut self.view, &mut self.requests),
+            "snip" => self.session.snip(&mut self.view, &mut self.requests),
+            "context" => self.session.show_context(&mut self.view),
             "cost" => self.cost(),
             "status" => self.show_status(),
             "export" => self.export(argument),
@@ -81,54 +98,110 @@ impl Conversation {
                 (format!("/{} {}", command.name, command.argument).trim_end().to_owned(), command.about.into())
             })
             .collect();
-        self.page.begin(Part::Note);
-        self.page.table(&commands, Look::of(Colour::Cyan));
-        if self.face == Face::Lines {
-            self.page.note(LINES_HELP, Look::PLAIN);
+        self.view.table(&commands, Look::of(Colour::Cyan));
+        if self.view.face == Face::Lines {
+            self.view.page.note(LINES_HELP, Look::PLAIN);
             return;
         }
         let keys: Vec<(String, String)> = KEYS.iter().map(|(key, about)| ((*key).into(), (*about).into())).collect();
-        self.page.begin(Part::Note);
-        self.page.table(&keys, Look::BOLD);
+        self.view.table(&keys, Look::BOLD);
+    }
+
+    /// The next mode.
+    pub(super) fn next_mode(&mut self) {
+        let now = self.session.status.mode();
+        self.change_mode(modes::after(now, self.bypass_offered));
+    }
+
+    /// Changes the mode and says for a moment what that means.
+    pub(super) fn change_mode(&mut self, mode: Mode) {
+        self.set_mode(mode);
+        self.view.hint = Some(format!("{}: {}", mode_name(mode), modes::about(mode)));
+    }
+
+    /// Shows the mode, or changes it.
+    pub(super) fn mode(&mut self, name: &str) {
+        if name.is_empty() {
+            let now = self.session.status.mode();
+            self.view.page.note(&format!("the mode is {}: {}", mode_name(now), modes::about(now)), Look::PLAIN);
+            return;
+        }
+        match PermissionMode::from_str(name, true) {
+            Ok(PermissionMode::BypassPermissions) if self.session.bypass == Bypass::Disabled => {
+                self.view.hint = Some("bypassPermissions is disabled by the settings".into());
+            }
+            Ok(chosen) => {
+                self.set_mode(chosen.into());
+                self.view.page.note(&format!("the mode is {}", mode_name(chosen.into())), Look::PLAIN);
+            }
+            Err(_) => self.view.hint = Some("modes: default, acceptEdits, plan, bypassPermissions".into()),
+        }
+    }
+
+    /// Shows the rules, or changes the mode.
+    pub(super) fn permissions(&mut self, mode: &str) {
+        if !mode.is_empty() {
+            return self.mode(mode);
+        }
+        let Some(agent) = &mut self.session.agent else { return };
+        let rules = agent.policy_mut().rules.clone();
+        let mut entries = vec![("mode".to_owned(), mode_name(self.session.status.mode()).to_owned())];
+        for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
+            let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            if texts.is_empty() {
+                texts.push("nothing".to_owned());
+            }
+            // One a row; the name stands before the first.
+            let names = std::iter::once(name).chain(std::iter::repeat(""));
+            entries.extend(names.zip(texts).map(|(name, text)| (name.to_owned(), text)));
+        }
+        self.view.table(&entries, Look::DIM);
+    }
+
+    /// What is opened later begins in it too.
+    fn set_mode(&mut self, mode: Mode) {
+        self.session.status.mode.set(mode);
+        self.args.permission_mode = Some(mode.into());
+        self.args.dangerously_skip_permissions = false;
     }
 
     fn hooks(&mut self) {
-        let Some(agent) = &self.agent else { return };
+        let Some(agent) = &self.session.agent else { return };
         let entries: Vec<(String, String)> = agent.hooks().list().iter().map(|hook| told::hook(hook)).collect();
         if entries.is_empty() {
-            return self.page.note("there are no hooks; `cairn hooks list` tells of those left out", Look::PLAIN);
+            return self.view.page.note("there are no hooks; `cairn hooks list` tells of those left out", Look::PLAIN);
         }
-        self.page.begin(Part::Note);
-        self.page.table(&entries, Look::DIM);
+        self.view.table(&entries, Look::DIM);
     }
 
     fn show_agents(&mut self, name: &str) {
-        let Some(agents) = &self.agents else { return self.page.note(&alone(self.alone), Look::PLAIN) };
+        let Some(agents) = &self.session.background.agents else {
+            return self.view.page.note(&alone(self.session.background.alone), Look::PLAIN);
+        };
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
             let mut rows = vec![(agent.name.clone(), agent.listing())];
             rows.push(("whose".to_owned(), crate::agents::whose(agent, None, agents.denies(agent))));
             rows.push(("prompt".to_owned(), agent.prompt.clone()));
-            self.page.begin(Part::Note);
-            return self.page.table(&rows, Look::BOLD);
+            self.view.page.begin(Part::Note);
+            return self.view.page.table(&rows, Look::BOLD);
         }
         let row = |agent: &settings::agents::Definition| {
             let whose = crate::agents::whose(agent, None, agents.denies(agent));
             (agent.name.clone(), format!("{} ({whose})", agent.description))
         };
         let rows: Vec<(String, String)> = registry.agents().map(row).collect();
-        self.page.begin(Part::Note);
-        self.page.table(&rows, Look::BOLD);
-        self.page.note("`@agent-NAME` in a message sends one out; `cairn agents new` makes one", Look::DIM);
+        self.view.table(&rows, Look::BOLD);
+        self.view.page.note("`@agent-NAME` in a message sends one out; `cairn agents new` makes one", Look::DIM);
     }
 
     /// Lets an agent set up a status line of the user's own.
     fn set_up_line(&mut self, wish: &str) {
-        if self.agents.is_none() {
-            return self.page.note(&alone(self.alone), Look::PLAIN);
+        if self.session.background.agents.is_none() {
+            return self.view.page.note(&alone(self.session.background.alone), Look::PLAIN);
         }
         let wish = if wish.is_empty() { "Take it from my shell's prompt." } else { wish };
-        self.saying = Some(format!("Let @agent-statusline-setup set up my status line. {wish}"));
+        self.requests.saying = Some(format!("Let @agent-statusline-setup set up my status line. {wish}"));
     }
 
     async fn clear(&mut self) -> anyhow::Result<()> {
@@ -136,29 +209,31 @@ impl Conversation {
             (args.resume, args.continue_, args.session_id, args.cleared) = (None, false, None, true);
         })
         .await?;
-        self.page.note("a new session; the one before is in /resume", Look::DIM);
+        self.view.page.note("a new session; the one before is in /resume", Look::DIM);
         Ok(())
     }
 
     async fn model(&mut self, name: &str) -> anyhow::Result<()> {
         if name.is_empty() {
-            self.page.note(&format!("the model is {}; /model NAME changes it", self.status.model), Look::PLAIN);
+            self.view
+                .page
+                .note(&format!("the model is {}; /model NAME changes it", self.session.status.model), Look::PLAIN);
             return Ok(());
         }
-        let (name, session) = (name.to_owned(), self.status.session.clone());
+        let (name, session) = (name.to_owned(), self.session.status.session.clone());
         let change = |args: &mut RunArgs| {
             args.model = Some(name);
             (args.resume, args.continue_, args.session_id) = (Some(session), false, None);
         };
         if self.reopen(change).await? {
-            self.page.note(&format!("the model is {}", self.status.model), Look::PLAIN);
+            self.view.page.note(&format!("the model is {}", self.session.status.model), Look::PLAIN);
         }
         Ok(())
     }
 
     /// The session's figures with those of its teammates, and what all of it cost, also by agents that are still at work.
     fn figures(&self) -> Option<(Stats, String)> {
-        let (session, prices) = (self.agent.as_ref()?.session(), &self.status.prices);
+        let (session, prices) = (self.session.agent.as_ref()?.session(), &self.session.status.prices);
         let teammates = session::stats::teammates(session.path(), session.log(), prices);
         let stats = Stats { teammates, ..Stats::of(session.log(), prices) };
         let so_far: f64 = self.at_work().map(|errand| errand.progress().cost_usd).sum();
@@ -168,7 +243,7 @@ impl Conversation {
 
     /// Agents whose cost the session has not written down yet.
     fn at_work(&self) -> impl Iterator<Item = Arc<Errand>> {
-        self.errands().into_iter().filter(|errand| errand.is_out())
+        self.session.background.errands().into_iter().filter(|errand| errand.is_out())
     }
 
     fn cost(&mut self) {
@@ -195,38 +270,36 @@ impl Conversation {
         let so_far = |errand: Arc<Errand>| format!("{} ${:.4} so far", errand.kind, errand.progress().cost_usd);
         entries.extend(self.at_work().map(|errand| ("at work", so_far(errand))));
         entries.extend(stats.teammates.iter().map(|mate| ("teammate", told::teammate(mate))));
-        if let Some(agent) = &self.agent {
+        if let Some(agent) = &self.session.agent {
             let (today, budget) = (agent.ledger().today(), agent.ledger().budget());
             entries.extend([("today", told::spent(&today)), ("budget", told::budget(&today, &budget))]);
         }
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-        self.page.begin(Part::Note);
-        self.page.table(&entries, Look::DIM);
+        self.view.table(&entries, Look::DIM);
     }
 
     fn show_status(&mut self) {
-        let (Some((stats, cost)), Some(agent)) = (self.figures(), &self.agent) else { return };
+        let (Some((stats, cost)), Some(agent)) = (self.figures(), &self.session.agent) else { return };
         let entries = [
             ("session", agent.session().id().to_owned()),
-            ("file", self.short(agent.session().path())),
-            ("model", self.status.model.clone()),
-            ("window", format!("{} of {} tokens", stats.context_tokens, self.status.window.size)),
-            ("directory", self.short(&agent.scope().directory())),
-            ("mode", mode_name(self.status.mode()).to_owned()),
+            ("file", self.place.short(agent.session().path())),
+            ("model", self.session.status.model.clone()),
+            ("window", format!("{} of {} tokens", stats.context_tokens, self.session.status.window.size)),
+            ("directory", self.place.short(&agent.scope().directory())),
+            ("mode", mode_name(self.session.status.mode()).to_owned()),
             ("replies", format!("{}, {} tool calls, {cost}", stats.replies, stats.tool_calls)),
         ];
-        self.page.begin(Part::Note);
-        self.page.table(&entries.map(|(name, text)| (name.to_owned(), text)), Look::DIM);
+        self.view.table(&entries.map(|(name, text)| (name.to_owned(), text)), Look::DIM);
     }
 
     fn export(&mut self, file: &str) {
-        let Some(agent) = &self.agent else { return };
+        let Some(agent) = &self.session.agent else { return };
         let name = if file.is_empty() { format!("{}.md", agent.session().id()) } else { file.to_owned() };
         let path: PathBuf = self.place.directory.join(name);
         let text = markdown(agent.session().log());
         match files::create_new(&path, text.as_bytes()) {
-            Ok(_) => self.page.note(&format!("written to {}", self.short(&path)), Look::PLAIN),
-            Err(error) => self.page.note(&format!("not written: {error}"), Look::of(Colour::Red)),
+            Ok(_) => self.view.page.note(&format!("written to {}", self.place.short(&path)), Look::PLAIN),
+            Err(error) => self.view.page.note(&format!("not written: {error}"), Look::of(Colour::Red)),
         }
     }
 }

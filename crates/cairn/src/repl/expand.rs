@@ -2,17 +2,15 @@
 
 use engine::Event;
 use engine::event::Recalled;
-use learning::dream::progress::Progress;
 
-use super::conversation::Conversation;
 use super::page::Part;
+use super::view::View;
+use crate::place::Place;
 use crate::span::{Look, Span};
 use crate::told::count;
 
 /// How many things can be expanded.
 const REMEMBERED: usize = 20;
-/// How many lines of a call, a memory or a command's output are shown.
-const SHOWN_LINES: usize = 200;
 /// What stands around a memory for the model's eyes.
 const TAGS: [&str; 4] = ["<system-reminder>", "</system-reminder>", "<memory>", "</memory>"];
 
@@ -30,19 +28,15 @@ pub(super) enum Shown {
     Memories(Vec<Recalled>),
 }
 
-impl Conversation {
-    /// Takes in what an event tells, whoever shows it.
+impl View {
+    /// Takes in what can be shown whole later.
     pub(super) fn heard(&mut self, event: &Event) {
-        self.status.heard(event);
         match event {
-            Event::ToolStarted { id, tool, input } if !Self::is_own(id) => {
+            Event::ToolStarted { id, tool, input } if !is_own(id) => {
                 let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
                 self.remember(Shown::Call { id, tool, input, text: None });
             }
-            Event::ToolEnded { id: ended, output, tool } => {
-                if tool.starts_with("Task") {
-                    self.read_tasks();
-                }
+            Event::ToolEnded { id: ended, output, .. } => {
                 for shown in &mut self.shown {
                     if let Shown::Call { id, text, .. } = shown
                         && id == ended
@@ -52,8 +46,6 @@ impl Conversation {
                 }
             }
             Event::Recalled { memories } => self.remember(Shown::Memories(memories.clone())),
-            Event::Extracted(outcome) => self.was_learnt(outcome),
-            Event::Dream(progress) => self.dreaming = Some((**progress).clone()).filter(Progress::is_under_way),
             _ => {}
         }
     }
@@ -74,7 +66,7 @@ impl Conversation {
     }
 
     /// Shows whole what was shown in one line: the newest that was not yet.
-    pub(super) fn expand(&mut self) {
+    pub(super) fn expand(&mut self, place: &Place) {
         match self.shown.pop_back() {
             None => self.hint = Some("nothing to expand".into()),
             Some(Shown::Call { id, tool, input, text }) => {
@@ -83,7 +75,7 @@ impl Conversation {
                     self.remember(Shown::Call { id, tool, input, text }); // its end is still to come
                 }
             }
-            Some(Shown::Memories(memories)) => self.expand_memories(&memories),
+            Some(Shown::Memories(memories)) => self.expand_memories(&memories, place),
         }
     }
 
@@ -101,34 +93,24 @@ impl Conversation {
         self.show_lines(&text.unwrap_or("(it still runs)").lines().collect::<Vec<_>>());
     }
 
-    fn expand_memories(&mut self, memories: &[Recalled]) {
+    fn expand_memories(&mut self, memories: &[Recalled], place: &Place) {
         for Recalled { path, file, text } in memories {
             self.page.begin(Part::Note);
-            let from = format!(" from {}", self.short(file));
+            let from = format!(" from {}", place.short(file));
             self.page.line(&[Span::new(path, Look::BOLD), Span::new(&from, Look::DIM)], 2);
             let lines: Vec<&str> = text.lines().filter(|line| !TAGS.contains(line)).collect();
             self.show_lines(&lines);
         }
     }
+}
 
-    /// The line that says memories were recalled.
-    pub(super) fn recalled(memories: &[Recalled]) -> String {
-        let paths: Vec<&str> = memories.iter().map(|one| one.path.as_str()).collect();
-        format!("{} recalled: {}", count(memories.len(), "memory", "memories"), paths.join(", "))
-    }
+/// The line that says memories were recalled.
+pub(super) fn recalled(memories: &[Recalled]) -> String {
+    let paths: Vec<&str> = memories.iter().map(|one| one.path.as_str()).collect();
+    format!("{} recalled: {}", count(memories.len(), "memory", "memories"), paths.join(", "))
+}
 
-    /// Lines of a text, up to a limit.
-    pub(super) fn show_lines(&mut self, lines: &[&str]) {
-        for line in lines.iter().take(SHOWN_LINES) {
-            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
-        }
-        self.say_rest(lines.len(), SHOWN_LINES);
-    }
-
-    /// How many lines were not shown.
-    pub(super) fn say_rest(&mut self, lines: usize, shown: usize) {
-        if lines > shown {
-            self.page.line(&[Span::new(&format!("  … {} more lines", lines - shown), Look::DIM)], 2);
-        }
-    }
+/// Whether a call is a command of the user's own.
+pub(super) fn is_own(call: &str) -> bool {
+    call.starts_with("shell-")
 }

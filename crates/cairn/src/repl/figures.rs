@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tools::FileChange;
 use transcript::{Outcome, Usage};
 
-use super::conversation::Conversation;
+use super::session_state::SessionState;
 
 /// Above so many tokens some models cost more.
 const LONG: u64 = 200_000;
@@ -65,8 +65,8 @@ impl Figures {
     }
 
     /// All of it.
-    pub(super) fn json(&self, talk: &Conversation) -> Value {
-        let (status, scope) = (&talk.status, &talk.scope);
+    pub(super) fn json(&self, session: &SessionState, thinks: bool) -> Value {
+        let (status, scope) = (&session.status, &session.scope);
         let window = status.window.size;
         let input = self.usage.map(|usage| usage.total() - usage.output_tokens);
         let used = input.map(|input| (input as f64 * 100.0 / window.max(1) as f64).round() as u64);
@@ -79,7 +79,7 @@ impl Figures {
         });
         let added: Vec<_> = scope.directories().into_iter().filter(|path| path != scope.project()).collect();
         json!({
-            "session_id": status.session, "transcript_path": talk.folder.with_extension("jsonl"),
+            "session_id": status.session, "transcript_path": session.background.folder.with_extension("jsonl"),
             "cwd": scope.directory(),
             "model": {"id": status.model, "display_name": status.model},
             "workspace": {"current_dir": scope.directory(), "project_dir": scope.project(), "added_dirs": added},
@@ -97,7 +97,7 @@ impl Figures {
                 "remaining_percentage": used.map(|used| 100_u64.saturating_sub(used)),
             },
             "exceeds_200k_tokens": self.usage.is_some_and(|usage| usage.total() > LONG),
-            "fast_mode": false, "thinking": {"enabled": talk.thinks},
+            "fast_mode": false, "thinking": {"enabled": thinks},
         })
     }
 }

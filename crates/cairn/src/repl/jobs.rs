@@ -1,13 +1,23 @@
 //! `/tasks`: what runs in the background, commands and agents alike, also while the agent works.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use engine::Agent;
+use engine::agent::Alone;
+use engine::agents::Children;
 use engine::errand::{Errand, Phase};
+use learning::dream::progress::Progress;
+use mail::Mail;
 use settings::permission::Question;
 use tools::{JobKind, JobState};
+use transcript::price::Prices;
 
-use super::conversation::Conversation;
 use super::page::Part;
+use super::requests::PendingQuestion;
+use super::view::{View, about};
+use crate::mailing::Mailing;
+use crate::place::Place;
 use crate::span::{Look, first_line};
 
 /// How many of the last lines of a job are shown.
@@ -26,23 +36,66 @@ pub(super) enum Front {
     },
 }
 
-impl Conversation {
-    /// Shows them all, or what one printed or does; or stops one, or brings it to the front.
-    pub(super) fn background(&mut self, argument: &str) {
-        match argument.split_once(' ').unwrap_or((argument, "")) {
-            ("", _) => self.list_background(),
-            ("stop", id) => self.stop_one(id.trim()),
-            ("front", id) => self.bring_to_front(id.trim()),
-            (id, _) => match self.errand(id) {
-                Some(errand) => self.look_at(&errand),
-                None => {
-                    self.taken = self.mailing.teammates.as_ref().and_then(|mates| mates.take_question(id));
-                    if self.taken.is_none() && !self.look_at_teammate(id) {
-                        self.show_printed(id);
-                    }
-                }
-            },
+/// What goes on beside the conversation: commands, agents, teammates, a dream, and the list of tasks.
+pub(super) struct Background {
+    pub(super) jobs: Arc<tools::Jobs>,
+    /// The agents that can be sent out, and those that are.
+    pub(super) agents: Option<Arc<Children>>,
+    /// Why none can be, where none can.
+    pub(super) alone: Option<Alone>,
+    /// What is looked at as it goes on.
+    pub(super) front: Option<Front>,
+    pub(super) mail: Mail,
+    pub(super) mailing: Mailing,
+    /// The dream that is under way beside the session.
+    pub(super) dreaming: Option<Progress>,
+    /// The folder beside the session, and the tasks in it.
+    pub(super) folder: PathBuf,
+    pub(super) tasks: Vec<mail::board::Task>,
+}
+
+impl Background {
+    /// Of a session that was just opened.
+    pub(super) fn of(agent: &Agent, mailing: Mailing) -> Self {
+        let folder = agent.scope().temporary().to_owned();
+        Self {
+            jobs: agent.scope().jobs().clone(),
+            agents: agent.agents().cloned(),
+            alone: agent.alone(),
+            front: None,
+            mail: agent.mail().clone(),
+            dreaming: None,
+            tasks: mailing.board.tasks(&folder),
+            folder,
+            mailing,
         }
+    }
+
+    /// Shows them all, or what one printed or does; or stops one, or brings it to the front. Returns a question that is to
+    /// be asked now.
+    pub(super) fn show(
+        &mut self,
+        argument: &str,
+        prices: &Prices,
+        view: &mut View,
+        place: &Place,
+    ) -> Option<PendingQuestion> {
+        match argument.split_once(' ').unwrap_or((argument, "")) {
+            ("", _) => self.list_background(view),
+            ("stop", id) => self.stop_one(id.trim(), view),
+            ("front", id) => return self.bring_to_front(id.trim(), view, place),
+            (id, _) => {
+                if let Some(errand) = self.errand(id) {
+                    return look_at(&errand, view, place);
+                }
+                let taken = self.mailing.teammates.as_ref().and_then(|mates| mates.take_question(id));
+                if taken.is_none() && !self.look_at_teammate(id, prices, view, place) {
+                    self.show_printed(id, view);
+                }
+                return taken;
+            }
+        }
+        None
     }
 
     /// The agents that are out, and those that lately were.
@@ -54,7 +107,7 @@ impl Conversation {
         self.agents.as_ref().and_then(|agents| agents.find(id))
     }
 
-    fn list_background(&mut self) {
+    fn list_background(&mut self, view: &mut View) {
         let jobs = self.jobs.list();
         let (busy, asking) = (self.mail.busy(), self.teammates_asking());
         let job = |job: &tools::Job| {
@@ -82,66 +135,49 @@ impl Conversation {
             jobs.iter().map(job).chain(self.errands().iter().map(agent)).chain(dream).collect();
         self.read_tasks();
         if rows.is_empty() && self.tasks.is_empty() {
-            self.hint = Some("nothing runs in the background, and there are no tasks".into());
+            view.hint = Some("nothing runs in the background, and there are no tasks".into());
             return;
         }
         if !rows.is_empty() {
-            self.page.begin(Part::Note);
-            self.page.table(&rows, Look::BOLD);
+            view.table(&rows, Look::BOLD);
         }
-        self.show_tasks();
+        self.show_tasks(view);
     }
 
-    fn show_printed(&mut self, id: &str) {
+    fn show_printed(&self, id: &str, view: &mut View) {
         match self.jobs.recent(id) {
-            Ok(text) if text.trim().is_empty() => self.hint = Some(format!("{id} has printed nothing yet")),
+            Ok(text) if text.trim().is_empty() => view.hint = Some(format!("{id} has printed nothing yet")),
             Ok(text) => {
                 let lines: Vec<&str> = text.lines().collect();
-                self.page.begin(Part::Note);
-                self.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
+                view.page.begin(Part::Note);
+                view.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
             }
-            Err(error) => self.hint = Some(error.to_string()),
+            Err(error) => view.hint = Some(error.to_string()),
         }
-    }
-
-    /// What an agent does, or what came of it. A question it waits with is asked now.
-    fn look_at(&mut self, errand: &Arc<Errand>) {
-        let progress = errand.progress();
-        let (calls, requests, tokens) = (progress.calls, progress.requests, progress.tokens);
-        let used = format!("{calls} calls, {requests} requests, {tokens} tokens, ${:.4}", progress.cost_usd);
-        let rows = [
-            (errand.id.clone(), format!("{}: {}", errand.kind, first_line(&errand.description, 200))),
-            (phase(errand).to_owned(), progress.label.or(progress.tool).unwrap_or_default()),
-            ("used".to_owned(), used),
-            ("transcript".to_owned(), self.short(&errand.file)),
-        ];
-        self.page.begin(Part::Note);
-        self.page.table(&rows, Look::BOLD);
-        if let Phase::Ended(ended) = errand.phase() {
-            let lines: Vec<&str> = ended.report.lines().collect();
-            self.show_lines(&lines[..lines.len().min(SHOWN)]);
-        }
-        self.taken = errand.take_question().map(|(question, reply)| (Question::Call(Box::new(question)), reply));
     }
 
     /// From now on what it does is shown, and what it asks is asked at once.
-    fn bring_to_front(&mut self, id: &str) {
-        let Some(errand) = self.errand(id) else { return self.bring_command_to_front(id) };
+    fn bring_to_front(&mut self, id: &str, view: &mut View, place: &Place) -> Option<PendingQuestion> {
+        let Some(errand) = self.errand(id) else {
+            self.bring_command_to_front(id, view);
+            return None;
+        };
         errand.bring_to_front();
-        self.look_at(&errand);
+        let taken = look_at(&errand, view, place);
         if errand.is_out() {
             self.front = Some(Front::Agent(errand.id.clone()));
-            self.page.note("what it does is shown as it goes on", Look::DIM);
+            view.page.note("what it does is shown as it goes on", Look::DIM);
         }
+        taken
     }
 
-    fn bring_command_to_front(&mut self, id: &str) {
+    fn bring_command_to_front(&mut self, id: &str, view: &mut View) {
         if !self.jobs.list().iter().any(|job| job.id == id && job.state == JobState::Running) {
-            return self.show_printed(id);
+            return self.show_printed(id, view);
         }
-        self.page.note(&format!("what {id} prints is shown as it goes on"), Look::DIM);
+        view.page.note(&format!("what {id} prints is shown as it goes on"), Look::DIM);
         self.front = Some(Front::Command { id: id.to_owned(), shown: 0 });
-        self.follow();
+        self.follow(view);
     }
 
     /// Whether what an agent does is shown as it goes on.
@@ -149,13 +185,8 @@ impl Conversation {
         matches!(&self.front, Some(Front::Agent(id)) if *id == errand.id)
     }
 
-    /// What an agent does, in a line.
-    pub(super) fn done_by(&self, errand: &Errand, tool: &str, input: &serde_json::Value) -> String {
-        format!("{}: {tool} {}", errand.kind, self.about(input))
-    }
-
     /// Shows what the command in front has printed since it was last looked at; it leaves the front with its end.
-    pub(super) fn follow(&mut self) {
+    pub(super) fn follow(&mut self, view: &mut View) {
         let Some(Front::Command { id, shown }) = &self.front else { return };
         let (id, job) = (id.clone(), self.jobs.list().into_iter().find(|job| job.id == *id));
         let Some((job, (text, now))) = job.zip(self.jobs.printed_after(&id, *shown).ok()) else {
@@ -164,32 +195,56 @@ impl Conversation {
         };
         if !text.is_empty() {
             let lines: Vec<&str> = text.lines().collect();
-            self.page.begin(Part::Note);
-            self.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
+            view.page.begin(Part::Note);
+            view.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
         }
         self.front = Some(Front::Command { id: id.clone(), shown: now });
         if job.state != JobState::Running {
-            self.page.note(&format!("{id}: {}", state(job.state)), Look::DIM);
+            view.page.note(&format!("{id}: {}", state(job.state)), Look::DIM);
             self.front = None;
         }
     }
 
-    fn stop_one(&mut self, id: &str) {
+    fn stop_one(&self, id: &str, view: &mut View) {
         if let Some(errand) = self.errand(id).filter(|errand| errand.is_out()) {
             errand.stop();
-            self.page.note(&format!("stopping {id}"), Look::PLAIN);
+            view.page.note(&format!("stopping {id}"), Look::PLAIN);
             return;
         }
         let runs = |job: &tools::Job| job.id == id && job.state == JobState::Running;
         if !self.jobs.list().iter().any(runs) {
-            self.hint = Some(format!("nothing called {id:?} runs in the background; /tasks shows what does"));
+            view.hint = Some(format!("nothing called {id:?} runs in the background; /tasks shows what does"));
             return;
         }
-        self.page.note(&format!("stopping {id}"), Look::PLAIN);
+        view.page.note(&format!("stopping {id}"), Look::PLAIN);
         let (all, id) = (self.jobs.clone(), id.to_owned());
         // It is given time to end by itself, which nobody has to wait for.
         tokio::spawn(async move { all.stop(&id).await.is_ok() });
     }
+}
+
+/// What an agent does, or what came of it. A question it waits with is asked now.
+fn look_at(errand: &Errand, view: &mut View, place: &Place) -> Option<PendingQuestion> {
+    let progress = errand.progress();
+    let (calls, requests, tokens) = (progress.calls, progress.requests, progress.tokens);
+    let used = format!("{calls} calls, {requests} requests, {tokens} tokens, ${:.4}", progress.cost_usd);
+    let rows = [
+        (errand.id.clone(), format!("{}: {}", errand.kind, first_line(&errand.description, 200))),
+        (phase(errand).to_owned(), progress.label.or(progress.tool).unwrap_or_default()),
+        ("used".to_owned(), used),
+        ("transcript".to_owned(), place.short(&errand.file)),
+    ];
+    view.table(&rows, Look::BOLD);
+    if let Phase::Ended(ended) = errand.phase() {
+        let lines: Vec<&str> = ended.report.lines().collect();
+        view.show_lines(&lines[..lines.len().min(SHOWN)]);
+    }
+    errand.take_question().map(|(question, reply)| (Question::Call(Box::new(question)), reply))
+}
+
+/// What an agent does, in a line.
+pub(super) fn done_by(errand: &Errand, tool: &str, input: &serde_json::Value, place: &Place) -> String {
+    format!("{}: {tool} {}", errand.kind, about(input, place))
 }
 
 /// How it is with an agent, in a word or two.

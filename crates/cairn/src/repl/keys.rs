@@ -21,7 +21,7 @@ impl Repl {
                 // Somebody is there; and what was done may be something to show.
                 self.idle_at = None;
                 self.key(key).await?;
-                self.line.set(self.talk.signals.status_line.clone());
+                self.line.set(self.talk.session.signals.status_line.clone());
                 if matches!(key.code, KeyCode::Enter | KeyCode::BackTab) {
                     self.line.want();
                 }
@@ -40,7 +40,7 @@ impl Repl {
     }
 
     async fn key(&mut self, key: KeyEvent) -> anyhow::Result<()> {
-        self.talk.hint = None;
+        self.talk.view.hint = None;
         let armed = std::mem::take(&mut self.armed);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         // These mean the same whatever is open.
@@ -68,7 +68,7 @@ impl Repl {
         if let Some(picker) = &mut self.picker {
             match picker.key(key) {
                 Picked::Open => {}
-                Picked::Closed => (self.picker, self.talk.choices) = (None, None),
+                Picked::Closed => (self.picker, self.talk.requests.choices) = (None, None),
                 Picked::Chosen(at) => {
                     self.talk.chosen(at).await?;
                     self.follow();
@@ -80,9 +80,11 @@ impl Repl {
             KeyCode::Char('c') if control => self.interrupt(armed),
             KeyCode::Esc if !self.menu.1.is_empty() => self.menu.1.clear(),
             KeyCode::Esc if self.working.is_some() => self.stop(),
-            KeyCode::Esc if self.editor.text().is_empty() && self.talk.interrupt_teammates() => {}
+            KeyCode::Esc
+                if self.editor.text().is_empty()
+                    && self.talk.session.background.interrupt_teammates(&mut self.talk.view) => {}
             KeyCode::Char('d') if control && self.editor.text().is_empty() => self.leave(),
-            KeyCode::Char('o') if control => self.talk.expand(),
+            KeyCode::Char('o') if control => self.talk.view.expand(&self.talk.place),
             KeyCode::Char('s') if control => {
                 self.talk.learnt();
                 self.follow();
@@ -92,7 +94,7 @@ impl Repl {
                 let part = self.editor.text().to_owned();
                 match self.history.search(&part) {
                     Some(entry) => self.editor.set(&entry),
-                    None => self.talk.hint = Some("nothing older in the history contains this".into()),
+                    None => self.talk.view.hint = Some("nothing older in the history contains this".into()),
                 }
             }
             KeyCode::Tab if !self.menu.1.is_empty() => self.accept_candidate(),
@@ -136,7 +138,7 @@ impl Repl {
     }
 
     fn look_for_menu(&mut self) {
-        let agents = self.talk.agents.as_ref().map(|agents| agents.registry());
+        let agents = self.talk.session.background.agents.as_ref().map(|agents| agents.registry());
         self.menu = complete(self.editor.before(), &self.talk.place.directory, agents.as_deref());
         self.menu_at = 0;
     }
@@ -158,7 +160,7 @@ impl Repl {
 
     /// The newest queued message goes back into the editor.
     fn take_back(&mut self) -> bool {
-        let Some(said) = self.talk.inbox.take_back() else { return false };
+        let Some(said) = self.talk.session.inbox.take_back() else { return false };
         self.editor.set(&said.iter().find_map(Block::as_text).unwrap_or_default());
         true
     }
@@ -175,7 +177,7 @@ impl Repl {
             self.leave();
         } else {
             self.armed = true;
-            self.talk.hint = Some("Ctrl-C again leaves".into());
+            self.talk.view.hint = Some("Ctrl-C again leaves".into());
         }
     }
 
@@ -185,7 +187,7 @@ impl Repl {
             working.cancel.cancel();
             working.doing = "stopping".into();
             self.armed = true;
-            self.talk.hint = Some("stopping; Ctrl-C again leaves".into());
+            self.talk.view.hint = Some("stopping; Ctrl-C again leaves".into());
         }
     }
 
@@ -194,23 +196,23 @@ impl Repl {
         if let Some(working) = &self.working {
             working.cancel.cancel();
         }
-        self.talk.leaving = true;
+        self.talk.requests.leaving = true;
     }
 
     /// Shows what a command left to show: a list, or something in the prompt.
     fn follow(&mut self) {
-        self.picker = self.talk.choices.as_ref().map(|open| Picker::new(&open.title, open.list.clone()));
-        if let Some(text) = self.talk.prompt.take() {
+        self.picker = self.talk.requests.choices.as_ref().map(|open| Picker::new(&open.title, open.list.clone()));
+        if let Some(text) = self.talk.requests.prompt.take() {
             self.editor.set(&text);
         }
-        if let Some(path) = self.talk.editing.take() {
+        if let Some(path) = self.talk.requests.editing.take() {
             self.outside = Some(Outside::File(path));
         }
         self.start_compaction();
-        if let Some(words) = self.talk.saying.take() {
+        if let Some(words) = self.talk.requests.saying.take() {
             self.start(said(&words, &self.talk.place.directory));
         }
-        if self.talk.leaving {
+        if self.talk.requests.leaving {
             self.leave();
         }
     }
@@ -221,10 +223,10 @@ impl Repl {
         if trimmed.is_empty() {
             return Ok(());
         }
-        self.history.add(trimmed, &self.talk.status.session, session::World::real().now());
+        self.history.add(trimmed, &self.talk.session.status.session, session::World::real().now());
         if let Some(command) = trimmed.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
             self.talk.command(command).await?;
-            if let Some((question, reply)) = self.talk.taken.take() {
+            if let Some((question, reply)) = self.talk.requests.taken.take() {
                 self.typed_at = None; // what was typed is what asks for it
                 self.asked(question, reply);
             }
@@ -232,9 +234,9 @@ impl Repl {
             return Ok(());
         }
         match (&self.working, trimmed.strip_prefix('!')) {
-            (Some(_), Some(_)) => self.talk.hint = Some("a command can be run when the turn is over".into()),
+            (Some(_), Some(_)) => self.talk.view.hint = Some("a command can be run when the turn is over".into()),
             (None, Some(command)) => self.start_shell(command.trim()),
-            (Some(_), None) => self.talk.inbox.push(said(trimmed, &self.talk.place.directory)),
+            (Some(_), None) => self.talk.session.inbox.push(said(trimmed, &self.talk.place.directory)),
             (None, None) => self.start(said(trimmed, &self.talk.place.directory)),
         }
         Ok(())

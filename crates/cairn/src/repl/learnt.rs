@@ -35,50 +35,50 @@ impl Conversation {
     pub(super) fn was_learnt(&mut self, outcome: &learning::extract::Outcome) {
         if let Some(run) = &outcome.run {
             let of = outcome.tally.saved.iter().chain(&outcome.tally.removed);
-            self.learnt.splice(..0, of.map(|path| Learnt { run: run.clone(), path: path.clone() }));
+            self.session.learnt.splice(..0, of.map(|path| Learnt { run: run.clone(), path: path.clone() }));
         }
         // How far learning came is written down as soon as somebody can.
-        if let Some(agent) = &mut self.agent
+        if let Some(agent) = &mut self.session.agent
             && let Err(error) = agent.take_in_learnt()
         {
-            self.page.warning(&format!("{error}"));
+            self.view.page.warning(&format!("{error}"));
         }
     }
 
     /// Opens the list of what was learnt.
     pub(super) fn learnt(&mut self) {
-        if self.learnt.is_empty() {
-            let waits = self.agent.as_ref().is_some_and(engine::Agent::has_to_learn);
+        if self.session.learnt.is_empty() {
+            let waits = self.session.agent.as_ref().is_some_and(engine::Agent::has_to_learn);
             let when = if waits { "; what was said waits to be looked at, at the latest when you leave" } else { "" };
-            self.hint = Some(format!("nothing was learnt in this session yet{when}; /memory shows all memories"));
+            self.view.hint = Some(format!("nothing was learnt in this session yet{when}; /memory shows all memories"));
             return;
         }
         let about = |one: &Learnt| {
-            let removed = !self.memory.as_ref().is_some_and(|directory| directory.join(&one.path).exists());
+            let removed = !self.session.memory.as_ref().is_some_and(|directory| directory.join(&one.path).exists());
             if removed { "not there any more".to_owned() } else { String::new() }
         };
-        let list = self.learnt.iter().map(|one| Entry { label: one.path.clone(), about: about(one) }).collect();
-        self.choose("What was learnt:", list, Choosing::Learnt(self.learnt.clone()));
+        let list = self.session.learnt.iter().map(|one| Entry { label: one.path.clone(), about: about(one) }).collect();
+        self.requests.choose("What was learnt:", list, Choosing::Learnt(self.session.learnt.clone()));
     }
 
     /// Asks what is to become of one.
     pub(super) fn choose_about(&mut self, one: Learnt) {
         let entry = |(label, about): &(&str, &str)| Entry { label: (*label).to_owned(), about: (*about).to_owned() };
         let title = format!("{}:", one.path);
-        self.choose(&title, WHAT.iter().map(entry).collect(), Choosing::LearntWhat(one));
+        self.requests.choose(&title, WHAT.iter().map(entry).collect(), Choosing::LearntWhat(one));
     }
 
     /// Does it.
     pub(super) fn do_with(&mut self, one: &Learnt, what: usize) {
         match what {
             0 => self.show_file(&MemoryFile::Memory(one.path.clone())),
-            1 => self.prompt = Some(format!("Change the memory {}: ", one.path)),
+            1 => self.requests.prompt = Some(format!("Change the memory {}: ", one.path)),
             _ => self.take_back_learnt(one),
         }
     }
 
     fn take_back_learnt(&mut self, one: &Learnt) {
-        let Some(directory) = &self.memory else { return };
+        let Some(directory) = &self.session.memory else { return };
         let changes = self.place.home.changes(directory);
         let undone =
             Store::open(directory, Indexing::Kept).and_then(|store| changes.undo(&one.run, Some(&one.path), &store));
@@ -90,34 +90,34 @@ impl Conversation {
             Ok(_) => "there is nothing to take back".to_owned(),
             Err(error) => format!("not taken back: {error}"),
         };
-        self.page.note(&said, Look::of(Colour::Green));
-        self.learnt.retain(|other| other != one);
+        self.view.page.note(&said, Look::of(Colour::Green));
+        self.session.learnt.retain(|other| other != one);
     }
 
     /// From here on nothing is learnt, or again.
     pub(super) fn private(&mut self, argument: &str) {
-        let Some(agent) = &mut self.agent else { return };
+        let Some(agent) = &mut self.session.agent else { return };
         let on = match argument {
             "on" => true,
             "off" => false,
             "" => !learning::extract::private(agent.session()),
             _ => {
-                self.hint = Some("/private, /private on or /private off".into());
+                self.view.hint = Some("/private, /private on or /private off".into());
                 return;
             }
         };
         if on != learning::extract::private(agent.session())
             && let Err(error) = learning::extract::set_private(agent.session_mut(), on)
         {
-            self.page.note(&error.to_string(), Look::of(Colour::Red));
+            self.view.page.note(&error.to_string(), Look::of(Colour::Red));
             return;
         }
-        self.status.private = on;
+        self.session.status.private = on;
         let said = if on {
             "private: nothing is learnt from what is said from here on"
         } else {
             "no longer private: what is said from here on may be learnt from"
         };
-        self.page.note(said, Look::PLAIN);
+        self.view.page.note(said, Look::PLAIN);
     }
 }

@@ -7,11 +7,11 @@ use memory::instructions::{Loaded, Owner};
 use memory::{Kind, Memory, age, scan};
 
 use super::back::Choosing;
-use super::conversation::{Conversation, Face};
-use super::markdown::Markdown;
+use super::conversation::Conversation;
 use super::outside;
 use super::page::Part;
 use super::picker::Entry;
+use super::view::Face;
 use crate::span::{Look, Span, first_line};
 
 /// How much of a description stands in the list.
@@ -35,27 +35,29 @@ const DEEDS: [(&str, &str); 2] =
 impl Conversation {
     /// Shows the memory that is named, or a list of all memories and instruction files.
     pub(super) fn memories(&mut self, name: &str) {
-        let mut all = match self.memory.as_deref().map(all).transpose() {
+        let mut all = match self.session.memory.as_deref().map(all).transpose() {
             Ok(all) => all.unwrap_or_default(),
             Err(error) => {
-                self.hint = Some(format!("memory cannot be read: {error}"));
+                self.view.hint = Some(format!("memory cannot be read: {error}"));
                 return;
             }
         };
         if name.is_empty() {
             let memories = all.iter().map(|memory| (choice(memory), MemoryFile::Memory(memory.path.clone())));
             let (list, files): (Vec<Entry>, Vec<MemoryFile>) = memories.chain(self.instruction_files()).unzip();
-            match (&self.memory, list.is_empty()) {
-                (None, true) => self.hint = Some("memory is off".into()),
+            match (&self.session.memory, list.is_empty()) {
+                (None, true) => self.view.hint = Some("memory is off".into()),
                 (Some(directory), true) => {
-                    self.hint = Some(format!("there are no memories in {} yet", self.short(directory)));
+                    self.view.hint = Some(format!("there are no memories in {} yet", self.place.short(directory)));
                 }
-                (_, false) => self.choose("Which memory or instruction file?", list, Choosing::MemoryFile(files)),
+                (_, false) => {
+                    self.requests.choose("Which memory or instruction file?", list, Choosing::MemoryFile(files));
+                }
             }
             return;
         }
         match find(&all, name).as_slice() {
-            [] => self.hint = Some(format!("there is no memory called {name}; /memory lists them")),
+            [] => self.view.hint = Some(format!("there is no memory called {name}; /memory lists them")),
             [one] => {
                 let memory = all.swap_remove(*one);
                 self.show_memory(&memory);
@@ -63,7 +65,7 @@ impl Conversation {
             several => {
                 let file = |&at: &usize| (choice(&all[at]), MemoryFile::Memory(all[at].path.clone()));
                 let (list, files) = several.iter().map(file).unzip();
-                self.choose("Which memory?", list, Choosing::MemoryFile(files));
+                self.requests.choose("Which memory?", list, Choosing::MemoryFile(files));
             }
         }
     }
@@ -71,9 +73,9 @@ impl Conversation {
     /// The instruction files that are loaded, and with an editor those that could be made. While the agent works it alone knows
     /// them.
     fn instruction_files(&self) -> Vec<(Entry, MemoryFile)> {
-        let Some(knowledge) = self.agent.as_ref().and_then(engine::Agent::knowledge) else { return Vec::new() };
+        let Some(knowledge) = self.session.agent.as_ref().and_then(engine::Agent::knowledge) else { return Vec::new() };
         let entry = |path: &Path, about: String| {
-            (Entry { label: self.short(path), about }, MemoryFile::Instructions(path.to_owned()))
+            (Entry { label: self.place.short(path), about }, MemoryFile::Instructions(path.to_owned()))
         };
         let is_instruction = |file: &&Loaded| !matches!(file.owner, Owner::AutoMem | Owner::TeamMem);
         let loaded: Vec<&Loaded> = knowledge.instructions().files.iter().filter(is_instruction).collect();
@@ -93,7 +95,7 @@ impl Conversation {
 
     /// An editor needs the terminal to itself: lines that come from elsewhere leave it none.
     fn can_edit(&self) -> bool {
-        self.face != Face::Lines && outside::editor().is_some()
+        self.view.face != Face::Lines && outside::editor().is_some()
     }
 
     /// Shows a file, or asks whether to edit it, where that can be done.
@@ -102,30 +104,30 @@ impl Conversation {
             return self.show_file(&file);
         }
         let entry = |(label, about): &(&str, &str)| Entry { label: (*label).into(), about: (*about).into() };
-        self.choose("What with it?", DEEDS.iter().map(entry).collect(), Choosing::MemoryFileWhat(file));
+        self.requests.choose("What with it?", DEEDS.iter().map(entry).collect(), Choosing::MemoryFileWhat(file));
     }
 
     /// Shows a file, or has it opened in the user's editor.
     pub(super) fn do_with_file(&mut self, file: MemoryFile, deed: usize) {
-        match (deed, file, &self.memory) {
+        match (deed, file, &self.session.memory) {
             (0, file, _) => self.show_file(&file),
-            (_, MemoryFile::Instructions(path), _) => self.editing = Some(path),
-            (_, MemoryFile::Memory(path), Some(directory)) => self.editing = Some(directory.join(path)),
+            (_, MemoryFile::Instructions(path), _) => self.requests.editing = Some(path),
+            (_, MemoryFile::Memory(path), Some(directory)) => self.requests.editing = Some(directory.join(path)),
             (_, MemoryFile::Memory(_), None) => {}
         }
     }
 
     /// The user has changed a file: the agent hears of it, now or when it is back.
     pub(super) fn was_edited(&mut self, path: PathBuf) {
-        self.page.note(&format!("{} was changed", self.short(&path)), Look::DIM);
-        self.edited.push(path);
+        self.view.page.note(&format!("{} was changed", self.place.short(&path)), Look::DIM);
+        self.requests.edited.push(path);
         self.take_in_edited();
     }
 
     /// Tells the agent of files that were changed, if it is there.
     pub(super) fn take_in_edited(&mut self) {
-        if let Some(agent) = &mut self.agent {
-            self.edited.drain(..).for_each(|path| agent.edited_by_hand(&path));
+        if let Some(agent) = &mut self.session.agent {
+            self.requests.edited.drain(..).for_each(|path| agent.edited_by_hand(&path));
         }
     }
 
@@ -133,10 +135,10 @@ impl Conversation {
     pub(super) fn show_file(&mut self, file: &MemoryFile) {
         let read = match file {
             MemoryFile::Memory(path) => {
-                let read = self.memory.as_ref().map(|directory| Memory::read(&Root::open(directory)?, path));
+                let read = self.session.memory.as_ref().map(|directory| Memory::read(&Root::open(directory)?, path));
                 match read {
                     Some(Ok(memory)) => self.show_memory(&memory),
-                    Some(Err(error)) => self.hint = Some(format!("{path} cannot be read: {error}")),
+                    Some(Err(error)) => self.view.hint = Some(format!("{path} cannot be read: {error}")),
                     None => {}
                 }
                 return;
@@ -145,31 +147,24 @@ impl Conversation {
         };
         match read {
             Ok((path, file)) => {
-                self.page.begin(Part::Note);
-                self.page.line(&[Span::new(&self.short(path), Look::BOLD)], 2);
-                self.show_text(&String::from_utf8_lossy(&file.bytes));
+                self.view.page.begin(Part::Note);
+                self.view.page.line(&[Span::new(&self.place.short(path), Look::BOLD)], 2);
+                self.view.show_markdown(String::from_utf8_lossy(&file.bytes).trim());
             }
-            Err(error) => self.hint = Some(error.to_string()),
+            Err(error) => self.view.hint = Some(error.to_string()),
         }
-    }
-
-    fn show_text(&mut self, text: &str) {
-        let mut markdown = Markdown::new(self.page.columns());
-        self.page.begin(Part::Reply);
-        self.page.rows(markdown.push(text.trim()));
-        self.page.rows(markdown.finish());
     }
 
     fn show_memory(&mut self, memory: &Memory) {
-        let directory = self.memory.clone().unwrap_or_default();
-        self.page.begin(Part::Note);
+        let directory = self.session.memory.clone().unwrap_or_default();
+        self.view.page.begin(Part::Note);
         let about = format!("  {}", facts(memory));
-        self.page.line(&[Span::new(&memory.name, Look::BOLD), Span::new(&about, Look::DIM)], 2);
-        self.page.line(&[Span::new(&self.short(&directory.join(&memory.path)), Look::DIM)], 2);
+        self.view.page.line(&[Span::new(&memory.name, Look::BOLD), Span::new(&about, Look::DIM)], 2);
+        self.view.page.line(&[Span::new(&self.place.short(&directory.join(&memory.path)), Look::DIM)], 2);
         if let Some(description) = &memory.description {
-            self.page.line(&[Span::plain(description)], 2);
+            self.view.page.line(&[Span::plain(description)], 2);
         }
-        self.show_text(&memory.body);
+        self.view.show_markdown(memory.body.trim());
     }
 }
 

@@ -68,7 +68,7 @@ impl Repl {
         match unless_closed(edited_prompt(&text), closing).await {
             Err(closed) => return Some(closed),
             Ok(Ok(text)) => self.editor.set(&text),
-            Ok(Err(error)) => self.talk.hint = Some(format!("{error:#}")),
+            Ok(Err(error)) => self.talk.view.hint = Some(format!("{error:#}")),
         }
         None
     }
@@ -78,8 +78,8 @@ impl Repl {
         let before = text(&path);
         match unless_closed(edit(&path), closing).await {
             Err(closed) => return Some(closed),
-            Ok(Err(error)) => self.talk.hint = Some(format!("{error:#}")),
-            Ok(Ok(())) if text(&path) == before => self.talk.hint = Some("nothing was changed".into()),
+            Ok(Err(error)) => self.talk.view.hint = Some(format!("{error:#}")),
+            Ok(Ok(())) if text(&path) == before => self.talk.view.hint = Some("nothing was changed".into()),
             Ok(Ok(())) => self.talk.was_edited(path),
         }
         None

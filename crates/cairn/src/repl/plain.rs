@@ -19,8 +19,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
-use super::conversation::{Conversation, Face, Wires};
+use super::conversation::{Conversation, Wires};
+use super::expand::{is_own, recalled};
 use super::inquiring::{self, Inquiring};
+use super::jobs::done_by;
+use super::view::{Face, about};
 use crate::args::RunArgs;
 use crate::closing::{Closed, Closing};
 use crate::exit::Code;
@@ -48,7 +51,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let closing = Closing::watch()?;
     let mut plain = Plain { talk, input: lines(), interrupt, closing, closed: None, events, questions };
     let mut next = args.prompt.clone();
-    while !plain.talk.leaving {
+    while !plain.talk.requests.leaving {
         let line = match next.take() {
             Some(line) => line,
             None => match plain.typed("> ").await {
@@ -65,7 +68,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         plain.submit(line.trim()).await?;
     }
     plain.finish_learning().await;
-    if let Some(agent) = plain.talk.agent.take() {
+    if let Some(agent) = plain.talk.session.agent.take() {
         super::put_away(agent, Leaving::PromptInputExit).await;
     }
     plain.talk.part_from_team().await;
@@ -123,7 +126,7 @@ impl Plain {
         while self.interrupt.recv().now_or_never().is_some() {}
         show_part!("{prompt}");
         loop {
-            let reported = self.talk.agents.as_ref().is_some_and(|agents| agents.has_news());
+            let reported = self.talk.session.background.agents.as_ref().is_some_and(|agents| agents.has_news());
             let event = tokio::select! {
                 biased;
                 line = self.input.recv() => return line.map(Typed::Line),
@@ -152,13 +155,13 @@ impl Plain {
 
     /// The program is to end.
     fn close(&mut self, why: Closed) {
-        self.talk.leaving = true;
+        self.talk.requests.leaving = true;
         self.closed = Some(why);
     }
 
     /// Waits for what is being learnt, for a while; Ctrl-C or a line leaves at once.
     async fn finish_learning(&mut self) {
-        let Some(mut agent) = self.talk.agent.take() else { return };
+        let Some(mut agent) = self.talk.session.agent.take() else { return };
         let stop = CancellationToken::new();
         if self.closed.is_none() && agent.has_to_learn() {
             talk!("writing down what was learnt; Enter leaves at once");
@@ -185,7 +188,7 @@ impl Plain {
                 talk!("warning: {error}");
             }
         }
-        self.talk.agent = Some(agent);
+        self.talk.session.agent = Some(agent);
         while let Ok(event) = self.events.try_recv() {
             self.hear(&event);
         }
@@ -199,17 +202,17 @@ impl Plain {
         if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
             self.talk.command(command).await?;
             self.print();
-            if let Some((question, reply)) = self.talk.taken.take() {
+            if let Some((question, reply)) = self.talk.requests.taken.take() {
                 self.ask(&question, reply, &CancellationToken::new()).await;
             }
-            while self.talk.choices.is_some() {
+            while self.talk.requests.choices.is_some() {
                 self.choose().await?;
             }
-            if let Some((wish, part)) = self.talk.compacting.take() {
+            if let Some((wish, part)) = self.talk.requests.compacting.take() {
                 let turn = self.turn(Work::Compact(wish, part)).await;
                 self.tell(turn);
             }
-            if let Some(words) = self.talk.saying.take() {
+            if let Some(words) = self.talk.requests.saying.take() {
                 let turn = self.turn(Work::Say(&words)).await;
                 self.tell(turn);
             }
@@ -236,7 +239,7 @@ impl Plain {
 
     /// One turn, a command of the user's own, or a compaction. Ctrl-C stops it.
     async fn turn(&mut self, work: Work<'_>) -> Option<Turn> {
-        let mut agent = self.talk.agent.take()?;
+        let mut agent = self.talk.session.agent.take()?;
         let (cancel, is_shell) = (CancellationToken::new(), matches!(work, Work::Shell(_)));
         let directory = self.talk.place.directory.clone();
         let work = async {
@@ -262,7 +265,7 @@ impl Plain {
                 }
             }
         };
-        self.talk.agent = Some(agent);
+        self.talk.session.agent = Some(agent);
         while let Ok(event) = self.events.try_recv() {
             self.hear(&event);
         }
@@ -287,7 +290,7 @@ impl Plain {
         let Some(line) = self.answer_line(cancel).await else { return };
         let answer = match (line.trim(), spared_by) {
             ("e", Some(mode)) => {
-                self.talk.status.mode.set(mode);
+                self.talk.session.status.mode.set(mode);
                 Answer::Allow
             }
             (line, _) => question_lines::answer(line),
@@ -342,7 +345,7 @@ impl Plain {
 
     /// Prints an open list with numbers, and takes the next line as the choice.
     async fn choose(&mut self) -> anyhow::Result<()> {
-        let Some(open) = &self.talk.choices else { return Ok(()) };
+        let Some(open) = &self.talk.requests.choices else { return Ok(()) };
         show!([open.title.as_str()]);
         for (at, choice) in open.list.iter().enumerate() {
             show!([format!("{}. {}  {}", at + 1, choice.label, choice.about)]);
@@ -363,7 +366,7 @@ impl Plain {
         match line.trim().parse::<usize>() {
             Ok(number) if (1..=choices).contains(&number) => self.talk.chosen(number - 1).await?,
             _ => {
-                self.talk.choices = None;
+                self.talk.requests.choices = None;
                 show!("nothing was chosen");
             }
         }
@@ -377,16 +380,16 @@ impl Plain {
             self.hear(&event);
         }
         self.print_page();
-        if let Some(hint) = self.talk.hint.take() {
+        if let Some(hint) = self.talk.view.hint.take() {
             show!("{hint}");
         }
-        if let Some(text) = self.talk.prompt.take().filter(|text| !text.is_empty()) {
+        if let Some(text) = self.talk.requests.prompt.take().filter(|text| !text.is_empty()) {
             show!("You had said: {text}");
         }
     }
 
     fn print_page(&mut self) {
-        let rows = self.talk.page.take();
+        let rows = self.talk.view.page.take();
         for row in rows.iter().skip_while(|row| row.is_empty()) {
             show!("{}", paint(row, Colours::Off));
         }
@@ -402,15 +405,15 @@ impl Plain {
                     show!();
                 }
             }
-            Event::ToolStarted { id, tool, input } if !Conversation::is_own(id) => {
-                show!("{tool}: {}", first_line(&self.talk.about(input), 100));
+            Event::ToolStarted { id, tool, input } if !is_own(id) => {
+                show!("{tool}: {}", first_line(&about(input, &self.talk.place), 100));
             }
-            Event::ToolEnded { id, tool, output } if self.talk.input_of(id).is_some() => {
+            Event::ToolEnded { id, tool, output } if self.talk.view.input_of(id).is_some() => {
                 let ended = if output.outcome == Outcome::Done { "done" } else { "failed" };
                 show!("{tool} {ended}: {}", first_line(&output.summary, 100));
             }
             Event::ToolDenied { tool, why, .. } => show!("{tool} denied: {}", first_line(why, 100)),
-            Event::Recalled { memories } => show!([Conversation::recalled(memories)]),
+            Event::Recalled { memories } => show!([recalled(memories)]),
             Event::Restarted => show!("\n(the reply broke off and begins again)"),
             Event::Retrying { attempt, after, why } => {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
@@ -424,9 +427,9 @@ impl Plain {
             Event::Agent { errand, news } => {
                 if let News::Does(event) = news
                     && let Event::ToolStarted { tool, input, .. } = &**event
-                    && self.talk.is_in_front(errand)
+                    && self.talk.session.background.is_in_front(errand)
                 {
-                    show!([self.talk.done_by(errand, tool, input)]);
+                    show!([done_by(errand, tool, input, &self.talk.place)]);
                 }
                 if let Some(text) = told::errand_news(errand, news) {
                     show!([text.as_str()]);
@@ -440,7 +443,7 @@ impl Plain {
             Event::Warning(text) => talk!("warning: {text}"),
             Event::TeamMemory { told, changed } => {
                 told.iter().for_each(|text| show!("{text}"));
-                self.talk.team_changes(changed);
+                self.talk.view.team_changes(changed);
                 self.print_page();
             }
             _ => {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use settings::keys;
 use settings::permission::ChosenBy;
 
-use super::conversation::Conversation;
+use super::session_state::SessionState;
+use super::view::View;
+use crate::args::RunArgs;
+use crate::place::Place;
 use crate::span::Look;
 use crate::{judgement, setup};
 
@@ -22,38 +25,45 @@ async fn unasked(scope: &tools::Scope) -> String {
     }
 }
 
-impl Conversation {
-    pub(super) async fn sandbox(&mut self, argument: &str) -> anyhow::Result<()> {
+impl SessionState {
+    /// Shows how it stands, or turns it on or off, also for what is opened later.
+    pub(super) async fn sandbox(
+        &mut self,
+        argument: &str,
+        args: &mut RunArgs,
+        place: &Place,
+        view: &mut View,
+    ) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        let settings = judgement::settings(&self.place, self.args.settings.as_deref())?;
+        let settings = judgement::settings(place, args.settings.as_deref())?;
         match argument {
             "" => {
                 let (now, sandbox) = match agent.scope().sandbox() {
                     Some(sandbox) => ("on: commands run in it", sandbox),
-                    None => ("off", Arc::new(setup::sandbox(&settings, &self.place, agent).await?)),
+                    None => ("off", Arc::new(setup::sandbox(&settings, place, agent).await?)),
                 };
                 let text = format!(
                     "the sandbox is {now}; /sandbox on or off changes it\n{}{}",
                     sandbox.describe(),
                     unasked(agent.scope()).await
                 );
-                self.page.note(&text, Look::PLAIN);
+                view.page.note(&text, Look::PLAIN);
             }
             "on" => {
-                let sandbox = setup::sandbox(&settings, &self.place, agent).await?;
-                self.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), Look::PLAIN);
+                let sandbox = setup::sandbox(&settings, place, agent).await?;
+                view.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), Look::PLAIN);
                 agent.set_sandbox(Some(sandbox), ChosenBy::Hand);
-                self.args.sandbox = Some(true);
+                args.sandbox = Some(true);
             }
             "off" if settings.is_managed(&keys::SANDBOX) && settings.sandbox.enabled == Some(true) => {
-                self.hint = Some("the sandbox is on by managed settings".to_owned());
+                view.hint = Some("the sandbox is on by managed settings".to_owned());
             }
             "off" => {
                 agent.set_sandbox(None, ChosenBy::Hand);
-                self.args.sandbox = Some(false);
-                self.page.note("commands run outside of the sandbox", Look::PLAIN);
+                args.sandbox = Some(false);
+                view.page.note("commands run outside of the sandbox", Look::PLAIN);
             }
-            _ => self.hint = Some("/sandbox, /sandbox on or /sandbox off".to_owned()),
+            _ => view.hint = Some("/sandbox, /sandbox on or /sandbox off".to_owned()),
         }
         Ok(())
     }

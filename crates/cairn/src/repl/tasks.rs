@@ -1,13 +1,16 @@
 //! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
 
-use mail::tasks::{Status, Task};
+use mail::board::{Status, Task};
 use session::stats::Used;
 use tools::{JobKind, JobState};
 use transcript::block::Kind;
 use transcript::line::Body;
+use transcript::price::Prices;
 
-use super::conversation::Conversation;
+use super::jobs::Background;
 use super::page::Part;
+use super::view::{View, about};
+use crate::place::Place;
 use crate::span::{Colour, Look, Span, first_line};
 use crate::told;
 
@@ -16,7 +19,7 @@ const SHOWN: usize = 5;
 /// How much is shown of each.
 const LONGEST: usize = 100;
 
-impl Conversation {
+impl Background {
     /// Looks at the list again.
     pub(super) fn read_tasks(&mut self) {
         self.tasks = self.mailing.board.tasks(&self.folder);
@@ -49,7 +52,7 @@ impl Conversation {
     }
 
     /// What a teammate does and did, by its own session. Says whether there is one of that name.
-    pub(super) fn look_at_teammate(&mut self, name: &str) -> bool {
+    pub(super) fn look_at_teammate(&self, name: &str, prices: &Prices, view: &mut View, place: &Place) -> bool {
         let members = self.mailing.teammates.as_ref().map(|mates| mates.team().members()).unwrap_or_default();
         let member = members.into_iter().find(|member| member.name == name && member.session_id.is_some());
         let Some(session) = member.and_then(|member| member.session_id) else { return false };
@@ -63,7 +66,7 @@ impl Conversation {
         for block in blocks.flatten() {
             match block.kind() {
                 Kind::ToolUse { name, .. } if called.is_none() => {
-                    called = Some(format!("{name} {}", self.about(&block.input().unwrap_or_default())));
+                    called = Some(format!("{name} {}", about(&block.input().unwrap_or_default(), place)));
                 }
                 Kind::Text if said.is_none() => said = block.as_text().map(|text| first_line(&text, 200)),
                 _ => {}
@@ -76,29 +79,28 @@ impl Conversation {
         rows.extend(self.teammate_label(name).map(|label| ("doing".to_owned(), label)));
         rows.extend(called.map(|called| ("last call".to_owned(), called)));
         rows.extend(said.map(|said| ("said last".to_owned(), said)));
-        rows.push(("used".to_owned(), told::used(&Used::of(record.log.lines(), &self.status.prices))));
-        rows.push(("session".to_owned(), self.short(&file)));
-        self.page.begin(Part::Note);
-        self.page.table(&rows, Look::BOLD);
+        rows.push(("used".to_owned(), told::used(&Used::of(record.log.lines(), prices))));
+        rows.push(("session".to_owned(), place.short(&file)));
+        view.table(&rows, Look::BOLD);
         true
     }
 
     /// Interrupts those who are at work. Says whether any were.
-    pub(super) fn interrupt_teammates(&mut self) -> bool {
+    pub(super) fn interrupt_teammates(&self, view: &mut View) -> bool {
         let stopped = self.mailing.teammates.as_ref().map(|mates| mates.interrupt()).unwrap_or_default();
         if !stopped.is_empty() {
-            self.hint = Some(format!("interrupting {}", stopped.join(", ")));
+            view.hint = Some(format!("interrupting {}", stopped.join(", ")));
         }
         !stopped.is_empty()
     }
 
     /// Shows all of them.
-    pub(super) fn show_tasks(&mut self) {
+    pub(super) fn show_tasks(&self, view: &mut View) {
         if !self.tasks.is_empty() {
-            self.page.begin(Part::Note);
+            view.page.begin(Part::Note);
         }
-        for task in self.tasks.clone() {
-            self.page.line(&[span(&task)], 4);
+        for task in &self.tasks {
+            view.page.line(&[span(task)], 4);
         }
     }
 }

@@ -1,22 +1,25 @@
 //! `/team`: how this project's shared memory stands, and what others changed in it since the session began.
 
+use std::path::Path;
+
 use engine::event::TeamChange;
 use team::watch::Standing;
 
-use super::conversation::Conversation;
 use super::page::Part;
 use super::question;
-use crate::sharing;
+use super::view::View;
+use crate::place::Place;
+use crate::sharing::{self, Sharing};
 use crate::span::{Colour, Look, Span};
 
 /// So many changes of others are shown with what changed in them, the newest.
 const SHOWN: usize = 10;
 
-impl Conversation {
+impl View {
     /// Shows how it stands, or brings both sides in step now.
-    pub(super) fn team(&mut self, what: &str) {
-        let Some(sharing) = &self.sharing else {
-            let why = if self.memory.is_some() { "this project's team memory is not shared" } else { "memory is off" };
+    pub(super) fn team(&mut self, what: &str, sharing: Option<&Sharing>, memory: Option<&Path>, place: &Place) {
+        let Some(sharing) = sharing else {
+            let why = if memory.is_some() { "this project's team memory is not shared" } else { "memory is off" };
             self.hint = Some(format!("{why}; `cairn team join SERVER` shares it"));
             return;
         };
@@ -44,7 +47,7 @@ impl Conversation {
         let mut entries = vec![
             ("repository", sharing.repository.clone()),
             ("server", sharing.server.clone()),
-            ("folder", self.short(&sharing.folder)),
+            ("folder", place.short(&sharing.folder)),
             ("in step", when(&standing)),
         ];
         entries.extend(standing.waiting.iter().map(|key| ("to send", key.to_string())));
@@ -54,8 +57,7 @@ impl Conversation {
         entries.extend(standing.held.iter().map(|key| ("missing", format!("{key}: /team delete deletes it for all"))));
         entries.extend(standing.trouble().map(|trouble| ("trouble", trouble)));
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-        self.page.begin(Part::Note);
-        self.page.table(&entries, Look::DIM);
+        self.table(&entries, Look::DIM);
         let old = standing.changes.len().saturating_sub(SHOWN);
         let changed: Vec<TeamChange> = standing.changes[old..].iter().map(sharing::change).collect();
         self.team_changes(&changed);

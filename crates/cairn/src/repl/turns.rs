@@ -15,9 +15,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
-use super::conversation::Conversation;
-use super::page::{Page, Part};
+use super::expand::{is_own, recalled};
+use super::jobs::done_by;
+use super::page::Part;
 use super::question::{Answered, Asking, reason_shown};
+use super::view::about;
 use super::{Repl, Working, notice, rules};
 use crate::span::{Colour, Look, Span, first_line};
 use crate::told;
@@ -52,8 +54,8 @@ impl Repl {
     /// Runs a command of the user's own; the model sees it with the next message.
     pub(super) fn start_shell(&mut self, command: &str) {
         let command = command.to_owned();
-        self.talk.page.begin(Part::Said);
-        self.talk.page.line(&[Span::new("! ", Look::of(Colour::Yellow)), Span::new(&command, Look::BOLD)], 2);
+        self.talk.view.page.begin(Part::Said);
+        self.talk.view.page.line(&[Span::new("! ", Look::of(Colour::Yellow)), Span::new(&command, Look::BOLD)], 2);
         self.work(&format!("$ {}", first_line(&command, 60)), |mut agent, cancel| async move {
             let turn = agent.shell(&command, &cancel).await;
             (agent, turn)
@@ -62,7 +64,7 @@ impl Repl {
 
     /// Compacts, if that was asked for.
     pub(super) fn start_compaction(&mut self) {
-        let Some((wish, part)) = self.talk.compacting.take() else { return };
+        let Some((wish, part)) = self.talk.requests.compacting.take() else { return };
         self.work("compacting", |mut agent, cancel| async move {
             let turn = agent.compaction(wish, part, &cancel).await;
             (agent, turn)
@@ -74,7 +76,7 @@ impl Repl {
         Doing: FnOnce(Agent, CancellationToken) -> Work,
         Work: Future<Output = (Agent, Turn)> + Send + 'static,
     {
-        let Some(agent) = self.talk.agent.take() else { return };
+        let Some(agent) = self.talk.session.agent.take() else { return };
         self.typed_at = None; // what began this was typed to its end
         let cancel = CancellationToken::new();
         let task = tokio::spawn(work(agent, cancel.clone()));
@@ -85,21 +87,24 @@ impl Repl {
     pub(super) fn turn_ended(&mut self, ended: Option<(Agent, Turn)>) -> anyhow::Result<()> {
         self.working = None;
         self.asking.retain(Asking::is_wanted);
-        (self.talk.hint, self.armed) = (None, false);
+        (self.talk.view.hint, self.armed) = (None, false);
         let rows = self.markdown.finish();
-        self.talk.page.rows(rows);
+        self.talk.view.page.rows(rows);
         let Some((agent, turn)) = ended else {
-            anyhow::bail!("the turn broke down; what was written is safe: cairn --resume {}", self.talk.status.session);
+            anyhow::bail!(
+                "the turn broke down; what was written is safe: cairn --resume {}",
+                self.talk.session.status.session
+            );
         };
-        self.talk.agent = Some(agent);
+        self.talk.session.agent = Some(agent);
         self.talk.take_in_edited();
-        self.idle_at = Some(Instant::now() + self.talk.signals.patience);
+        self.idle_at = Some(Instant::now() + self.talk.session.signals.patience);
         if let Some(trouble) = told::trouble_and_hint(&turn.end) {
-            self.talk.page.note(&trouble, Look::of(Colour::Red));
+            self.talk.view.page.note(&trouble, Look::of(Colour::Red));
         }
         if matches!(turn.end, End::Ended(_)) {
             // What came too late for the turn's last round begins the next one; the rest joins it.
-            if let Some(said) = self.talk.inbox.next() {
+            if let Some(said) = self.talk.session.inbox.next() {
                 self.start(said);
             } else {
                 self.start_with_reports();
@@ -113,7 +118,7 @@ impl Repl {
     /// What waits goes back into the prompt, before what is being typed there.
     fn take_all_back(&mut self) {
         let mut texts = Vec::new();
-        while let Some(said) = self.talk.inbox.next() {
+        while let Some(said) = self.talk.session.inbox.next() {
             texts.extend(said.iter().find_map(Block::as_text));
         }
         if !texts.is_empty() {
@@ -126,15 +131,15 @@ impl Repl {
     /// Something happened.
     pub(super) fn heard(&mut self, event: Event) {
         self.talk.heard(&event);
-        if self.talk.figures.heard(&event) {
+        if self.talk.session.figures.heard(&event) {
             self.line.want();
         }
         match event {
             Event::SignalsChanged(signals) => {
                 self.line.set(signals.status_line.clone());
-                self.talk.signals = signals;
+                self.talk.session.signals = signals;
             }
-            Event::PromptSubmitted { text, .. } => self.talk.show_said(&text),
+            Event::PromptSubmitted { text, .. } => self.talk.view.show_said(&text),
             Event::TeammateAsks { name, .. } => {
                 self.remark(&format!("{name} asks something: /tasks {name}"), Look::DIM);
             }
@@ -144,13 +149,13 @@ impl Repl {
                     self.remark(&text, Look::DIM);
                 }
             }
-            Event::MessageArrived { from, text } => self.talk.show_message(&from, &text),
+            Event::MessageArrived { from, text } => self.talk.view.show_message(&from, &text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
             Event::Text(text) => {
                 self.doing("writing");
-                self.talk.page.begin(Part::Reply);
+                self.talk.view.page.begin(Part::Reply);
                 let rows = self.markdown.push(&text);
-                self.talk.page.rows(rows);
+                self.talk.view.page.rows(rows);
             }
             Event::Thinking(text) => {
                 self.doing("thinking");
@@ -159,34 +164,34 @@ impl Repl {
             Event::CallWriting { tool } => self.doing(&format!("writing a call of {tool}")),
             Event::Restarted => {
                 self.markdown.finish();
-                self.talk.page.note("(the reply broke off and begins again)", Look::DIM);
+                self.talk.view.page.note("(the reply broke off and begins again)", Look::DIM);
             }
             Event::Retrying { attempt, after, why } => {
                 let text = format!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
-                self.talk.page.note(&text, Look::DIM);
+                self.talk.view.page.note(&text, Look::DIM);
             }
             Event::Replied { .. } => {
                 let rows = self.markdown.finish();
-                self.talk.page.rows(rows);
+                self.talk.view.page.rows(rows);
             }
             Event::ToolStarted { id, tool, input } => {
-                if !Conversation::is_own(&id) {
-                    self.doing(&format!("{tool} {}", self.talk.about(&input)));
+                if !is_own(&id) {
+                    self.doing(&format!("{tool} {}", about(&input, &self.talk.place)));
                 }
             }
             Event::Agent { errand, news } => self.heard_of(&errand, news),
             Event::ToolDenied { tool, input, why, .. } => {
-                let (what, why) = (self.talk.about(&input), reason_shown(&why));
-                self.talk.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
+                let (what, why) = (about(&input, &self.talk.place), reason_shown(&why));
+                self.talk.view.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
             Event::HooksStarted { moment, status } => {
                 self.doing(&status.unwrap_or_else(|| format!("{} hooks", moment.name())));
             }
             Event::HookSaid { moment, text } => self.remark(&format!("{} hook: {text}", moment.name()), Look::DIM),
-            Event::Recalled { memories } => self.remark(&Conversation::recalled(&memories), Look::DIM),
+            Event::Recalled { memories } => self.remark(&recalled(&memories), Look::DIM),
             Event::InstructionsLoaded { files } => {
-                let names: Vec<String> = files.iter().map(|file| self.talk.short(&file.path)).collect();
+                let names: Vec<String> = files.iter().map(|file| self.talk.place.short(&file.path)).collect();
                 self.remark(&format!("instructions loaded: {}", names.join(", ")), Look::DIM);
             }
             Event::MemorySaved { path } => {
@@ -199,14 +204,15 @@ impl Repl {
             }
             Event::Extracted(_) => {
                 if let Some(text) = told::of_layers(&event) {
-                    let how = if self.talk.leaving { "cairn memory log: look" } else { "Ctrl-S: look, change" };
+                    let how =
+                        if self.talk.requests.leaving { "cairn memory log: look" } else { "Ctrl-S: look, change" };
                     self.remark(&format!("{text} ({how}, take back)"), Look::of(Colour::Green));
                 }
             }
-            Event::Warning(text) => self.talk.page.warning(&text),
+            Event::Warning(text) => self.talk.view.page.warning(&text),
             Event::TeamMemory { told, changed } => {
                 told.iter().for_each(|text| self.remark(text, Look::DIM));
-                self.talk.team_changes(&changed);
+                self.talk.view.team_changes(&changed);
             }
             Event::Compacting { .. } => self.doing("compacting"),
             Event::SessionStarted { .. } | Event::ModelChanged { .. } | Event::TurnEnded { .. } => {}
@@ -228,7 +234,7 @@ impl Repl {
 
     /// Something happened to an agent that was sent out.
     fn heard_of(&mut self, errand: &Arc<Errand>, news: News) {
-        let in_front = self.talk.is_in_front(errand);
+        let in_front = self.talk.session.background.is_in_front(errand);
         // It may have ended by the time this is heard.
         let is_behind = errand.is_background() || errand.ended_behind();
         if let Some(text) = told::errand_news(errand, &news) {
@@ -237,18 +243,18 @@ impl Repl {
         match news {
             News::Does(event) => match *event {
                 Event::ToolStarted { tool, input, .. } if !is_behind => {
-                    self.doing(&self.talk.done_by(errand, &tool, &input));
+                    self.doing(&done_by(errand, &tool, &input, &self.talk.place));
                 }
                 Event::ToolStarted { tool, input, .. } if in_front => {
-                    let text = self.talk.done_by(errand, &tool, &input);
+                    let text = done_by(errand, &tool, &input, &self.talk.place);
                     self.remark(&text, Look::DIM);
                 }
-                Event::Warning(text) => self.talk.page.warning(&format!("{}: {text}", errand.kind)),
+                Event::Warning(text) => self.talk.view.page.warning(&format!("{}: {text}", errand.kind)),
                 _ => {}
             },
             News::Ended if errand.ended_behind() => {
                 if in_front {
-                    self.talk.front = None;
+                    self.talk.session.background.front = None;
                 }
                 self.start_with_reports();
             }
@@ -258,16 +264,16 @@ impl Repl {
 
     /// Begins a turn with what agents in the background have reported, unless one is under way.
     fn start_with_reports(&mut self) {
-        let idle = self.working.is_none() && self.talk.agent.is_some();
-        if idle && self.talk.agents.as_ref().is_some_and(|agents| agents.has_news()) {
+        let idle = self.working.is_none() && self.talk.session.agent.is_some();
+        if idle && self.talk.session.background.agents.as_ref().is_some_and(|agents| agents.has_news()) {
             self.start(Vec::new());
         }
     }
 
     /// Something the agent did beside its calls.
     fn remark(&mut self, text: &str, look: Look) {
-        self.talk.page.begin(Part::Calls);
-        self.talk.page.line(&[Span::new(text, look)], 2);
+        self.talk.view.page.begin(Part::Calls);
+        self.talk.view.page.line(&[Span::new(text, look)], 2);
     }
 
     fn doing(&mut self, what: &str) {
@@ -295,25 +301,25 @@ impl Repl {
     }
 
     fn tool_ended(&mut self, id: &str, tool: &str, output: &tools::Output) {
-        if Conversation::is_own(id) {
+        if is_own(id) {
             // The user's own command: its output is what was wanted.
-            self.talk.page.begin(Part::Calls);
-            self.talk.show_lines(&output.text().lines().collect::<Vec<_>>());
+            self.talk.view.page.begin(Part::Calls);
+            self.talk.view.show_lines(&output.text().lines().collect::<Vec<_>>());
             return;
         }
         // A call that was not allowed has ended without having begun, and was told of already.
-        let Some(what) = self.talk.input_of(id).map(|input| self.talk.about(input)) else { return };
+        let Some(what) = self.talk.view.input_of(id).map(|input| about(input, &self.talk.place)) else { return };
         let (mark, look) = match output.outcome {
             Outcome::Done => ("✓ ", Look::of(Colour::Green)),
             Outcome::Failed => ("✗ ", Look::of(Colour::Red)),
         };
-        self.talk.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
+        self.talk.view.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
     }
 
     /// The agent asks for permission.
     pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<Answer>) {
         if !self.is_typing() {
-            notice::tell(self.talk.signals.channel, "Cairn needs your permission");
+            notice::tell(self.talk.session.signals.channel, "Cairn needs your permission");
         }
         self.asking.push_back(Asking::new(question, reply));
         if self.asking.len() == 1 {
@@ -326,9 +332,7 @@ impl Repl {
         if self.is_typing() {
             asking.leave();
         }
-        let mut page = std::mem::replace(&mut self.talk.page, Page::new(self.screen.columns()));
-        asking.show(&mut page, |path| self.talk.short(path));
-        self.talk.page = page;
+        asking.show(&mut self.talk.view.page, |path| self.talk.place.short(path));
         self.asking.push_front(asking);
     }
 
@@ -345,10 +349,10 @@ impl Repl {
             Answered::Always(rules) => {
                 for rule in rules {
                     let said = match rules::allow(&self.talk.place, rule) {
-                        Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.short(&path)),
+                        Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.place.short(&path)),
                         Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
                     };
-                    self.talk.page.line(&[Span::new(&said, Look::DIM)], 2);
+                    self.talk.view.page.line(&[Span::new(&said, Look::DIM)], 2);
                 }
             }
             Answered::Mode(mode) => self.talk.change_mode(*mode),

@@ -5,18 +5,20 @@ use session::filling::Filling;
 use transcript::Id;
 
 use super::back::Choosing;
-use super::conversation::Conversation;
 use super::page::Part;
 use super::picker::Entry;
+use super::requests::Requests;
+use super::session_state::SessionState;
+use super::view::View;
 use crate::span::{Colour, Look, Span, first_line};
 use crate::told::count;
 
 /// How long the bar of a full window is.
 const BAR: u64 = 40;
 
-impl Conversation {
+impl SessionState {
     /// What fills the window, as bars.
-    pub(super) fn show_context(&mut self) {
+    pub(super) fn show_context(&self, view: &mut View) {
         let Some(agent) = &self.agent else { return };
         let (filling, layers) = (agent.filling(), agent.layers());
         let fill = layers.window.fill(filling.tokens, layers.auto_compact);
@@ -25,94 +27,102 @@ impl Conversation {
             "{} of {} tokens, compaction is due at {threshold} ({} % left)",
             filling.tokens, layers.window.size, fill.percent_left
         );
-        self.page.begin(Part::Note);
-        self.page.line(&[Span::new(&heading, Look::BOLD)], 2);
+        view.page.begin(Part::Note);
+        view.page.line(&[Span::new(&heading, Look::BOLD)], 2);
         let off = list::off(layers);
-        self.bars(&filling, threshold);
+        bars(&filling, threshold, view);
         if !off.is_empty() {
             let text = format!("layers that are off: {}", off.join(", "));
-            self.page.line(&[Span::new(&text, Look::DIM)], 2);
+            view.page.line(&[Span::new(&text, Look::DIM)], 2);
         }
-    }
-
-    fn bars(&mut self, filling: &Filling, threshold: u64) {
-        let room = threshold.saturating_sub(filling.tokens);
-        let widest = filling.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
-        let row = |name: &str, tokens: u64, end: String, look: Look| {
-            let cells = (tokens * BAR).div_ceil(threshold.max(1)).min(BAR) as usize;
-            let share = tokens * 100 / threshold.max(1);
-            [
-                Span::plain(&format!("{name:<widest$}  {tokens:>8}  {share:>3} %  ")),
-                Span::new(&"█".repeat(cells), look),
-                Span::new(&format!(" {end}"), Look::DIM),
-            ]
-        };
-        for part in &filling.parts {
-            let look = Look::of(if part.name.starts_with("result") { Colour::Yellow } else { Colour::Cyan });
-            self.page.line(&row(part.name, part.tokens, format!("×{}", part.count), look), 2);
-        }
-        self.page.line(&row("room", room, String::new(), Look::DIM), 2);
     }
 
     /// Makes room: all of it, or what follows or precedes a message that is chosen from a list.
-    pub(super) fn compact(&mut self, argument: &str) {
+    pub(super) fn compact(&self, argument: &str, view: &mut View, requests: &mut Requests) {
         let wish = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         match argument.split_once(' ').unwrap_or((argument, "")) {
-            ("from", rest) => self
-                .choose_message("Summarise from which message on?", |lines| Choosing::CompactFrom(lines, wish(rest))),
-            ("up-to", rest) => self.choose_message("Summarise what precedes which message?", |lines| {
+            ("from", rest) => self.choose_message("Summarise from which message on?", view, requests, |lines| {
+                Choosing::CompactFrom(lines, wish(rest))
+            }),
+            ("up-to", rest) => self.choose_message("Summarise what precedes which message?", view, requests, |lines| {
                 Choosing::CompactUpTo(lines, wish(rest))
             }),
-            _ => self.compacting = Some((wish(argument), Covered::Everything)),
+            _ => requests.compacting = Some((wish(argument), Covered::Everything)),
         }
     }
 
     /// Drops what precedes a message that is chosen from a list.
-    pub(super) fn snip(&mut self) {
-        self.choose_message("Drop what precedes which message?", Choosing::Snip);
+    pub(super) fn snip(&self, view: &mut View, requests: &mut Requests) {
+        self.choose_message("Drop what precedes which message?", view, requests, Choosing::Snip);
     }
 
-    fn choose_message(&mut self, title: &str, what: impl FnOnce(Vec<Id>) -> Choosing) {
+    fn choose_message(
+        &self,
+        title: &str,
+        view: &mut View,
+        requests: &mut Requests,
+        what: impl FnOnce(Vec<Id>) -> Choosing,
+    ) {
         let Some(agent) = &self.agent else { return };
         let points = agent.session().points_in_view();
         if points.is_empty() {
-            self.hint = Some("nothing was said yet".into());
+            view.hint = Some("nothing was said yet".into());
             return;
         }
         let choice =
             |point: &session::rewind::Point| Entry { label: first_line(&point.text, 60), about: String::new() };
         let choices = points.iter().map(choice).collect();
-        self.choose(title, choices, what(points.into_iter().map(|point| point.line).collect()));
+        requests.choose(title, choices, what(points.into_iter().map(|point| point.line).collect()));
     }
 
-    pub(super) fn snip_before(&mut self, line: &Id) -> anyhow::Result<()> {
+    pub(super) fn snip_before(&mut self, line: &Id, view: &mut View) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         match agent.session_mut().snip_before(line)? {
-            0 => self.hint = Some("there is nothing to drop: the newest reply and all after it stay".into()),
+            0 => view.hint = Some("there is nothing to drop: the newest reply and all after it stay".into()),
             dropped => {
                 let text =
                     format!("{} dropped from the window; /undo takes that back", count(dropped, "message", "messages"));
-                self.page.note(&text, Look::PLAIN);
+                view.page.note(&text, Look::PLAIN);
             }
         }
         Ok(())
     }
 
     /// Brings back what a compaction or a snip covers, if there is room for it.
-    pub(super) fn uncover(&mut self, commit: &Id) -> anyhow::Result<()> {
+    pub(super) fn uncover(&mut self, commit: &Id, view: &mut View) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let before = agent.session().log().view().tally().count();
         match agent.session_mut().undo(commit, &self.status.window) {
             Ok(()) => {
                 let after = agent.session().log().view().tally().count();
-                self.page
+                view.page
                     .note(&format!("what was said is back in the window ({before} → {after} tokens)"), Look::PLAIN);
             }
             Err(error @ session::Error::WouldNotFit { .. }) => {
-                self.page.note(&error.to_string(), Look::of(Colour::Red));
+                view.page.note(&error.to_string(), Look::of(Colour::Red));
             }
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
+}
+
+/// A bar for each part, and one for what is left.
+fn bars(filling: &Filling, threshold: u64, view: &mut View) {
+    let room = threshold.saturating_sub(filling.tokens);
+    let widest = filling.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
+    let row = |name: &str, tokens: u64, end: String, look: Look| {
+        let cells = (tokens * BAR).div_ceil(threshold.max(1)).min(BAR) as usize;
+        let share = tokens * 100 / threshold.max(1);
+        [
+            Span::plain(&format!("{name:<widest$}  {tokens:>8}  {share:>3} %  ")),
+            Span::new(&"█".repeat(cells), look),
+            Span::new(&format!(" {end}"), Look::DIM),
+        ]
+    };
+    for part in &filling.parts {
+        let look = Look::of(if part.name.starts_with("result") { Colour::Yellow } else { Colour::Cyan });
+        view.page.line(&row(part.name, part.tokens, format!("×{}", part.count), look), 2);
+    }
+    view.page.line(&row("room", room, String::new(), Look::DIM), 2);
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use engine::send_message::SendMessage;
 use jiff::Timestamp;
+use mail::board::Status;
 use mail::board::{self, Board};
 use mail::mailbox::LEAD;
-use mail::tasks::Status;
 use mail::{Invited, Mail, Origin, Post, Team};
 use serde_json::{Value, json};
 use session::World;

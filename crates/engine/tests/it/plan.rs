@@ -1,7 +1,7 @@
 //! Plans and tasks through the engine.
 
+use mail::board::Status;
 use mail::board::{self, Board};
-use mail::tasks::Status;
 use serde_json::json;
 use tools::permission::{Decision, Mode, Rules, Situation, decide};
 use tools::{Access, Call, Scope, Subject, run_all};

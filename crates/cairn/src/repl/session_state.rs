@@ -1,0 +1,55 @@
+//! The session that is open: its agent, and what is known of it while the agent works.
+//!
+//! All of it is new where another session is opened.
+
+use std::path::{Path, PathBuf};
+
+use engine::{Agent, Inbox};
+use settings::{Bypass, Signals};
+use tools::Scope;
+
+use super::figures::Figures;
+use super::jobs::Background;
+use super::learnt::{self, Learnt};
+use super::status::Status;
+use crate::setup::Ready;
+
+/// A session, and what belongs to it alone.
+pub(super) struct SessionState {
+    /// Not here while it works.
+    pub(super) agent: Option<Agent>,
+    pub(super) inbox: Inbox,
+    pub(super) status: Status,
+    /// What the user's own line is given to show, and how the session makes itself known.
+    pub(super) figures: Figures,
+    pub(super) signals: Signals,
+    /// Where the agent works.
+    pub(super) scope: Scope,
+    /// Whether the settings let anybody into the mode that asks nothing.
+    pub(super) bypass: Bypass,
+    /// Where memories lie, if memory is on.
+    pub(super) memory: Option<PathBuf>,
+    /// What was learnt in this session, the newest first.
+    pub(super) learnt: Vec<Learnt>,
+    /// What goes on beside the conversation.
+    pub(super) background: Background,
+}
+
+impl SessionState {
+    /// With an agent that was just made.
+    pub(super) fn of(ready: Ready) -> Self {
+        let agent = &ready.agent;
+        Self {
+            status: Status::of(&ready),
+            figures: Figures::new(),
+            signals: agent.signals().clone(),
+            scope: agent.scope().clone(),
+            bypass: ready.bypass,
+            inbox: agent.inbox().clone(),
+            memory: agent.knowledge().and_then(|knowledge| knowledge.memory_directory().map(Path::to_owned)),
+            learnt: learnt::of(agent.session()),
+            background: Background::of(agent, ready.mailing),
+            agent: Some(ready.agent),
+        }
+    }
+}
