@@ -13,8 +13,6 @@ use crate::rules;
 
 /// Commands that only look, as a definition writes it.
 const READ_ONLY: &str = "read-only";
-/// What the tool that sends agents out was called before.
-const TASK: &str = tool_names::TASK;
 
 /// Calls that a definition lets an agent make, where it names more than tools.
 #[derive(Debug, Clone, Default)]
@@ -132,7 +130,7 @@ pub fn offers(definition: &Definition, tool: &str) -> bool {
 /// The tool that a name in a definition means.
 pub(super) fn base(name: &str) -> &str {
     match name.split('(').next().unwrap_or_default().trim() {
-        TASK => tool_names::AGENT,
+        tool_names::TASK => tool_names::AGENT,
         name => name,
     }
 }
