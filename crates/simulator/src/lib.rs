@@ -17,6 +17,8 @@ mod script;
 mod server;
 mod stream;
 mod trail;
+mod view;
+mod when;
 
 pub use cache::Split;
 pub use clock::Clock;
@@ -24,5 +26,6 @@ pub use error::Error;
 pub use faults::{Fault, Overflow};
 pub use price::Price;
 pub use report::{Break, Line, Report, Totals};
-pub use script::{Call, Defaults, Rule, Script, When};
+pub use script::{Call, Defaults, Rule, Script};
 pub use server::{Options, Simulator};
+pub use when::When;

@@ -25,6 +25,6 @@ pub mod store;
 pub mod sync;
 pub mod watch;
 
-pub use error::Error;
+pub use error::{Error, Trouble};
 pub use key::{BadKey, Key};
 pub use repository::Repository;

@@ -64,7 +64,7 @@ enum TeamCommand {
     Invite {
         /// What the one who comes may do: read, write or admin.
         #[arg(long, default_value = "write")]
-        level: team::store::Level,
+        level: team::protocol::Level,
         /// To administer the server itself.
         #[arg(long)]
         server_admin: bool,

@@ -9,12 +9,13 @@ use minijinja::{Environment, UndefinedBehavior};
 use serde_json::{Map, Value, json};
 
 use super::Rule;
-use super::choose::{Choice, Names};
+use super::choose::Choice;
 use crate::Error;
 use crate::count::Counter;
 use crate::ids::Ids;
 use crate::prompt::items;
 use crate::refusal::Refusal;
+use crate::when::Names;
 
 /// What fills a text up to `say_bytes`.
 const FILLER: &str = "Stone upon stone, the path is marked for those who come after. ";

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use team::Key;
-use team::client::{Client, Trouble};
+use team::Trouble;
+use team::client::Client;
 use team::mirror::Mirror;
 use team::report::Stopped;
 use team::store::Level;

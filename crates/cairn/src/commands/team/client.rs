@@ -7,9 +7,9 @@ use anyhow::{Context, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 use similar::TextDiff;
-use team::client::Trouble;
+use team::Trouble;
+use team::protocol::Level;
 use team::report::{Stopped, SyncReport};
-use team::store::Level;
 use team::sync::Deletions;
 
 use super::JoinArgs;
@@ -286,7 +286,7 @@ pub(super) async fn diff() -> anyhow::Result<Code> {
     let mut mirror = membership.mirror(&place)?;
     let (plan, found) = mirror.plan().await?;
     let theirs = match membership.client()?.read(None, 0).await? {
-        team::client::Read::Changed(snapshot) => snapshot.content.entries,
+        team::run::Read::Changed(snapshot) => snapshot.content.entries,
         _ => std::collections::BTreeMap::new(),
     };
     for key in plan.take.iter().chain(&plan.keep).chain(&plan.remove).chain(&plan.send).chain(&plan.delete) {
