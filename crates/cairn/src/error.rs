@@ -3,6 +3,25 @@
 use crate::out;
 use crate::span::{cyan, red};
 
+/// Something that this build of the program was made without.
+#[derive(Debug, thiserror::Error)]
+#[error("this build is without {what}")]
+#[cfg_attr(feature = "server", allow(dead_code, reason = "nothing is missing"))]
+pub(crate) struct NotBuilt {
+    pub(crate) what: &'static str,
+    /// The cargo feature that brings it.
+    pub(crate) feature: &'static str,
+}
+
+impl NotBuilt {
+    fn hint(&self) -> String {
+        format!(
+            "in a checkout of Cairn: cargo install --path crates/cairn --features {} (or --all-features)",
+            self.feature
+        )
+    }
+}
+
 /// `error:`, its `cause:`s, and after a blank line what to do.
 pub(crate) fn print(error: &anyhow::Error) {
     out::tell(&red("error:"), &error.to_string());
@@ -26,6 +45,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     }
     if let Some(error) = error.downcast_ref::<provider::Error>() {
         return error.hint().map(str::to_owned);
+    }
+    if let Some(error) = error.downcast_ref::<NotBuilt>() {
+        return Some(error.hint());
     }
     error.downcast_ref::<crate::model::NoModel>().map(crate::model::NoModel::hint)
 }

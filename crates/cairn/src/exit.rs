@@ -65,6 +65,9 @@ impl Code {
         if error.downcast_ref::<crate::commands::secrets::NotRead>().is_some() {
             return Self::Files;
         }
+        if error.downcast_ref::<crate::error::NotBuilt>().is_some() {
+            return Self::Usage;
+        }
         match error.downcast_ref::<engine::Error>() {
             Some(engine::Error::BadId { .. } | engine::Error::Rule(_)) => Self::Usage,
             Some(_) => Self::Files,

@@ -13,6 +13,7 @@ mod price;
 mod prompt;
 mod refusal;
 mod report;
+mod schema;
 mod script;
 mod server;
 mod stream;

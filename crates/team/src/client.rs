@@ -49,6 +49,12 @@ impl Wire for reqwest::Client {
     }
 }
 
+/// A builder of HTTP clients, for which TLS is ring's.
+pub fn http() -> reqwest::ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default(); // it may be so already
+    reqwest::Client::builder()
+}
+
 /// A server, and the repository that is kept there.
 #[derive(Clone)]
 pub struct Client {
@@ -77,7 +83,7 @@ impl Client {
         if address.scheme() != "https" && !(address.scheme() == "http" && is_here) {
             return Err(bad("the address must begin with https://, or be on this machine"));
         }
-        let builder = reqwest::Client::builder()
+        let builder = http()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .timeout(PATIENCE)

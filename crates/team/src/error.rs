@@ -25,6 +25,7 @@ pub enum Error {
     /// The disk said no.
     #[error(transparent)]
     Files(#[from] files::Error),
+    #[cfg(feature = "server")]
     /// The database failed, or cannot be reached: try again later.
     #[error("the database: {0}")]
     Database(#[from] sqlx::Error),

@@ -19,8 +19,10 @@ pub mod report;
 mod repository;
 pub mod rhythm;
 pub mod run;
+#[cfg(feature = "server")]
 pub mod serve;
 pub mod state;
+#[cfg(feature = "server")]
 pub mod store;
 pub mod sync;
 pub mod watch;

@@ -81,7 +81,7 @@ struct Balancer {
 impl Balancer {
     async fn start(servers: [SocketAddr; 2]) -> (Arc<Self>, String) {
         // No connection is kept: one to a server that was killed meanwhile would fail later than the server did.
-        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        let http = team::client::http().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         let balancer = Arc::new(Self {
             servers,
             next: AtomicUsize::new(0),

@@ -89,7 +89,7 @@ impl Proxy {
         let proxy = Arc::new(Self {
             server,
             seed,
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http: team::client::http().no_proxy().build().unwrap(),
             number: AtomicU64::new(0),
             calm: AtomicBool::new(false),
             passed: Notify::new(),
