@@ -51,3 +51,17 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     }
     error.downcast_ref::<crate::model::NoModel>().map(crate::model::NoModel::hint)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a build is without is a matter of how it was asked for, and the hint says how to get it.
+    #[test]
+    fn what_a_build_is_without_can_be_had() {
+        let error: anyhow::Error = NotBuilt { what: "the team server", feature: "server" }.into();
+        assert_eq!(crate::exit::Code::of(&error), crate::exit::Code::Usage);
+        assert_eq!(error.to_string(), "this build is without the team server");
+        assert!(hint(&error).unwrap().contains("cargo install --path crates/cairn --features server"));
+    }
+}
