@@ -249,6 +249,7 @@ pub struct Write {
 
 impl Write {
     /// Whether it says of everything it replaces what that was.
+    #[cfg(feature = "server")]
     pub(crate) fn says_what_it_saw(&self) -> bool {
         let mut replaced = self.entries.keys().chain(&self.deletes).chain(self.kept.keys());
         !self.seen.is_empty() && replaced.all(|key| self.seen.contains_key(key))

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::rand::{self, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use zeroize::Zeroizing;
 
 use super::message::Message;
 
 /// The sender's half. It is nowhere but in memory, and ends with the team.
 pub struct Seal {
     pair: Ed25519KeyPair,
-    seed: [u8; 32],
+    seed: Zeroizing<[u8; 32]>,
 }
 
 /// The half by which others know its letters.
@@ -52,12 +53,12 @@ impl Seal {
     }
 
     fn of_seed(seed: [u8; 32]) -> Option<Self> {
-        Some(Self { pair: Ed25519KeyPair::from_seed_unchecked(&seed).ok()?, seed })
+        Some(Self { pair: Ed25519KeyPair::from_seed_unchecked(&seed).ok()?, seed: seed.into() })
     }
 
     /// Its text, for the process whose it is and nobody else.
     pub fn secret(&self) -> String {
-        hex(&self.seed)
+        hex(self.seed.as_ref())
     }
 
     /// By what others know it.

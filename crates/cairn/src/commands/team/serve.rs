@@ -21,7 +21,6 @@ Examples:
   cairn team serve
   cairn team serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --address https://team.example.org
   cairn team serve --database postgres://cairn@db/cairn --listen 0.0.0.0:8737")]
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "nobody serves"))]
 pub(super) struct ServeArgs {
     /// Where to listen.
     #[arg(long, default_value = "127.0.0.1:8737", value_name = "ADDRESS")]
@@ -58,7 +57,6 @@ pub(super) struct ServeArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "nobody opens it"))]
 struct DatabaseArgs {
     /// `postgres://…`, or the path of a file; CAIRN_TEAM_DATABASE where it is not given.
     #[arg(long, value_name = "ADDRESS")]
@@ -67,7 +65,6 @@ struct DatabaseArgs {
 
 /// A file that holds all.
 #[derive(Debug, clap::Args)]
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "nobody reads or writes it"))]
 pub(super) struct BackupArgs {
     /// The file.
     file: PathBuf,
