@@ -8,6 +8,25 @@ use crate::span::{cyan, red};
 #[error("{0}")]
 pub(crate) struct NotRead(pub(crate) String);
 
+/// Something that this build of the program was made without.
+#[derive(Debug, thiserror::Error)]
+#[error("this build is without {what}")]
+#[cfg_attr(feature = "server", allow(dead_code, reason = "nothing is missing"))]
+pub(crate) struct NotBuilt {
+    pub(crate) what: &'static str,
+    /// The cargo feature that brings it.
+    pub(crate) feature: &'static str,
+}
+
+impl NotBuilt {
+    fn hint(&self) -> String {
+        format!(
+            "in a checkout of Cairn: cargo install --path crates/cairn --features {} (or --all-features)",
+            self.feature
+        )
+    }
+}
+
 /// `error:`, its `cause:`s, and after a blank line what to do.
 pub(crate) fn print(error: &anyhow::Error) {
     out::tell(&red("error:"), &error.to_string());
@@ -32,5 +51,22 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<provider::Error>() {
         return error.hint().map(str::to_owned);
     }
+    if let Some(error) = error.downcast_ref::<NotBuilt>() {
+        return Some(error.hint());
+    }
     error.downcast_ref::<crate::model::NoModel>().map(crate::model::NoModel::hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a build is without is a matter of how it was asked for, and the hint says how to get it.
+    #[test]
+    fn what_a_build_is_without_can_be_had() {
+        let error: anyhow::Error = NotBuilt { what: "the team server", feature: "server" }.into();
+        assert_eq!(crate::exit::Code::of(&error), crate::exit::Code::Usage);
+        assert_eq!(error.to_string(), "this build is without the team server");
+        assert!(hint(&error).unwrap().contains("cargo install --path crates/cairn --features server"));
+    }
 }

@@ -65,6 +65,9 @@ impl Code {
         if error.downcast_ref::<crate::error::NotRead>().is_some() {
             return Self::Files;
         }
+        if error.downcast_ref::<crate::error::NotBuilt>().is_some() {
+            return Self::Usage;
+        }
         match error.downcast_ref::<session::Error>() {
             Some(session::Error::BadId { .. } | session::Error::Rule(_)) => Self::Usage,
             Some(_) => Self::Files,

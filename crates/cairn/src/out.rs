@@ -98,8 +98,10 @@ pub(crate) fn talk_text(text: &str) {
 }
 
 /// Talk for those who want a writer: what is written at once is talk.
+#[cfg(feature = "server")]
 pub(crate) struct Talk;
 
+#[cfg(feature = "server")]
 impl Write for Talk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         talk_text(String::from_utf8_lossy(bytes).trim_end());

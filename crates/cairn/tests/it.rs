@@ -13,8 +13,10 @@
 mod stage;
 
 // What the team's own suite stands on: databases and an issuer.
+#[cfg(feature = "server")]
 #[path = "../../team/tests/it/databases.rs"]
 mod databases;
+#[cfg(feature = "server")]
 #[path = "../../team/tests/it/office.rs"]
 mod office;
 
@@ -84,20 +86,28 @@ mod spending;
 mod stream;
 #[path = "it/surroundings.rs"]
 mod surroundings;
+#[cfg(feature = "server")]
 #[path = "it/team.rs"]
 mod team;
+#[cfg(feature = "server")]
 #[path = "it/team_docs.rs"]
 mod team_docs;
+#[cfg(feature = "server")]
 #[path = "it/team_load.rs"]
 mod team_load;
+#[cfg(feature = "server")]
 #[path = "it/team_load_programs.rs"]
 mod team_load_programs;
+#[cfg(feature = "server")]
 #[path = "it/team_load_trouble.rs"]
 mod team_load_trouble;
+#[cfg(feature = "server")]
 #[path = "it/team_recovery.rs"]
 mod team_recovery;
+#[cfg(feature = "server")]
 #[path = "it/team_session.rs"]
 mod team_session;
+#[cfg(feature = "server")]
 #[path = "it/team_strangers.rs"]
 mod team_strangers;
 #[path = "it/teammates.rs"]
@@ -146,6 +156,9 @@ mod trouble;
 mod trust;
 #[path = "it/window.rs"]
 mod window;
+#[cfg(not(feature = "server"))]
+#[path = "it/without_server.rs"]
+mod without_server;
 // The same worker as in the engine's scenarios.
 #[path = "../../engine/tests/it/worker.rs"]
 mod worker;

@@ -14,6 +14,7 @@
 //! because of what a file contains. Broken input gives a value and a [`Diagnostic`].
 
 pub mod age;
+#[cfg(feature = "bench")]
 pub mod bench;
 pub mod changes;
 mod diagnostic;

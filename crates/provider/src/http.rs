@@ -97,6 +97,7 @@ impl Server {
             return Err(settings("the base URL must not contain a user name or password; use the key or token"));
         }
         let host = base.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
+        let _ = rustls::crypto::ring::default_provider().install_default(); // it may be so already
         let builder = || {
             let builder = reqwest::Client::builder()
                 .user_agent(app)

@@ -7,9 +7,8 @@ use serde::Deserialize;
 
 use crate::Error;
 use crate::refusal::{self, Refusal};
-use crate::script::When;
-use crate::script::choose::Conditions;
-use crate::script::view::View;
+use crate::view::View;
+use crate::when::{Conditions, When};
 
 /// One thing that goes wrong.
 ///

@@ -9,15 +9,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Error;
 use crate::faults::Fault;
+use crate::when::When;
 
 pub(crate) mod choose;
 pub(crate) mod render;
-pub(crate) mod view;
 
 /// A scripted model with its faults.
 ///
@@ -74,31 +74,6 @@ pub struct Defaults {
     pub count_factor: Option<f64>,
 }
 
-/// When a rule or a fault applies. Every given condition must hold; regular expressions match anywhere.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct When {
-    /// On the newest text the user typed: no tool results, no `<system-reminder>` text.
-    pub user: Option<String>,
-    /// All must match somewhere in the text of the messages.
-    #[serde(deserialize_with = "one_or_many")]
-    pub visible: Vec<String>,
-    /// None may match in the text of the messages.
-    #[serde(deserialize_with = "one_or_many")]
-    pub missing: Vec<String>,
-    /// On the tool results that the last turn brings; fails when it brings none.
-    pub result: Option<String>,
-    /// The last turn brings a result of this tool (its exact name).
-    pub tool: Option<String>,
-    /// The request offers all these tools (exact names).
-    #[serde(deserialize_with = "one_or_many")]
-    pub offered: Vec<String>,
-    /// On the system prompt.
-    pub system: Option<String>,
-    /// On the model's name.
-    pub model: Option<String>,
-}
-
 /// One thing the model does.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -138,20 +113,6 @@ pub struct Call {
 
 fn empty_object() -> Value {
     Value::Object(serde_json::Map::new())
-}
-
-/// `"x"` is the same as `["x"]`.
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-    }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(one) => vec![one],
-        OneOrMany::Many(many) => many,
-    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use sha2::{Digest, Sha256};
 
 use crate::key::Key;
 
+/// Checksums by key.
+pub type Checksums = BTreeMap<Key, String>;
+
 /// The checksum of a text, as the protocol writes it.
 pub fn of(text: &str) -> String {
     written(Sha256::digest(text.as_bytes()).as_slice())

@@ -1,6 +1,5 @@
 //! The client's side of the protocol: one request at a time, bounded in time and size, tried again where that can help.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +9,14 @@ use reqwest::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use reqwest::{Method, Request, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
+use crate::checksum::Checksums;
+use crate::error::Trouble;
 use crate::key::Key;
 use crate::protocol::{
-    Failure, Hashes, HistoryAnswer, HistoryQuestion, KNOWN_PATH, PATH, Snapshot, TOO_MANY_ENTRIES, Write, Written,
+    Failure, Hashes, HistoryAnswer, HistoryQuestion, KNOWN_PATH, PATH, TOO_MANY_ENTRIES, Write, Written,
 };
 use crate::repository::Repository;
-use crate::run::Server;
-use crate::state::Checksums;
+use crate::run::{Read, Server};
 
 /// A request may take so long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,6 +49,12 @@ impl Wire for reqwest::Client {
     }
 }
 
+/// A builder of HTTP clients, for which TLS is ring's.
+pub fn http() -> reqwest::ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default(); // it may be so already
+    reqwest::Client::builder()
+}
+
 /// A server, and the repository that is kept there.
 #[derive(Clone)]
 pub struct Client {
@@ -65,61 +71,6 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Why a request came to nothing, by what can be done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// Somebody was first: read again, and decide again.
-    #[error("somebody else wrote first")]
-    Conflict,
-    /// The repository is full.
-    #[error("the server keeps at most {most} entries of a repository")]
-    TooMany {
-        /// The most.
-        most: u64,
-    },
-    /// Something in the request cannot be kept. Without it the rest can.
-    #[error("{server} says no ({status}): {message}")]
-    Refused {
-        /// Who.
-        server: String,
-        /// The status.
-        status: u16,
-        /// In the server's words.
-        message: String,
-        /// What, where it says so, with why.
-        refused: BTreeMap<String, String>,
-    },
-    /// Nothing helps but the user: a bad token, no right.
-    #[error("{server} says no ({status}): {message}")]
-    Permanent {
-        /// Who.
-        server: String,
-        /// The status.
-        status: u16,
-        /// In the server's words.
-        message: String,
-    },
-    /// It may work later.
-    #[error("{server} cannot be used now: {message}")]
-    Later {
-        /// Who.
-        server: String,
-        /// Why.
-        message: String,
-    },
-}
-
-/// What a read found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Read {
-    /// What the reader has is what is there.
-    Unchanged,
-    /// There is nothing yet.
-    Empty,
-    /// This, and the name of this state.
-    Changed(Box<Snapshot>),
-}
-
 impl Client {
     /// A client for a server's address (`https://team.example.org`), a token and a repository.
     pub fn new(server: &str, token: &str, repository: Repository) -> Result<Self, Trouble> {
@@ -132,7 +83,7 @@ impl Client {
         if address.scheme() != "https" && !(address.scheme() == "http" && is_here) {
             return Err(bad("the address must begin with https://, or be on this machine"));
         }
-        let builder = reqwest::Client::builder()
+        let builder = http()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .timeout(PATIENCE)

@@ -25,6 +25,7 @@ pub enum Error {
     /// The disk said no.
     #[error(transparent)]
     Files(#[from] files::Error),
+    #[cfg(feature = "server")]
     /// The database failed, or cannot be reached: try again later.
     #[error("the database: {0}")]
     Database(#[from] sqlx::Error),
@@ -56,6 +57,50 @@ pub enum Error {
         most: u64,
         /// How many there would be.
         received: u64,
+    },
+}
+
+/// Why a request came to nothing, by what can be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// Somebody was first: read again, and decide again.
+    #[error("somebody else wrote first")]
+    Conflict,
+    /// The repository is full.
+    #[error("the server keeps at most {most} entries of a repository")]
+    TooMany {
+        /// The most.
+        most: u64,
+    },
+    /// Something in the request cannot be kept. Without it the rest can.
+    #[error("{server} says no ({status}): {message}")]
+    Refused {
+        /// Who.
+        server: String,
+        /// The status.
+        status: u16,
+        /// In the server's words.
+        message: String,
+        /// What, where it says so, with why.
+        refused: BTreeMap<String, String>,
+    },
+    /// Nothing helps but the user: a bad token, no right.
+    #[error("{server} says no ({status}): {message}")]
+    Permanent {
+        /// Who.
+        server: String,
+        /// The status.
+        status: u16,
+        /// In the server's words.
+        message: String,
+    },
+    /// It may work later.
+    #[error("{server} cannot be used now: {message}")]
+    Later {
+        /// Who.
+        server: String,
+        /// Why.
+        message: String,
     },
 }
 

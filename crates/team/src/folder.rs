@@ -10,11 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use files::{EntryKind, Glance, Root, Stamp};
 use memory::secrets::Remarks;
 
-use crate::checksum;
+use crate::checksum::{self, Checksums};
 use crate::error::Error;
 use crate::key::Key;
 use crate::protocol::ENTRY_BYTES;
-use crate::state::Checksums;
 
 /// The mode of files that are written.
 const MODE: u32 = 0o600;

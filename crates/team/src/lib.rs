@@ -19,12 +19,14 @@ pub mod report;
 mod repository;
 pub mod rhythm;
 pub mod run;
+#[cfg(feature = "server")]
 pub mod serve;
 pub mod state;
+#[cfg(feature = "server")]
 pub mod store;
 pub mod sync;
 pub mod watch;
 
-pub use error::Error;
+pub use error::{Error, Trouble};
 pub use key::{BadKey, Key};
 pub use repository::Repository;

@@ -6,11 +6,16 @@
 //! ([`Content::overwritten`]), and asking whether the history knows a text (`POST …/known`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::error::Error;
 use crate::key::Key;
 use crate::repository::Repository;
+
+/// Milliseconds since 1970.
+pub type Time = i64;
 
 /// Where the protocol lives below a server's address.
 pub const PATH: &str = "/api/claude_code/team_memory";
@@ -24,6 +29,40 @@ pub const BATCH_BYTES: usize = 200_000;
 const NAME_SHOWN: usize = 80;
 /// The error code of a repository that has too many entries.
 pub const TOO_MANY_ENTRIES: &str = "team_memory_too_many_entries";
+
+/// How much a member may do. Each level includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Look.
+    Read,
+    /// Write and delete entries.
+    Write,
+    /// Invite, grant, and take away.
+    Admin,
+}
+
+impl Level {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self, Error> {
+        [Self::Read, Self::Write, Self::Admin]
+            .into_iter()
+            .find(|level| level.word() == word)
+            .ok_or_else(|| Error::Missing(format!("level called {word}: there are read, write and admin")))
+    }
+}
 
 /// All of a repository, or what changed since a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,6 +249,7 @@ pub struct Write {
 
 impl Write {
     /// Whether it says of everything it replaces what that was.
+    #[cfg(feature = "server")]
     pub(crate) fn says_what_it_saw(&self) -> bool {
         let mut replaced = self.entries.keys().chain(&self.deletes).chain(self.kept.keys());
         !self.seen.is_empty() && replaced.all(|key| self.seen.contains_key(key))

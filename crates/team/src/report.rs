@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::client::Trouble;
-use crate::error::Error;
+use crate::error::{Error, Trouble};
 use crate::key::Key;
 use crate::protocol::OverwrittenText;
 

@@ -3,9 +3,9 @@
 //! A pull at the start and every five minutes; a push two seconds after the last change. What the server will not have
 //! whatever is tried silences pushes until something was deleted here, or the program starts again.
 
-use crate::client::Trouble;
+use crate::error::Trouble;
+use crate::protocol::Time;
 use crate::report::{Stopped, SyncReport};
-use crate::store::Time;
 
 /// Between two pulls.
 const PULL: Time = 5 * 60 * 1000;

@@ -14,14 +14,13 @@ mod send;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::checksum;
-use crate::client::{Read, Trouble};
-use crate::error::Error;
+use crate::checksum::{self, Checksums};
+use crate::error::{Error, Trouble};
 use crate::folder::Listing;
 use crate::key::Key;
 use crate::protocol::{ENTRY_BYTES, HistoryAnswer, OverwrittenText, Snapshot, Write, Written};
 use crate::report::{Change, Stopped, SyncReport};
-use crate::state::{Checksums, SyncState, Underway};
+use crate::state::{SyncState, Underway};
 use crate::sync::{self, Deletions, PastTexts, Plan};
 
 /// Somebody was first: so often it is read and decided again.
@@ -58,6 +57,17 @@ pub trait Disk: Send {
     ) -> impl Future<Output = Result<bool, Error>> + Send;
     /// Removes a file, if it still is what was expected. Says whether it did.
     fn remove(&mut self, key: &Key, expected: &str) -> impl Future<Output = Result<bool, Error>> + Send;
+}
+
+/// What a read found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// What the reader has is what is there.
+    Unchanged,
+    /// There is nothing yet.
+    Empty,
+    /// This, and the name of this state.
+    Changed(Box<Snapshot>),
 }
 
 /// The server's side. Each call is one step.

@@ -13,6 +13,7 @@ mod oidc;
 mod page;
 mod problem;
 mod seats;
+mod signature;
 mod signing;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checksum;
+use crate::checksum::{self, Checksums};
 use crate::error::Error;
 use crate::folder::Listing;
 use crate::key::Key;
@@ -20,9 +20,6 @@ use crate::protocol::{Author, Content, Snapshot};
 const STATE_BYTES: u64 = 10_000_000;
 /// So many earlier texts of an entry are remembered, by checksum: a server that was restored seldom goes back further.
 const PAST: usize = 8;
-
-/// Checksums by key.
-pub type Checksums = BTreeMap<Key, String>;
 
 /// What is being put into a folder: a text by its checksum, or nothing where a file is being removed.
 pub type Underway = BTreeMap<Key, Option<String>>;

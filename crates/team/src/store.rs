@@ -21,15 +21,13 @@ pub use audit::{Action, Audited};
 pub use entries::{Limits, State, Version};
 pub use invitations::{Invitation, Invited};
 pub use members::Member;
-pub use rights::{Granted, Level};
+pub use rights::Granted;
 pub use tokens::{Known, Secret};
 pub use visits::Visit;
 
 use crate::error::Error;
+pub use crate::protocol::{Level, Time};
 use rows::Database;
-
-/// Milliseconds since 1970.
-pub type Time = i64;
 
 /// A server's memory.
 #[derive(Debug, Clone)]

@@ -8,10 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::checksum::Checksums;
 use crate::folder::Listing;
 use crate::key::Key;
 use crate::protocol::{BATCH_BYTES, HistoryAnswer};
-use crate::state::{Checksums, SyncState};
+use crate::state::SyncState;
 
 /// Fewer missing files than this are deleted without a question.
 const MANY: usize = 5;

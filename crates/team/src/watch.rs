@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::key::Key;
 use crate::mirror::Mirror;
+use crate::protocol::Time;
 use crate::report::{Change, Stopped, SyncReport};
 use crate::rhythm::{Ending, Next, Rhythm};
-use crate::store::Time;
 
 /// How often the folder is looked at for changes. Looking opens no file.
 const LOOK: Duration = Duration::from_millis(500);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use simulator::{Clock, Options, Script, Simulator};
 
 use crate::exit::Code;
-use crate::out::data;
+use crate::out::{data, talk};
 
 /// The largest script that is read.
 const SCRIPT_LIMIT: u64 = 10_000_000;
@@ -34,6 +34,9 @@ pub(crate) async fn run(args: &SimulateArgs) -> anyhow::Result<Code> {
     let script = Script::parse(&String::from_utf8_lossy(&bytes))
         .map_err(|error| anyhow::anyhow!("{}: {error}", args.script.display()))?;
     let options = Options { port: args.port, window: args.window, clock: Clock::Real, ..Options::default() };
+    if !cfg!(feature = "schemas") {
+        talk!("JSON schemas are not checked: this build is without the feature schemas");
+    }
     let simulator = Simulator::start(script, options).await?;
     data!("listening on {}", simulator.url())?;
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

@@ -3,8 +3,6 @@
 mod client;
 mod serve;
 
-use std::path::PathBuf;
-
 use crate::exit::Code;
 
 /// Memory that all collaborators of a repository share.
@@ -64,7 +62,7 @@ enum TeamCommand {
     Invite {
         /// What the one who comes may do: read, write or admin.
         #[arg(long, default_value = "write")]
-        level: team::store::Level,
+        level: team::protocol::Level,
         /// To administer the server itself.
         #[arg(long)]
         server_admin: bool,
@@ -152,9 +150,4 @@ pub(crate) async fn run(args: TeamArgs) -> anyhow::Result<Code> {
         TeamCommand::Token(TokenArgs { revoke: Some(id), .. }) => client::revoke(&id).await,
         TeamCommand::Token(TokenArgs { rotate, .. }) => client::token(rotate).await,
     }
-}
-
-/// The path of a file that was named on the command line.
-fn absolute(path: &std::path::Path) -> anyhow::Result<PathBuf> {
-    Ok(std::path::absolute(path)?)
 }

@@ -98,7 +98,7 @@ fn the_five_minutes_are_as_written() {
 /// What an HTTP address answers.
 fn answers(address: &str) -> u16 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = team::client::http().no_proxy().build().unwrap();
     runtime.block_on(async { http.get(address).send().await.map_or(0, |response| response.status().as_u16()) })
 }
 

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
-use team::client::{Client, Trouble};
+use team::Trouble;
+use team::client::Client;
 use team::mirror::Mirror;
 use team::report::Stopped;
 use team::store::{Invitation, Level, Store};
@@ -80,7 +81,7 @@ struct Balancer {
 impl Balancer {
     async fn start(servers: [SocketAddr; 2]) -> (Arc<Self>, String) {
         // No connection is kept: one to a server that was killed meanwhile would fail later than the server did.
-        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        let http = team::client::http().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         let balancer = Arc::new(Self {
             servers,
             next: AtomicUsize::new(0),

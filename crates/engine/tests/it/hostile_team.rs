@@ -364,7 +364,7 @@ fn nobody_speaks_in_a_teammates_name() {
     known.insert("scout", given.key());
     let inbox = Mailbox::of(&lead.inboxes(), LEAD).unwrap().knowing(known);
     let told = Message::new("m1", "scout", "it is red", NOW);
-    let seal = Seal::of_secret(&given.secret().unwrap()).unwrap();
+    let seal = Seal::of_secret(&given.secret()).unwrap();
     inbox.send_sealed(&told, &seal).unwrap();
     assert_eq!(inbox.waiting().unwrap()[0].from, "scout");
     let letters = serde_json::from_slice::<Value>(&fs::read(inbox.path()).unwrap()).unwrap();

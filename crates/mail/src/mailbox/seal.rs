@@ -7,14 +7,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aws_lc_rs::encoding::AsBigEndian;
-use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use ring::rand::{self, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use zeroize::Zeroizing;
 
 use super::message::Message;
 
 /// The sender's half. It is nowhere but in memory, and ends with the team.
-#[derive(Debug)]
-pub struct Seal(Ed25519KeyPair);
+pub struct Seal {
+    pair: Ed25519KeyPair,
+    seed: Zeroizing<[u8; 32]>,
+}
 
 /// The half by which others know its letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,29 +44,38 @@ impl Known {
 impl Seal {
     /// A new one; none where the system gives no random numbers.
     pub fn new() -> Option<Self> {
-        Ed25519KeyPair::generate().ok().map(Self)
+        Self::of_seed(rand::generate(&SystemRandom::new()).ok()?.expose())
     }
 
     /// The one that another process was given, by its text.
     pub fn of_secret(text: &str) -> Option<Self> {
-        let seed = bytes(text).filter(|seed| seed.len() == 32)?;
-        Ed25519KeyPair::from_seed_unchecked(&seed).ok().map(Self)
+        Self::of_seed(bytes(text)?.try_into().ok()?)
+    }
+
+    fn of_seed(seed: [u8; 32]) -> Option<Self> {
+        Some(Self { pair: Ed25519KeyPair::from_seed_unchecked(&seed).ok()?, seed: seed.into() })
     }
 
     /// Its text, for the process whose it is and nobody else.
-    pub fn secret(&self) -> Option<String> {
-        let seed = self.0.seed().ok()?;
-        Some(hex(seed.as_be_bytes().ok()?.as_ref()))
+    pub fn secret(&self) -> String {
+        hex(self.seed.as_ref())
     }
 
     /// By what others know it.
     pub fn key(&self) -> SealKey {
-        SealKey(self.0.public_key().as_ref().to_vec())
+        SealKey(self.pair.public_key().as_ref().to_vec())
     }
 
     /// What stands below a letter to somebody.
     pub(super) fn of(&self, message: &Message, to: &str) -> String {
-        hex(self.0.sign(&signed(message, to)).as_ref())
+        hex(self.pair.sign(&signed(message, to)).as_ref())
+    }
+}
+
+// The secret half is for nobody's eyes.
+impl std::fmt::Debug for Seal {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Seal({})", self.key())
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Checked, invalid, tools};
+use super::{Checked, invalid};
 use crate::prompt::items;
+use crate::schema::is_schema;
 
 /// Keywords that the grammar cannot hold to, with the type they belong to.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
@@ -39,7 +40,7 @@ pub(super) fn output(body: &Value) -> Checked {
         let (root, path) = (&format["schema"], format!("{path}.schema"));
         match root {
             Value::Null => return Err(invalid(&path, "Field required")),
-            Value::Object(_) if tools::is_schema(root) => {
+            Value::Object(_) if is_schema(root) => {
                 Walk { root, inside: Vec::new(), sound: HashSet::new() }.schema(&path, root)?;
             }
             Value::Object(_) => return Err(invalid(&path, "JSON schema is invalid")),

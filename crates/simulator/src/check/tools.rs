@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Checked, invalid, is_name, no_other_fields, required_text};
 use crate::prompt::items;
+use crate::schema::is_schema;
 
 /// Longest name of a tool.
 const LONGEST_NAME: usize = 128;
@@ -97,11 +98,6 @@ fn custom(path: &str, tool: &Value) -> Checked {
                    (https://json-schema.org/draft/2020-12). Learn more about tool use at \
                    https://docs.claude.com/en/docs/tool-use.";
     Err(invalid(&path, problem))
-}
-
-/// Whether a value is a JSON Schema of draft 2020-12, whatever `$schema` says.
-pub(super) fn is_schema(schema: &Value) -> bool {
-    jsonschema::draft202012::meta::is_valid(schema)
 }
 
 /// `tool_choice` names something that is there.

@@ -9,12 +9,14 @@ use minijinja::{Environment, UndefinedBehavior};
 use serde_json::{Map, Value, json};
 
 use super::Rule;
-use super::choose::{Choice, Names};
+use super::choose::Choice;
 use crate::Error;
 use crate::count::Counter;
 use crate::ids::Ids;
 use crate::prompt::items;
 use crate::refusal::Refusal;
+use crate::schema;
+use crate::when::Names;
 
 /// What fills a text up to `say_bytes`.
 const FILLER: &str = "Stone upon stone, the path is marked for those who come after. ";
@@ -192,8 +194,7 @@ fn spoken(frame: &Frame<'_>, rule: &Rule, template: &Template<'_>) -> Result<Opt
         let text = text.as_deref().unwrap_or_default();
         let value: Value = serde_json::from_str(text)
             .map_err(|_| Refusal::script(&rule.name, "the request asks for JSON and the rule says something else"))?;
-        let validator = jsonschema::validator_for(schema).map_err(|problem| Refusal::script(&rule.name, problem))?;
-        if let Err(problem) = validator.validate(&value) {
+        if let Some(problem) = schema::violation(schema, &value) {
             return Err(Refusal::script(&rule.name, format!("the reply violates the requested schema: {problem}")));
         }
     }

@@ -21,8 +21,8 @@ use crate::prompt::Prompt;
 use crate::refusal::Refusal;
 use crate::report::Line;
 use crate::script::render::{self, Frame, Reply};
-use crate::script::view::View;
 use crate::stream::{Envelope, error_event, events, message as whole_message};
+use crate::view::View;
 
 /// A request that passed the checks.
 struct Asked {

@@ -6,6 +6,12 @@ use simulator::{Options, Script, Simulator};
 /// 512 tokens are enough to be cached on this model.
 pub(crate) const MODEL: &str = "claude-opus-5";
 
+/// What makes HTTP clients. They want a TLS library, though nothing here is encrypted.
+pub(crate) fn http() -> reqwest::ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default(); // another test may have
+    reqwest::Client::builder().no_proxy()
+}
+
 pub(crate) struct Client {
     pub(crate) simulator: Simulator,
     http: reqwest::Client,
@@ -47,7 +53,7 @@ impl Client {
 
     pub(crate) async fn with(script: &str, options: Options) -> Self {
         let simulator = Simulator::start(Script::parse(script).unwrap(), options).await.unwrap();
-        Self { simulator, http: reqwest::Client::builder().no_proxy().build().unwrap() }
+        Self { simulator, http: http().build().unwrap() }
     }
 
     pub(crate) fn post(&self, path: &str) -> reqwest::RequestBuilder {

@@ -151,7 +151,7 @@ async fn dropping_the_simulator_stops_it() {
     let mut refused = false;
     for _ in 0..1000 {
         tokio::task::yield_now().await;
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
+        let http = super::client::http().timeout(Duration::from_secs(5)).build().unwrap();
         refused = http.get(&url).send().await.is_err();
         if refused {
             break;

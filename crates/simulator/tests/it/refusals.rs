@@ -66,7 +66,7 @@ async fn every_answer_has_the_shape_of_the_provider() {
 async fn keys_versions_models_and_routes() {
     let client = Client::new(SAY).await;
     let url = format!("{}/v1/messages?beta=true", client.simulator.url());
-    let bare = || reqwest::Client::builder().no_proxy().build().unwrap().post(&url).body(hello().to_string());
+    let bare = || super::client::http().build().unwrap().post(&url).body(hello().to_string());
     let versioned = || bare().header("anthropic-version", "2023-06-01");
     let cases = [
         (versioned(), 401, "authentication_error", "x-api-key header is required"),

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Disk, Run, Sent, Server};
-use crate::checksum;
-use crate::client::Trouble;
+use crate::checksum::{self, Checksums};
+use crate::error::Trouble;
 use crate::key::Key;
 use crate::protocol::{HistoryAnswer, Write, Written};
 use crate::report::Stopped;
-use crate::state::Checksums;
 use crate::sync;
 
 /// What waits to be written, and what the server has no room for.

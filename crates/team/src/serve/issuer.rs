@@ -86,7 +86,7 @@ impl IssuerCache {
 }
 
 pub(super) fn client() -> Result<reqwest::Client, Problem> {
-    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build();
+    let client = crate::client::http().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build();
     client.map_err(|_| unusable())
 }
 

@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
@@ -105,8 +105,7 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Error> {
         .filter(|certificates| !certificates.is_empty())
         .ok_or_else(|| bad("certificate", &tls.certificate))?;
     let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|_| bad("private key", &tls.key))?;
-    // Named, since others bring providers of their own.
-    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(certificates, key))
         .map_err(|error| Error::Invalid(format!("{}: {error}", tls.certificate.display())))?;

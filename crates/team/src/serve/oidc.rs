@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::JwkSet;
-use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -23,6 +23,7 @@ use super::Service;
 use super::issuer::{Published, ask, client, refused, unusable};
 use super::page::{self, cookie};
 use super::problem::Problem;
+use super::signature::{ALGORITHMS, check_with_ring};
 use super::signing::Stranger;
 use crate::store::Member;
 
@@ -30,10 +31,6 @@ use crate::store::Member;
 const YOUNG: i64 = 600;
 /// The cookie between the two halves.
 const HALF: &str = "cairn_team_sign_in";
-/// What a signature may be made with. Never a shared secret, never nothing.
-const ALGORITHMS: [Algorithm; 5] =
-    [Algorithm::RS256, Algorithm::RS384, Algorithm::RS512, Algorithm::ES256, Algorithm::EdDSA];
-
 /// Who may say who somebody is.
 #[derive(Debug, Clone)]
 pub struct Issuer {
@@ -217,6 +214,7 @@ fn checked(id_token: &str, keys: &JwkSet, published: &Published, issuer: &Issuer
     if !ALGORITHMS.contains(&header.alg) {
         return Err(refused());
     }
+    check_with_ring();
     let mut validation = Validation::new(header.alg);
     validation.set_audience(&[&issuer.client]);
     validation.set_issuer(&[&published.issuer]);

@@ -1,49 +1,11 @@
 //! Who may do what with which repository.
 
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
 use super::audit::{self, Action};
 use super::rows::{Row, Transaction};
-use super::{Member, Store, Time};
+use super::{Level, Member, Store, Time};
 use crate::checksum;
 use crate::error::Error;
 use crate::repository::Repository;
-
-/// How much a member may do. Each level includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Look.
-    Read,
-    /// Write and delete entries.
-    Write,
-    /// Invite, grant, and take away.
-    Admin,
-}
-
-impl Level {
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl FromStr for Level {
-    type Err = Error;
-
-    fn from_str(word: &str) -> Result<Self, Error> {
-        [Self::Read, Self::Write, Self::Admin]
-            .into_iter()
-            .find(|level| level.word() == word)
-            .ok_or_else(|| Error::Missing(format!("level called {word}: there are read, write and admin")))
-    }
-}
 
 /// What somebody may do with a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -90,7 +90,7 @@ impl Browser {
         ];
         let options = json!({"binary": chromium, "args": args});
         let wanted = json!({"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}});
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = team::client::http().no_proxy().build().unwrap();
         let mut browser = Self { driver, http, session: format!("http://127.0.0.1:{port}/session"), _profile: profile };
         let made = browser.post("", &wanted).await;
         browser.session =

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use team::Key;
-use team::client::{Client, Trouble};
+use team::Trouble;
+use team::client::Client;
 use team::mirror::Mirror;
 use team::report::Stopped;
 use team::store::Level;
@@ -88,7 +89,7 @@ impl Proxy {
         let proxy = Arc::new(Self {
             server,
             seed,
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http: team::client::http().no_proxy().build().unwrap(),
             number: AtomicU64::new(0),
             calm: AtomicBool::new(false),
             passed: Notify::new(),

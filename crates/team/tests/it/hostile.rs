@@ -170,7 +170,7 @@ async fn a_gigabyte_is_cut_at_the_limit() {
     let house = super::house::House::open().await;
     let token = house.token("Mallory", team::store::Level::Write).await;
     let address = format!("{}{}?repo=acme/rocket", house.address(), protocol::PATH);
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = team::client::http().no_proxy().build().unwrap();
     let sent = http.put(&address).bearer_auth(&token).body(reqwest::Body::wrap_stream(gigabyte())).send().await;
     // It may hang up before it has heard all, and then the answer can be lost on the way.
     assert!(sent.is_err() || sent.unwrap().status() == 413);

@@ -265,7 +265,7 @@ pub(crate) async fn send(
     body: Option<Value>,
 ) -> (u16, Option<String>, Value) {
     let method: reqwest::Method = method.parse().unwrap();
-    let mut request = reqwest::Client::builder().no_proxy().build().unwrap().request(method, address);
+    let mut request = team::client::http().no_proxy().build().unwrap().request(method, address);
     if !token.is_empty() {
         request = request.bearer_auth(token);
     }

@@ -1,13 +1,10 @@
 //! Signing in with an account from elsewhere, against a small issuer of the test's own.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use team::serve::Issuer;
 
 use super::house::{House, NOW, send};
-use super::office::Office;
+use super::office::{Office, id_token};
 
 async fn house(office: &Office) -> House {
     let domain = Some("example.org".to_owned());
@@ -56,18 +53,10 @@ async fn an_id_token_is_exchanged_for_ours() {
     wrong.push(("an address nobody verified", office.signed(&stranger)));
     let other = Office::open(NOW / 1000).await;
     wrong.push(("another key", other.signed(&office.claims("grace@example.org"))));
-    let unsigned = format!(
-        "{}.{}.",
-        URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#),
-        URL_SAFE_NO_PAD.encode(office.claims("a@example.org").to_string())
-    );
-    wrong.push(("no signature", unsigned));
-    let shared = encode(
-        &Header::new(Algorithm::HS256),
-        &office.claims("a@example.org"),
-        &EncodingKey::from_secret(office.public()),
-    )
-    .unwrap();
+    wrong.push(("no signature", id_token("none", &office.claims("a@example.org"), |_| Vec::new())));
+    let secret = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, office.public());
+    let sign = |text: &[u8]| ring::hmac::sign(&secret, text).as_ref().to_vec();
+    let shared = id_token("HS256", &office.claims("a@example.org"), sign);
     wrong.push(("a shared secret", shared));
     for (why, id_token) in wrong {
         let status = hand_in(id_token).await.0;
@@ -81,7 +70,7 @@ async fn an_id_token_is_exchanged_for_ours() {
 async fn the_page_signs_in_by_code() {
     let office = Office::open(NOW / 1000).await;
     let house = house(&office).await;
-    let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let http = team::client::http().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let begun = http.get(format!("{}/sign-in/issuer", house.address())).send().await.unwrap();
     let cookie = begun.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     let away = reqwest::Url::parse(begun.headers()["location"].to_str().unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! Folders of several members, kept in step by a server.
 
-use team::client::Trouble;
+use team::Trouble;
 use team::report::Stopped;
 use team::sync::Deletions;
 

@@ -8,7 +8,6 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 
@@ -57,7 +56,9 @@ impl Office {
     }
 
     pub(crate) fn signed(&self, claims: &Value) -> String {
-        encode(&Header::new(Algorithm::ES256), claims, &EncodingKey::from_ec_der(&self.private)).unwrap()
+        let random = ring::rand::SystemRandom::new();
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &self.private, &random).unwrap();
+        id_token("ES256", claims, |text| pair.sign(&random, text).unwrap().as_ref().to_vec())
     }
 
     /// Its public key.
@@ -77,6 +78,14 @@ impl Office {
     pub(crate) fn read(&self) -> u32 {
         self.read.load(Ordering::SeqCst)
     }
+}
+
+/// An id token that is signed so.
+pub(crate) fn id_token(algorithm: &str, claims: &Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let text = format!("{}.{}", part(&json!({"typ": "JWT", "alg": algorithm})), part(claims));
+    let signature = URL_SAFE_NO_PAD.encode(sign(text.as_bytes()));
+    format!("{text}.{signature}")
 }
 
 async fn published(State(office): State<Office>) -> Json<Value> {

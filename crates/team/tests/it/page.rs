@@ -14,7 +14,7 @@ struct Browser {
 
 impl Browser {
     fn at(house: &House) -> Self {
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let http = team::client::http().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { http, address: house.address(), cookie: String::new() }
     }
 

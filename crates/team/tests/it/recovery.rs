@@ -98,7 +98,7 @@ async fn what_was_sent_unnoticed_and_deleted_stays_deleted() {
     bob.write("new.md", "one");
     bob.write("other.md", "one");
     let arrived = Arc::new(Notify::new());
-    let deaf = bob.over(Arc::new(Deaf { http: reqwest::Client::new(), arrived: arrived.clone() }));
+    let deaf = bob.over(Arc::new(Deaf { http: team::client::http().build().unwrap(), arrived: arrived.clone() }));
     tokio::select! {
         outcome = deaf.push() => panic!("it ended: {outcome:?}"),
         () = arrived.notified() => {} // and here it is killed

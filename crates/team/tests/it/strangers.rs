@@ -13,7 +13,7 @@ use super::office::Office;
 /// A client that comes from another address of this machine.
 fn from(address: &str) -> reqwest::Client {
     let address: std::net::IpAddr = address.parse().unwrap();
-    reqwest::Client::builder().no_proxy().local_address(address).build().unwrap()
+    team::client::http().no_proxy().local_address(address).build().unwrap()
 }
 
 /// TEAM-8: joining, signing in and asking for the issuer are limited by address: who tries too often keeps nobody else

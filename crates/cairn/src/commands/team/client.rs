@@ -7,9 +7,9 @@ use anyhow::{Context, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 use similar::TextDiff;
-use team::client::Trouble;
+use team::Trouble;
+use team::protocol::Level;
 use team::report::{Stopped, SyncReport};
-use team::store::Level;
 use team::sync::Deletions;
 
 use super::JoinArgs;
@@ -126,7 +126,7 @@ async fn sign_in(server: &str, label: &str) -> anyhow::Result<String> {
     let issuer = ask(server, "", Method::GET, "/api/team/issuer", None).await?;
     let text = |value: &Value, key: &str| value[key].as_str().map(str::to_owned).with_context(|| format!("no {key}"));
     let (client, device, token) = (text(&issuer, "client")?, text(&issuer, "device")?, text(&issuer, "token")?);
-    let http = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build()?;
+    let http = team::client::http().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build()?;
     let form = [("client_id", client.as_str()), ("scope", "openid email profile")];
     let begun: Value = http.post(&device).form(&form).send().await?.error_for_status()?.json().await?;
     let code = text(&begun, "device_code")?;
@@ -286,7 +286,7 @@ pub(super) async fn diff() -> anyhow::Result<Code> {
     let mut mirror = membership.mirror(&place, &knowledge::team_folder(&place)?)?;
     let (plan, found) = mirror.plan().await?;
     let theirs = match membership.client()?.read(None, 0).await? {
-        team::client::Read::Changed(snapshot) => snapshot.content.entries,
+        team::run::Read::Changed(snapshot) => snapshot.content.entries,
         _ => std::collections::BTreeMap::new(),
     };
     for key in plan.take.iter().chain(&plan.keep).chain(&plan.remove).chain(&plan.send).chain(&plan.delete) {
@@ -450,7 +450,7 @@ async fn about(membership: &Membership, method: Method, path: &str, more: &[(&st
 async fn ask(server: &str, token: &str, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
     // The client refuses addresses that a token must not be sent to.
     team::client::Client::new(server, token, "a/b".parse()?)?;
-    let http = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    let http = team::client::http().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
     let is_here = server.contains("://127.0.0.1") || server.contains("://localhost") || server.contains("://[::1]");
     let http = if is_here { http.no_proxy().build()? } else { http.build()? };
     let mut request = http.request(method, format!("{}{path}", server.trim_end_matches('/')));

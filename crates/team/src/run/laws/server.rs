@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::checksum;
+use crate::checksum::{self, Checksums};
 use crate::key::Key;
 use crate::protocol::OverwrittenText;
-use crate::state::Checksums;
 
 /// One version of an entry.
 #[derive(Debug, Clone)]

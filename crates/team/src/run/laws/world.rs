@@ -7,16 +7,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
-use super::super::{Disk, Server};
+use super::super::{Disk, Read, Server};
 use super::server::{ModelServer, Row};
-use crate::checksum;
-use crate::client::{Read, Trouble};
-use crate::error::Error;
+use crate::checksum::{self, Checksums};
+use crate::error::{Error, Trouble};
 use crate::folder::Listing;
 use crate::key::Key;
 use crate::protocol::{Content, HistoryAnswer, Snapshot, Write, Written};
 use crate::report::Stopped;
-use crate::state::{Checksums, SyncState, Underway};
+use crate::state::{SyncState, Underway};
 
 /// So often a run looks whether another has let go.
 const PATIENCE: usize = 40;
