@@ -69,7 +69,7 @@ fn the_schema_takes_the_settings_the_docs_show_and_refuses_wrong_ones() {
 }
 
 /// Flags of other programs that the pages show.
-const FOREIGN: [&str; 4] = ["--", "--path", "--release", "--staged"];
+const FOREIGN: [&str; 5] = ["--", "--all-features", "--path", "--release", "--staged"];
 
 /// The words of a page that stand in code, in backticks or in a block; an empty one before each piece or line.
 fn words_of_code(text: &str) -> Vec<String> {
