@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use engine::Agent;
 use engine::agent::Parts;
-use engine::run::End;
 use engine::agents::{AtEnd, Children, MOST_OUT};
-use settings::agents::{Registry, Sources};
 use engine::provider::{Error, Event, Model};
+use engine::run::End;
 use engine::tools::permission::Mode;
 use engine::transcript::block::Kind;
 use engine::transcript::{Block, Remarks, Reply, Request, StopReason, Usage};
-use engine::Agent;
-use session::{Home, Session, World};
 use futures_util::future::{BoxFuture, ready};
-use futures_util::stream::{BoxStream, StreamExt, self};
+use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
+use session::{Home, Session, World};
+use settings::agents::{Registry, Sources};
 
 use crate::table::{Row, Unit};
 

@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, ensure};
 use engine::agent::Parts;
-use engine::run::End;
 use engine::context::{Layers, When};
 use engine::provider::anthropic::{Anthropic, Auth, Config};
+use engine::run::End;
 use engine::{Agent, Event};
 use session::{Home, Session, World};
 use simulator::{Options, Script, Simulator};

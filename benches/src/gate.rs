@@ -11,19 +11,19 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
+use engine::Agent;
 use engine::agent::Parts;
-use engine::run::End;
 use engine::hooks::Hooks;
 use engine::provider::{Error, Event, Model};
-use settings::{Files, Flag, Ground, Loaded, Settings};
+use engine::run::End;
 use engine::tools::permission::Mode;
 use engine::transcript::block::Kind;
 use engine::transcript::{Block, Remarks, Reply, Request, StopReason, Usage};
-use engine::Agent;
-use session::{Home, Session, World};
 use futures_util::future::{BoxFuture, ready};
-use futures_util::stream::{BoxStream, StreamExt, self};
+use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
+use session::{Home, Session, World};
+use settings::{Files, Flag, Ground, Loaded, Settings};
 
 use crate::count;
 use crate::table::{Row, Unit};
@@ -139,7 +139,7 @@ fn elsewhere(there_is: bool, project: &Path) -> Hooks {
         if there_is { json!({"PreCompact": [{"hooks": [{"type": "command", "command": "true"}]}]}) } else { json!({}) };
     let flag = Some(Flag::Text(json!({"hooks": hooks}).to_string()));
     let loaded = Loaded::read(&Files { flag, ..Files::default() });
-    Settings::of(&loaded, &Ground { directory: project, home: None }, &|_| true).hooks
+    Hooks::new(Settings::of(&loaded, &Ground { directory: project, home: None }, &|_| true).hooks)
 }
 
 /// Reads the note, and says that it has.

@@ -18,9 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use team::client::{Client, Read};
+use team::client::Client;
 use team::mirror::Mirror;
 use team::protocol::Write;
+use team::run::Read;
 use team::serve::{HEAD, Options, Running, listen, service};
 use team::store::{Limits, Store};
 use team::sync::Deletions;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use transcript::line::{Body, Line};
-use transcript::{Id, Log, predictions};
 use transcript::tokens::Estimator;
+use transcript::{Id, Log, predictions};
 
 use crate::table::{Row, Unit};
 
