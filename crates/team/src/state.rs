@@ -112,12 +112,20 @@ impl SyncState {
             None => self.entries.remove(key),
         };
         if let Some(before) = before.filter(|before| Some(before) != text) {
-            let past = self.past.entry(key.clone()).or_default();
-            past.retain(|one| *one != before && Some(one) != text);
-            past.push(before);
-            let old = past.len().saturating_sub(PAST);
-            past.drain(..old);
+            self.had(key, before);
+            if let (Some(past), Some(text)) = (self.past.get_mut(key), text) {
+                past.retain(|one| one != text);
+            }
         }
+    }
+
+    /// The entry had this text here before the one it has now.
+    fn had(&mut self, key: &Key, text: String) {
+        let past = self.past.entry(key.clone()).or_default();
+        past.retain(|one| *one != text);
+        past.push(text);
+        let old = past.len().saturating_sub(PAST);
+        past.drain(..old);
     }
 
     /// What lies in the folder says how far a run came that was cut off, and what is alike on both sides is agreed on.
@@ -137,7 +145,13 @@ impl SyncState {
                 self.agree(key, Some(text));
             }
         }
-        self.sending.retain(|key, text| here.hides(key) || here.files.get(key) == Some(text));
+        let (stays, replaced) = std::mem::take(&mut self.sending)
+            .into_iter()
+            .partition(|(key, text)| here.hides(key) || here.files.get(key) == Some(text));
+        self.sending = stays;
+        // Nobody knows whether they arrived. What came after them here is newer in any case.
+        let replaced: Checksums = replaced;
+        replaced.into_iter().for_each(|(key, text)| self.had(&key, text));
         let gone = |key: &&Key| !here.files.contains_key(*key) && !self.server.contains_key(*key) && !here.hides(key);
         let gone: Vec<Key> = self.entries.keys().filter(gone).cloned().collect();
         gone.iter().for_each(|key| self.agree(key, None));

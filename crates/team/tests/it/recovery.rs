@@ -164,6 +164,30 @@ async fn a_restored_server_gets_back_what_it_lost() {
     house.close().await;
 }
 
+/// TEAM-9: a text that was sent by a run which did not hear so is one that this folder had. Where a restored server has it
+/// in place of what was typed and sent after it, the newer one is sent again.
+#[tokio::test]
+async fn what_was_sent_unnoticed_does_not_come_back_over_a_newer_text() {
+    let (mut house, ada, bob) = alike(&["a.md"]).await;
+    bob.write("a.md", "two");
+    let arrived = Arc::new(Notify::new());
+    let deaf = bob.over(Arc::new(Deaf { http: team::client::http().build().unwrap(), arrived: arrived.clone() }));
+    tokio::select! {
+        outcome = deaf.push() => panic!("it ended: {outcome:?}"),
+        () = arrived.notified() => {} // and here it is killed
+    }
+    let backup = house.back_up().await;
+    bob.write("a.md", "three");
+    bob.push().await.unwrap();
+    house.restore(&backup).await;
+    let (ada, bob) = (house.again(&ada), house.again(&bob));
+    for desk in [&bob, &ada, &bob] {
+        desk.push().await.unwrap();
+    }
+    assert_eq!((bob.read("a.md").unwrap().as_str(), ada.read("a.md").unwrap().as_str()), ("three", "three"));
+    house.close().await;
+}
+
 /// TEAM-9: a folder that cannot be listed, or is a link now, is not deleted for all.
 #[tokio::test]
 async fn what_cannot_be_listed_is_not_deleted() {
