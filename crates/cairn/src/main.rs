@@ -31,6 +31,7 @@ mod setup;
 mod sharing;
 mod span;
 mod surroundings;
+mod teammate_worktree;
 #[cfg(feature = "otel")]
 mod telemetry;
 #[cfg(not(feature = "otel"))]
@@ -38,7 +39,6 @@ mod telemetry;
 mod telemetry;
 mod told;
 mod whose;
-mod workplace;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -29,7 +29,7 @@ use crate::opening::{open_session, resumed_model};
 use crate::place::Place;
 use crate::precedence::{Shape, add_flags, added, effort, max_tokens, rules};
 use crate::reload::{self, Follower};
-use crate::workplace::Workplace;
+use crate::teammate_worktree::TeammateWorktree;
 use crate::{agents, asking, dreaming, env, judgement, manner, precedence, surroundings};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
@@ -55,7 +55,7 @@ pub(crate) struct Ready {
     /// How it reaches others, and they it.
     pub(crate) mailing: Mailing,
     /// The worktree it works in, where it has one of its own.
-    pub(crate) worktree: Option<Workplace>,
+    pub(crate) worktree: Option<TeammateWorktree>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -177,7 +177,7 @@ pub(crate) async fn agent(
         let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
         remembers = engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
     }
-    let worktree = Workplace::enter(args, place, &mut session, &parts.work.environment).await?;
+    let worktree = TeammateWorktree::enter(args, place, &mut session, &parts.work.environment).await?;
     let copy = worktree.as_ref().map(|worktree| worktree.worktree.copied());
     if let Some(worktree) = &worktree {
         worktree.worktree.furnish(&mut parts);

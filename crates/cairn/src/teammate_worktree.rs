@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::agents::{Left, Sender, Worktree};
+use engine::agents::{Worktree, WorktreeRemains, WorktreeSite};
 use session::Session;
 use tools::Environment;
 
@@ -14,7 +14,7 @@ use crate::place::Place;
 const ID: usize = 8;
 
 /// A worktree, and how git is run for it.
-pub(crate) struct Workplace {
+pub(crate) struct TeammateWorktree {
     /// The worktree.
     pub(crate) worktree: Worktree,
 
@@ -23,7 +23,7 @@ pub(crate) struct Workplace {
     environment: Environment,
 }
 
-impl Workplace {
+impl TeammateWorktree {
     /// Lets a session work in a worktree, where the flags say so.
     pub(crate) async fn enter(
         args: &RunArgs,
@@ -43,13 +43,13 @@ impl Workplace {
     }
 
     /// What there would be to tell if its work ended now.
-    pub(crate) async fn left(&self) -> Left {
+    pub(crate) async fn left(&self) -> WorktreeRemains {
         let guard = env::program();
         self.worktree.left(sender(&self.place, &self.session, &self.environment, guard.as_deref())).await
     }
 
     /// The work has ended: one without changes goes.
-    pub(crate) async fn finish(self) -> Left {
+    pub(crate) async fn finish(self) -> WorktreeRemains {
         let guard = env::program();
         self.worktree.finish(sender(&self.place, &self.session, &self.environment, guard.as_deref())).await
     }
@@ -60,7 +60,7 @@ fn sender<'a>(
     session: &'a Path,
     environment: &'a Environment,
     guard: Option<&'a Path>,
-) -> Sender<'a> {
+) -> WorktreeSite<'a> {
     let (directory, user_home) = (place.directory.as_path(), place.user_home.as_deref());
-    Sender { environment, guard, user_home, directory, session, top: session }
+    WorktreeSite { environment, guard, user_home, directory, session, top: session }
 }

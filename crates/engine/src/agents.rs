@@ -1,10 +1,7 @@
-//! Agents that a session can send out: what each is for, what it may use, and the words it begins with.
+//! Agents that a session sends out, by the definitions in [`settings::agents`].
 //!
-//! A definition is a Markdown file with a few keys on top, or an object in settings or on the command line. Of several
-//! with one name the strongest source wins. A definition of a project is text of a stranger until its directory is trusted:
-//! it can take away, not add, and replaces nobody.
-//!
-//! Each that is out is an [`Errand`](crate::errand::Errand): an agent with a driver and a file of its own, in a task of its own.
+//! Each that is out is an [`Errand`](crate::errand::Errand): an agent with a driver and a file of its own, in a task of its
+//! own. [`Children`] knows all of them, and that each is reported, resumed or told lost.
 
 mod branch;
 mod child;
@@ -31,4 +28,4 @@ pub use resume::Told;
 pub use role::take_role;
 pub(crate) use tasks::knowing;
 pub use tool::{AgentInput, SendOut};
-pub use worktree::{Left, Sender, Worktree, left_behind};
+pub use worktree::{Worktree, WorktreeRemains, WorktreeSite, left_behind};

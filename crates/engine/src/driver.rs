@@ -42,7 +42,7 @@ use crate::gate::Gate;
 use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
 
 use gated::gate;
-pub(crate) use listing::{Listing, Subagents};
+pub(crate) use listing::Subagents;
 pub(crate) use reply::Replied;
 
 /// What is still under way when a session ends is waited for so long.

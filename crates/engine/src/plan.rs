@@ -1,7 +1,7 @@
 //! Plans and tasks: tools for work that takes more than a few steps.
 //!
 //! A [plan](mode) is a file beside the session; the mode that only looks ends when the user approves of it. The
-//! [tasks](tasks) are one list, beside the session or [shared](board) by a team. What only the user knows is [asked](ask).
+//! [tasks](mail::tasks) are one list, beside the session or [shared](mail::board) by a team. What only the user knows is [asked](ask).
 //! All are offered where somebody can be asked, the list also in a team, and nowhere else: their definitions cost tokens in
 //! every request.
 

@@ -77,7 +77,7 @@ fn looks_worth_it(learning: &Learning, new: &Span) -> bool {
 pub type Heard = Arc<dyn Fn(&Outcome) + Send + Sync>;
 
 /// The conversation that is learnt from, and what it is held with.
-pub struct Conversation<'a> {
+pub struct LearningSource<'a> {
     /// Its session.
     pub session: &'a Session,
     /// The request that a fork of it begins with.
@@ -198,7 +198,7 @@ impl Extraction {
     }
 
     /// Learns from what is new, if that is due. What no run is needed for is returned, to be written down.
-    pub fn learn(&mut self, on: &Conversation<'_>, occasion: Occasion) -> Option<Passed> {
+    pub fn learn(&mut self, on: &LearningSource<'_>, occasion: Occasion) -> Option<Passed> {
         let log = on.session.log();
         let cursor = self.shared.state().cursor.clone();
         let new = span(log, cursor.as_ref()).filter(|new| new.turns > 0)?;
@@ -252,7 +252,7 @@ impl Extraction {
         self.task = Some(AbortOnDropHandle::new(tokio::spawn(work)));
     }
 
-    fn tools(&self, on: &Conversation<'_>) -> Tools {
+    fn tools(&self, on: &LearningSource<'_>) -> Tools {
         Tools {
             model: on.model.clone(),
             name: on.name.to_owned(),
@@ -270,7 +270,7 @@ impl Extraction {
     }
 
     /// Whether a run stays within its share of what the session has cost otherwise.
-    fn can_pay(&self, on: &Conversation<'_>) -> bool {
+    fn can_pay(&self, on: &LearningSource<'_>) -> bool {
         let Some(share) = self.learning.share else { return true };
         let rates = &on.rates;
         let state = on.session.state();

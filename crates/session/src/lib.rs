@@ -23,5 +23,5 @@ pub mod world;
 pub use child::{ChildMeta, folder_of};
 pub use error::Error;
 pub use home::Home;
-pub use session::*;
+pub use session::{Beside, Fork, STOPPED, SeenFile, Session, SurfacedMemory};
 pub use world::World;

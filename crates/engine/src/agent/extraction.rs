@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use context::Fact;
 use context::worth::Rates;
-use learning::extract::{CLOSING, Conversation, Extraction, KIND, Occasion, Since, learnt};
+use learning::extract::{CLOSING, Extraction, KIND, LearningSource, Occasion, Since, learnt};
 use learning::knowledge::{Attached, Knowledge};
 use memory::Store;
 use session::{Beside, Error};
@@ -63,7 +63,7 @@ impl Agent {
         }
         let driver = &self.driver;
         let listener = driver.out.listener.clone();
-        let conversation = Conversation {
+        let conversation = LearningSource {
             session: &driver.session,
             parent: &|| driver.fork_request(driver.session.log().view().len()),
             model: &driver.talk.model,

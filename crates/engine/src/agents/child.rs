@@ -24,7 +24,7 @@ use super::children::Children;
 use super::lost::length;
 use super::outfit::{budget, forked, typed};
 use super::report;
-use super::worktree::{FRESH, Left, Place, Worktree};
+use super::worktree::{FRESH, Place, Worktree, WorktreeRemains};
 use crate::agent::{Agent, Parts, Turn};
 use crate::errand::{Ended, Errand, How, Sent};
 use crate::event::{Event, News};
@@ -185,7 +185,7 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
     };
     let left = match worktree {
         Some(worktree) => worktree.finish(seat.into()).await,
-        None => Left::Nothing,
+        None => WorktreeRemains::Nothing,
     };
     let (turn, model, beside) = turn?;
     let spent = match budget(seat, &order.who) {
@@ -204,7 +204,7 @@ async fn keep_label(seat: &Seat, errand: &Arc<Errand>, labels: &mut Labels) -> I
     }
 }
 
-fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &Left) -> Ended {
+fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &WorktreeRemains) -> Ended {
     let how = match turn.end {
         End::Ended(Ending::Answered) if !turn.text.trim().is_empty() => How::Done,
         End::Ended(Ending::BudgetSpent) => How::Failed(spent),

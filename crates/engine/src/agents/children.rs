@@ -21,7 +21,7 @@ use tools::permission::{Rules, git_runs_programs};
 
 use super::child::Seat;
 use super::worktree::Worktree;
-use crate::driver::{Listing, Subagents};
+use crate::driver::Subagents;
 use crate::errand::{Ended, Errand, Phase};
 
 /// How many may be out at the same time.
@@ -76,9 +76,12 @@ struct State {
 }
 
 impl Subagents for Children {
-    fn listing(&self, rules: &Rules) -> Listing<'_> {
-        self.held_to(rules);
-        Box::new(|| Children::listing(self))
+    fn held_to(&self, rules: &Rules) {
+        Children::held_to(self, rules);
+    }
+
+    fn listing(&self) -> String {
+        Children::listing(self)
     }
 
     fn sent_by(&self, call: &str) -> Option<Arc<Errand>> {

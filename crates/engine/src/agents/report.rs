@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::worktree::Left;
+use super::worktree::WorktreeRemains;
 use crate::errand::{Ended, Errand, How, Phase};
 
 /// How much of a child's last words its parent is given, in characters.
 pub(super) const MOST: usize = 40_000;
 
 /// The report of an agent.
-pub(super) fn framed(errand: &Errand, text: &str, left: &Left) -> String {
+pub(super) fn framed(errand: &Errand, text: &str, left: &WorktreeRemains) -> String {
     let Errand { id, kind, .. } = errand;
     let quoted = data(text);
     let left = match left {
-        Left::Nothing => String::new(),
+        WorktreeRemains::Nothing => String::new(),
         kept => format!("\n{kept}"),
     };
     format!("<agent-report from=\"{kind}\" id=\"{id}\">\n{quoted}\n</agent-report>{left}")

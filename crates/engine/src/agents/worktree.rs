@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where an agent is sent from that gets a worktree, and how git runs there.
 #[derive(Debug, Clone, Copy)]
-pub struct Sender<'a> {
+pub struct WorktreeSite<'a> {
     /// The variables that git is given.
     pub environment: &'a Environment,
     /// The guard, if there is one.
@@ -47,7 +47,7 @@ pub struct Sender<'a> {
     pub top: &'a Path,
 }
 
-impl<'a> From<&'a Seat> for Sender<'a> {
+impl<'a> From<&'a Seat> for WorktreeSite<'a> {
     fn from(seat: &'a Seat) -> Self {
         Self {
             environment: &seat.parts.work.environment,
@@ -60,7 +60,7 @@ impl<'a> From<&'a Seat> for Sender<'a> {
     }
 }
 
-impl<'a> Sender<'a> {
+impl<'a> WorktreeSite<'a> {
     /// Where the worktrees of its agents lie.
     fn folder(&self) -> PathBuf {
         session::folder_of(self.session).join("worktrees")
@@ -107,7 +107,7 @@ pub(super) enum Place {
 
 /// What is left of one when its agent has ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum WorktreeRemains {
     /// Nothing.
     Nothing,
     /// It has changes.
@@ -119,7 +119,7 @@ pub enum Left {
     },
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for WorktreeRemains {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => Ok(()),
@@ -134,7 +134,7 @@ impl fmt::Display for Left {
 
 impl Worktree {
     /// Lets a session that has just been opened work in one of its own: as it left it, or in a new one.
-    pub async fn enter(session: &mut Session, from: Sender<'_>, id: &str) -> Result<Self, String> {
+    pub async fn enter(session: &mut Session, from: WorktreeSite<'_>, id: &str) -> Result<Self, String> {
         let file = session.path().to_owned();
         let worktree = Self::again(from, id, &file).await?;
         session.work_in(&worktree.path);
@@ -146,13 +146,13 @@ impl Worktree {
     }
 
     /// Whether there can be one; why not, if not.
-    pub(crate) async fn check(from: Sender<'_>) -> Result<(), String> {
+    pub(crate) async fn check(from: WorktreeSite<'_>) -> Result<(), String> {
         let folder = from.folder();
         Self::planned(&from.git(&folder), from, "", from.session).await.map(drop)
     }
 
     /// Makes one for an agent.
-    pub(super) async fn make(from: Sender<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
+    pub(super) async fn make(from: WorktreeSite<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
         let folder = from.folder();
         let git = from.git(&folder);
         let worktree = Self::planned(&git, from, id, transcript).await?;
@@ -162,7 +162,7 @@ impl Worktree {
     }
 
     /// For an agent that goes on: its own where that is still there, with all that it did; else a fresh one in its place.
-    pub(super) async fn again(from: Sender<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
+    pub(super) async fn again(from: WorktreeSite<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
         let folder = from.folder();
         let git = from.git(&folder);
         let mut worktree = Self::planned(&git, from, id, transcript).await?;
@@ -233,7 +233,7 @@ impl Worktree {
     }
 
     /// Where one for an agent is, or is going to be.
-    async fn planned(git: &Git<'_>, from: Sender<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
+    async fn planned(git: &Git<'_>, from: WorktreeSite<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
         let repository = git.run(from.directory, &["rev-parse", "--show-toplevel"]).await;
         let repository = repository.map_err(|_| format!("{} is in no git repository", from.directory.display()))?;
         let base = git.run(from.directory, &["rev-parse", "--verify", "HEAD^{commit}"]).await;
@@ -253,23 +253,23 @@ impl Worktree {
     }
 
     /// Its agent has ended.
-    pub async fn finish(self, from: Sender<'_>) -> Left {
+    pub async fn finish(self, from: WorktreeSite<'_>) -> WorktreeRemains {
         let folder = from.folder();
         let git = from.git(&folder);
         if self.is_unchanged(&git).await {
             self.remove(&git).await;
-            return Left::Nothing;
+            return WorktreeRemains::Nothing;
         }
         self.forget();
-        Left::Kept { path: self.path, branch: self.branch }
+        WorktreeRemains::Kept { path: self.path, branch: self.branch }
     }
 
     /// What would be left if its agent ended now.
-    pub async fn left(&self, from: Sender<'_>) -> Left {
+    pub async fn left(&self, from: WorktreeSite<'_>) -> WorktreeRemains {
         let folder = from.folder();
         match self.is_unchanged(&from.git(&folder)).await {
-            true => Left::Nothing,
-            false => Left::Kept { path: self.path.clone(), branch: self.branch.clone() },
+            true => WorktreeRemains::Nothing,
+            false => WorktreeRemains::Kept { path: self.path.clone(), branch: self.branch.clone() },
         }
     }
 
