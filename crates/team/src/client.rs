@@ -281,6 +281,7 @@ impl Server for Client {
             let Some(mut answer) = self.ask_history(some.to_vec()).await? else { return Ok(None) };
             all.checksum = answer.checksum;
             all.known.append(&mut answer.known);
+            all.put_back.append(&mut answer.put_back);
             all.trimmed.append(&mut answer.trimmed);
         }
         Ok(Some(all))

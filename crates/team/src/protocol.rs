@@ -194,6 +194,9 @@ pub struct HistoryAnswer {
     /// These texts were here once, or are.
     #[serde(deserialize_with = "usable_names")]
     pub known: BTreeSet<Key>,
+    /// Of these, the ones that were only put back below a text whose writer had not seen them.
+    #[serde(default, deserialize_with = "usable_names")]
+    pub put_back: BTreeSet<Key>,
     /// The history of these no longer goes back to the beginning: one that it does not know may be older.
     #[serde(deserialize_with = "usable_names")]
     pub trimmed: BTreeSet<Key>,

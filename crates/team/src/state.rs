@@ -34,7 +34,7 @@ pub struct SyncState {
     pub mark: Option<String>,
     /// The text of the server that each file here was made from: what was last taken or sent.
     pub entries: Checksums,
-    /// The texts that each entry had here before that one, the newest last.
+    /// The texts that each entry had before that one, the newest last.
     pub past: BTreeMap<Key, Vec<String>>,
     /// What is being put into the folder.
     pub underway: Underway,
@@ -119,7 +119,15 @@ impl SyncState {
         }
     }
 
-    /// The entry had this text here before the one it has now.
+    /// This text is about to be sent. What the server has is older from now on.
+    pub(crate) fn send(&mut self, key: &Key, text: String) {
+        if let Some(seen) = self.server.get(key).filter(|seen| **seen != text) {
+            self.had(key, seen.clone());
+        }
+        self.sending.insert(key.clone(), text);
+    }
+
+    /// The entry had this text before the one it has now, here or as far as is known.
     fn had(&mut self, key: &Key, text: String) {
         let past = self.past.entry(key.clone()).or_default();
         past.retain(|one| *one != text);

@@ -67,6 +67,8 @@ impl Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Past {
     Known,
+    /// It was lost and put back, below what is there now: nobody knows by that which is newer.
+    PutBack,
     /// It is there, but what was read from the server is not what it has any more.
     KnownSince,
     /// It is not there, and what is there begins with the beginning.
@@ -91,6 +93,7 @@ impl PastTexts {
             let past = match answer {
                 None => Past::Untold,
                 Some(answer) if answer.known.contains(key) && !is_of_that => Past::KnownSince,
+                Some(answer) if answer.put_back.contains(key) => Past::PutBack,
                 Some(answer) if answer.known.contains(key) => Past::Known,
                 Some(answer) if answer.trimmed.contains(key) => Past::Trimmed,
                 Some(_) => Past::Lost,
@@ -187,17 +190,18 @@ fn fate(state: &SyncState, key: &Key, is: Option<&String>, past: &PastTexts) -> 
     let gives_way = if other.is_some() { Fate::Take } else { Fate::Remove };
     // Gone there without a word: an older server, or one that lost it. That is no reason to lose it here.
     let vanished = other.is_none() && !state.deleted.contains(key);
+    // What is there now was here before this text.
+    let is_older = other.is_some_and(|other| state.past.get(key).is_some_and(|past| past.contains(other)));
     match past.of(key, text).unwrap_or(Past::Untold) {
         Past::KnownSince if other.is_none() => (Fate::Alike, false), // the next run reads again
-        Past::Known | Past::KnownSince => (gives_way, false),
+        Past::PutBack if is_older => (Fate::Send, false),
+        Past::Known | Past::KnownSince | Past::PutBack => (gives_way, false),
         _ if is_edited => (Fate::Send, !vanished && was != other),
         Past::Trimmed | Past::Untold if vanished => (Fate::Send, false),
         Past::Trimmed | Past::Untold => (gives_way, false),
         // The server had this text, and lost it. What it has now is older, or somebody wrote it since.
-        Past::Lost => match other {
-            Some(other) if !state.past.get(key).is_some_and(|past| past.contains(other)) => (Fate::Keep, true),
-            _ => (Fate::Send, !vanished),
-        },
+        Past::Lost if other.is_some() && !is_older => (Fate::Keep, true),
+        Past::Lost => (Fate::Send, !vanished),
     }
 }
 

@@ -112,9 +112,22 @@ struct Tally {
     acknowledged: Mutex<Texts>,
     /// What each member typed last into the files that nobody else writes.
     own: Mutex<BTreeMap<String, String>>,
+    /// What happened, in order, for whoever has to find out why it failed: the member and what it did, none for the server.
+    journal: Mutex<Vec<(Option<usize>, String)>>,
 }
 
 impl Tally {
+    fn notes(&self, member: Option<usize>, what: String) {
+        self.journal.lock().unwrap().push((member, what));
+    }
+
+    /// What a member and the server did.
+    fn story(&self, member: usize) -> String {
+        let journal = self.journal.lock().unwrap();
+        let of_them = journal.iter().filter(|(who, _)| who.is_none_or(|who| who == member));
+        of_them.map(|(_, what)| format!("{what}\n")).collect()
+    }
+
     fn runs(&self) -> usize {
         self.well.load(Ordering::Relaxed) + self.failed.load(Ordering::Relaxed)
     }
@@ -139,7 +152,7 @@ impl Member {
     }
 
     fn push(&self) -> Child {
-        self.command().stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     fn write(&self, name: &str, text: &str) -> bool {
@@ -203,10 +216,13 @@ impl Member {
                 tally.killed.fetch_add(1, Ordering::Relaxed);
             }
             let output = child.wait_with_output().unwrap();
+            let mut outputs = vec![output];
             if let Some(twin) = twin {
                 tally.twins.fetch_add(1, Ordering::Relaxed);
-                let _ = twin.wait_with_output();
+                outputs.extend(twin.wait_with_output());
             }
+            tally.notes(Some(self.number), format!("{round} hidden {hidden}, in trouble {troubled}: {outputs:?}"));
+            let output = &outputs[0];
             if hidden {
                 self.show();
             }
@@ -315,6 +331,7 @@ impl House<'_> {
 
     /// Something happens to the server.
     fn suffers(&mut self, what: usize, tally: &Tally) {
+        tally.notes(None, format!("the server suffers {what}"));
         match what {
             // It moves: nothing of it is lost.
             1 => {
@@ -326,6 +343,7 @@ impl House<'_> {
             2 => {
                 let before = tally.acknowledged.lock().unwrap().clone();
                 let backup = self.back_up();
+                tally.notes(None, "a backup was made".to_owned());
                 wait_for_runs(tally, MEMBERS / 2);
                 self.kill();
                 let mut acknowledged = tally.acknowledged.lock().unwrap();
@@ -333,6 +351,7 @@ impl House<'_> {
                 *acknowledged = before;
                 drop(acknowledged);
                 self.restore(&backup);
+                tally.notes(None, "it was restored".to_owned());
             }
             _ => {
                 self.kill();
@@ -462,7 +481,11 @@ fn judge(home: &Path, members: &[Member], tally: &Tally) {
         let mut acknowledged = tally.acknowledged.lock().unwrap().clone();
         for (name, text) in tally.own.lock().unwrap().iter() {
             let now = there.get(name).map(String::as_str);
-            assert_eq!(now, Some(team::checksum::of(text).as_str()), "{name} is not what was typed last");
+            if now != Some(team::checksum::of(text).as_str()) {
+                let member = name[1..].split('/').next().unwrap().parse().unwrap();
+                let history = store.history(&repository, &name.parse().unwrap()).await.unwrap();
+                panic!("{name} is not {text:?}, typed last:\n{history:#?}\n{}", tally.story(member));
+            }
         }
         for key in hashes.entry_checksums.keys() {
             let history = store.history(&repository, key).await.unwrap();

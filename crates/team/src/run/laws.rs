@@ -94,6 +94,9 @@ fn live(seed: u64, mishap: Mishap, weakness: Weakness) -> Vec<String> {
             broken.push(format!("folder {number} has {here:?}, the server {there:?}"));
         }
     }
+    if mishap != Mishap::StateLost {
+        broken.extend(world.outdated());
+    }
     if mishap == Mishap::None {
         for (author, key, version) in &world.unseen {
             if !world.folders[*author].told.contains(&(key.clone(), *version)) {

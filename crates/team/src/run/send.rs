@@ -64,8 +64,7 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
             }
             write.bases = self.bases(&write);
             write.seen = self.seen(&write);
-            let sums = write.entries.iter().map(|(key, text)| (key.clone(), checksum::of(text)));
-            self.state.sending.extend(sums);
+            write.entries.iter().for_each(|(key, text)| self.state.send(key, checksum::of(text)));
             self.save().await?;
             match self.server.write(&write, &self.tag).await {
                 Ok(written) => self.wrote(&write, written).await?,

@@ -52,11 +52,11 @@ const TABLES: [Table; 8] = [
     },
     Table {
         name: "history",
-        read: "SELECT repository, key, version, text, checksum, author, at, base FROM history
+        read: "SELECT repository, key, version, text, checksum, author, at, base, put_back FROM history
             ORDER BY repository, key, version",
-        write: "INSERT INTO history (repository, key, version, text, checksum, author, at, base)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        numbers: &[2, 6],
+        write: "INSERT INTO history (repository, key, version, text, checksum, author, at, base, put_back)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        numbers: &[2, 6, 8],
     },
     Table {
         name: "invitations",
@@ -74,7 +74,7 @@ const TABLES: [Table; 8] = [
 ];
 
 /// How many columns the history has.
-const HISTORY_COLUMNS: usize = 8;
+const HISTORY_COLUMNS: usize = 9;
 /// The first line of a backup.
 const FORMAT: &str = "cairn team backup 1";
 
@@ -120,7 +120,7 @@ impl Store {
                     let table = TABLES.iter().find(|table| table.name == name);
                     let table = table.ok_or_else(|| bad(&format!("it has a table {name}")))?;
                     let mut row = row.get(1).and_then(Json::as_array).cloned().unwrap_or_default();
-                    // Backups of before have no base in their history.
+                    // Older backups have fewer columns of the history.
                     if name == "history" {
                         row.resize(HISTORY_COLUMNS, Json::Null);
                     }

@@ -344,8 +344,8 @@ async fn keep(
 ) -> Result<(), Error> {
     const KNOWS: &str = "SELECT version FROM history WHERE repository = $1 AND key = $2 AND checksum = $3
         AND text IS NOT NULL";
-    const KEEP: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    const KEEP: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at, put_back)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, 1)";
     const RAISE: &str = "UPDATE entries SET version = $3 WHERE repository = $1 AND key = $2";
     const ABOVE: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
         SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";

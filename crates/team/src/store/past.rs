@@ -19,8 +19,8 @@ impl Store {
         question: &HistoryQuestion,
         limits: &Limits,
     ) -> Result<HistoryAnswer, Error> {
-        const KNOWS: &str = "SELECT COUNT(*) FROM history WHERE repository = $1 AND key = $2 AND checksum = $3
-            AND text IS NOT NULL";
+        const KNOWS: &str = "SELECT COUNT(*), COUNT(put_back) FROM history WHERE repository = $1 AND key = $2
+            AND checksum = $3 AND text IS NOT NULL";
         const VERSIONS: &str = "SELECT COUNT(*) FROM history WHERE repository = $1 AND key = $2";
         const CHECKSUM: &str = "SELECT checksum FROM repositories WHERE name = $1";
         let mut snapshot = self.database.snapshot().await?;
@@ -32,9 +32,15 @@ impl Store {
             let of = || vec![repository.as_str().into(), key.as_str().into()];
             let mut text = of();
             text.push(checksum.as_str().into());
-            let known = snapshot.row(KNOWS, text).await?.map_or(Ok(0), |row| row.number(0))?;
+            let (known, put_back) = match snapshot.row(KNOWS, text).await? {
+                Some(row) => (row.number(0)?, row.number(1)?),
+                None => (0, 0),
+            };
             if known > 0 {
                 answer.known.insert(key.clone());
+                if known == put_back {
+                    answer.put_back.insert(key.clone());
+                }
                 continue;
             }
             let versions = snapshot.row(VERSIONS, of()).await?.map_or(Ok(0), |row| row.number(0))?;

@@ -4,7 +4,7 @@ use super::rows::Database;
 use crate::error::Error;
 
 /// Each step brings the tables from one version to the next. A step that was released is never changed.
-const STEPS: [&[&str]; 3] = [
+const STEPS: [&[&str]; 4] = [
     &[
         "CREATE TABLE members (
         id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, subject TEXT UNIQUE, is_admin BIGINT NOT NULL,
@@ -42,6 +42,7 @@ const STEPS: [&[&str]; 3] = [
     ],
     &["CREATE TABLE used (hash TEXT PRIMARY KEY, until BIGINT NOT NULL)"],
     &["ALTER TABLE history ADD COLUMN base TEXT"],
+    &["ALTER TABLE history ADD COLUMN put_back BIGINT"],
 ];
 
 /// Brings the tables up to date. Of several servers that start together one does it, the others wait and find it done.

@@ -188,6 +188,28 @@ async fn what_was_sent_unnoticed_does_not_come_back_over_a_newer_text() {
     house.close().await;
 }
 
+/// TEAM-9: somebody who had a text that a restored server lost, and none of those before it, puts it back below what is
+/// there. Who wrote both knows which is newer, and sends it again.
+#[tokio::test]
+async fn a_text_that_another_put_back_stands_again_once_its_author_comes() {
+    let (mut house, ada, bob) = alike(&["a.md"]).await;
+    ada.write("a.md", "two");
+    ada.push().await.unwrap();
+    let backup = house.back_up().await;
+    ada.write("a.md", "three");
+    ada.push().await.unwrap();
+    bob.pull().await.unwrap(); // who never had "two"
+    house.restore(&backup).await;
+    let (ada, bob) = (house.again(&ada), house.again(&bob));
+    bob.push().await.unwrap();
+    assert_eq!(bob.read("a.md").unwrap(), "two", "it cannot be said which is newer");
+    for desk in [&ada, &bob] {
+        desk.push().await.unwrap();
+    }
+    assert_eq!((ada.read("a.md").unwrap().as_str(), bob.read("a.md").unwrap().as_str()), ("three", "three"));
+    house.close().await;
+}
+
 /// TEAM-9: a folder that cannot be listed, or is a link now, is not deleted for all.
 #[tokio::test]
 async fn what_cannot_be_listed_is_not_deleted() {

@@ -13,6 +13,7 @@ pub(super) struct Row {
     pub(super) text: Option<String>,
     pub(super) author: usize,
     pub(super) base: Option<String>,
+    pub(super) is_put_back: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -37,12 +38,23 @@ impl ModelServer {
         self.rows.get(key).is_some_and(|rows| rows.iter().any(is))
     }
 
+    /// Whether it knows a text only because somebody put it back.
+    pub(super) fn only_put_back(&self, key: &Key, sum: &str) -> bool {
+        let is = |row: &&Row| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
+        self.rows.get(key).into_iter().flatten().filter(is).all(|row| row.is_put_back)
+    }
+
+    pub(super) fn put_back(&mut self, key: &Key, text: String, author: usize) {
+        let row = Row { version: self.version, text: Some(text), author, base: None, is_put_back: true };
+        self.rows.entry(key.clone()).or_default().push(row);
+    }
+
     pub(super) fn newest(&self, key: &Key) -> Option<&Row> {
         self.rows.get(key)?.last()
     }
 
     pub(super) fn put(&mut self, key: &Key, text: Option<String>, author: usize, base: Option<String>) {
-        let row = Row { version: self.version, text, author, base };
+        let row = Row { version: self.version, text, author, base, is_put_back: false };
         self.rows.entry(key.clone()).or_default().push(row);
     }
 

@@ -140,6 +140,20 @@ impl World {
         folder.mark = None;
     }
 
+    /// Entries that say something older than what its author, who is still there, wrote and the history has.
+    pub(super) fn outdated(&self) -> Vec<String> {
+        let mut outdated = Vec::new();
+        for (key, rows) in &self.server.rows {
+            let Some(now) = rows.last().and_then(|row| row.text.as_deref()) else { continue };
+            let newer = rows.iter().filter_map(|row| row.text.as_deref()).find(|text| {
+                let is_alive = self.folders[self.authors[*text]].generation == 0;
+                *text != now && is_alive && self.is_before(now, text) && !self.is_before(text, now)
+            });
+            outdated.extend(newer.map(|newer| format!("{key} says {now:?}, and {newer:?} is newer")));
+        }
+        outdated
+    }
+
     fn is_before(&self, older: &str, newer: &str) -> bool {
         let (mut seen, mut open) = (BTreeSet::new(), vec![newer]);
         while let Some(text) = open.pop() {
@@ -205,10 +219,10 @@ impl World {
         for (key, text) in &write.kept {
             if !self.server.knows(key, &checksum::of(text)) {
                 let now = self.server.newest(key).cloned();
-                self.server.put(key, Some(text.clone()), folder, None);
+                self.server.put_back(key, text.clone(), folder);
                 self.server.version += 1;
-                let again = now.unwrap_or(Row { version: 0, text: None, author: folder, base: None });
-                self.server.put(key, again.text, again.author, None);
+                let (text, author) = now.map_or((None, folder), |now| (now.text, now.author));
+                self.server.put(key, text, author, None);
             }
         }
         for key in &write.deletes {
@@ -458,9 +472,11 @@ impl Server for Hands {
         if world.weakness.no_history {
             return Ok(None);
         }
-        let known = texts.iter().filter(|(key, sum)| world.server.knows(key, sum)).map(|(key, _)| key.clone());
-        let (known, checksum) = (known.collect(), world.server.whole());
-        Ok(Some(HistoryAnswer { checksum, known, ..HistoryAnswer::default() }))
+        let known: Checksums = texts.clone().into_iter().filter(|(key, sum)| world.server.knows(key, sum)).collect();
+        let put_back = known.iter().filter(|(key, sum)| world.server.only_put_back(key, sum));
+        let put_back = put_back.map(|(key, _)| key.clone()).collect();
+        let (known, checksum) = (known.into_keys().collect(), world.server.whole());
+        Ok(Some(HistoryAnswer { checksum, known, put_back, ..HistoryAnswer::default() }))
     }
 
     async fn write(&self, write: &Write, known: &str) -> Result<Written, Trouble> {
