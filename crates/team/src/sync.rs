@@ -92,8 +92,8 @@ impl PastTexts {
         for (key, text) in asked {
             let past = match answer {
                 None => Past::Untold,
-                Some(answer) if answer.known.contains(key) && !is_of_that => Past::KnownSince,
                 Some(answer) if answer.put_back.contains(key) => Past::PutBack,
+                Some(answer) if answer.known.contains(key) && !is_of_that => Past::KnownSince,
                 Some(answer) if answer.known.contains(key) => Past::Known,
                 Some(answer) if answer.trimmed.contains(key) => Past::Trimmed,
                 Some(_) => Past::Lost,

@@ -119,6 +119,26 @@ fn what_a_server_lost_it_gets_back() {
     assert_eq!(of(Past::Known), ("remove", false), "deleted, and its tombstone too");
 }
 
+/// TEAM-9: a text that somebody put back below what is there is sent again by who had that one before it, also where the
+/// server has changed since it was read.
+#[test]
+fn what_was_put_back_is_sent_by_who_knows_the_order() {
+    for tag in ["as it was read", "changed since"] {
+        let answer = HistoryAnswer {
+            checksum: "as it was read".to_owned(),
+            known: [key("a")].into(),
+            put_back: [key("a")].into(),
+            ..HistoryAnswer::default()
+        };
+        let mut past = PastTexts::default();
+        past.note(&one(Some("2")), Some(&answer), tag);
+        let mut state = state(Some("2"), Some("1"));
+        assert_eq!(word(&plan(&state, &here(Some("2")), &past, Deletions::Travel)), ("take", false));
+        state.past.insert(key("a"), vec!["1".to_owned()]);
+        assert_eq!(word(&plan(&state, &here(Some("2")), &past, Deletions::Travel)), ("send", false));
+    }
+}
+
 /// TEAM-9: what cannot be listed or shared is neither deleted, nor taken, nor asked about.
 #[test]
 fn what_cannot_be_seen_is_left_alone() {
