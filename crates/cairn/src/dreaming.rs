@@ -67,7 +67,7 @@ pub(crate) fn dream(
 
 /// The model that dreams.
 pub(crate) fn model(settings: &Settings, chosen: &Chosen) -> String {
-    let name = settings.dream.model.clone().or_else(|| chosen.small(settings).map(|small| small.name));
+    let name = settings.dream.model.clone().or_else(|| chosen.small_name(settings));
     name.unwrap_or_else(|| chosen.name.clone())
 }
 

@@ -90,17 +90,20 @@ impl Plan {
         self.directory.iter().map(section).collect()
     }
 
-    /// Makes the memory directory, so that the model need not, and allows work inside it.
-    pub(crate) fn prepare(&mut self) -> Vec<String> {
-        let Some(directory) = &self.directory else { return Vec::new() };
+    /// Makes the memory directory, so that the model need not.
+    pub(crate) fn prepare(&mut self) {
+        let Some(directory) = &self.directory else { return };
         let shared = self.team.as_ref().map_or(directory, |team| &team.directory);
         if let Err(error) = files::create_directory(directory).and_then(|()| files::create_directory(shared)) {
             self.warnings.push(format!("memory is off: {error}"));
             (self.directory, self.team) = (None, None);
-            return Vec::new();
         }
-        let inside = format!("/{}/**", directory.display());
-        vec![format!("Edit({inside})"), format!("Read({inside})")]
+    }
+
+    /// The rules that allow work inside it.
+    pub(crate) fn rules(&self) -> Vec<String> {
+        let inside = self.directory.iter().map(|directory| format!("/{}/**", directory.display()));
+        inside.flat_map(|inside| [format!("Edit({inside})"), format!("Read({inside})")]).collect()
     }
 
     /// What was planned, for a session.

@@ -5,9 +5,6 @@
 
 use std::sync::Arc;
 
-use learning::fork::Small;
-use learning::knowledge::Selector;
-use learning::ledger::Ledger;
 use provider::Model;
 use provider::anthropic::{self, Anthropic, Auth};
 use provider::openai::{self, OpenAi, QUICK, USUAL};
@@ -54,28 +51,20 @@ pub(crate) struct Chosen {
     pub(crate) window: Option<u64>,
     /// What the user should know.
     pub(crate) note: Option<String>,
-    /// The model for side questions, where the server has a known one.
-    small: Option<&'static str>,
+    /// The model for side questions, where the environment names one or the server has a known one.
+    small: Option<String>,
 }
 
 impl Chosen {
-    /// Who is asked which memories matter: a small model of the same server, if one is known or named.
-    pub(crate) fn selector(&self, settings: &Settings, ledger: &Arc<Ledger>) -> Option<Selector> {
-        if settings.recall == Some(false) {
-            return None;
-        }
-        let (model, ledger) = (self.model.clone(), ledger.clone());
-        let name = settings.selector_model.clone().or_else(|| self.small_name(settings))?;
-        Some(Selector { model, name, ledger })
+    /// The model that is asked which memories matter: a small one of the same server, if one is known or named.
+    pub(crate) fn selector(&self, settings: &Settings) -> Option<String> {
+        let asked = settings.recall != Some(false);
+        settings.selector_model.clone().or_else(|| self.small_name(settings)).filter(|_| asked)
     }
 
     /// The model for questions beside the conversation, if there is a smaller one.
-    pub(crate) fn small(&self, settings: &Settings) -> Option<Small> {
-        Some(Small { model: self.model.clone(), name: self.small_name(settings)? })
-    }
-
-    fn small_name(&self, settings: &Settings) -> Option<String> {
-        settings.small_model.clone().or_else(|| env::SMALL_MODEL.get()).or(self.small.map(str::to_owned))
+    pub(crate) fn small_name(&self, settings: &Settings) -> Option<String> {
+        settings.small_model.clone().or_else(|| self.small.clone())
     }
 }
 
@@ -134,7 +123,7 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
             name,
             window: None,
             note: None,
-            small: Some(SMALL_MODEL),
+            small: small(Some(SMALL_MODEL)),
         });
     }
     let (openai_key, openai_base) = (env::OPENAI_KEY.get(), env::OPENAI_BASE.get());
@@ -143,7 +132,7 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
         let name = wanted.name(|name| !is_alias(name));
         let name = name.ok_or_else(|| anyhow::anyhow!("which model? name one with --model, for {base}"))?;
         let model = openai(base, openai_key)?;
-        return Ok(Chosen { model, full_name: name.clone(), name, window: None, note: None, small: None });
+        return Ok(Chosen { model, full_name: name.clone(), name, window: None, note: None, small: small(None) });
     }
     local(wanted.name(|name| !is_alias(name))).await
 }
@@ -160,7 +149,7 @@ async fn local(wanted: Option<String>) -> anyhow::Result<Chosen> {
     let name = name.ok_or(NoModel)?;
     let note = format!("no key is set; talking to {name} at {}", server.base_url);
     let model = openai(server.base_url.clone(), None)?;
-    Ok(Chosen { model, full_name: name.clone(), name, window: server.window, note: Some(note), small: None })
+    Ok(Chosen { model, full_name: name.clone(), name, window: server.window, note: Some(note), small: small(None) })
 }
 
 /// The provider entry a name begins with, and the rest of the name. No entry takes the place of a short name.
@@ -185,7 +174,7 @@ fn from_entry(entry: &Provider, model: &str, full_name: &str) -> anyhow::Result<
         }
     };
     let (full_name, name) = (full_name.to_owned(), model.to_owned());
-    Ok(Chosen { model: client, full_name, name, window: entry.window, note: None, small: None })
+    Ok(Chosen { model: client, full_name, name, window: entry.window, note: None, small: small(None) })
 }
 
 fn anthropic(base: String, auth: Auth) -> anyhow::Result<Arc<dyn Model>> {
@@ -202,6 +191,11 @@ fn openai(base: String, key: Option<String>) -> anyhow::Result<Arc<dyn Model>> {
         config.retry.attempts = attempts;
     }
     Ok(Arc::new(OpenAi::new(config)?))
+}
+
+/// The model for side questions: what the environment names, else what the server is known to have.
+fn small(known: Option<&str>) -> Option<String> {
+    env::SMALL_MODEL.get().or(known.map(str::to_owned))
 }
 
 fn attempts() -> anyhow::Result<Option<u32>> {

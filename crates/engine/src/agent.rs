@@ -32,6 +32,7 @@ use transcript::{Block, Request, Usage};
 
 use crate::agents::InTeam;
 use crate::agents::{SendOut, knowing};
+use crate::configuration::Configuration;
 use crate::driver::{Driver, DriverParts, Replied, Subagents};
 use crate::event::Event;
 use crate::hooks::{CallsBack, Happening, Hooks, Leaving, Start, Word};
@@ -46,8 +47,8 @@ use learning::knowledge::Knowledge;
 use learning::ledger::Ledger;
 pub use mail::{Mail, Neighbours};
 
-pub use parts::{Contacts, Parts, environment};
-pub use reload::{Reload, Reloaded, Said};
+pub use parts::{Contacts, Parts};
+pub use reload::{Changed, Reload};
 pub use sending::Alone;
 pub use turn::Turn;
 
@@ -58,6 +59,8 @@ const SCRATCHPAD: &str = "scratchpad";
 pub struct Agent {
     driver: Driver,
     contacts: Contacts,
+    /// What settings, flags and place decided last.
+    said: Configuration,
     reload: Option<Reload>,
     inbox: Inbox,
     mail: Mail,
@@ -128,7 +131,7 @@ impl Agent {
         if let Some(children) = &parts.contacts.agents {
             children.held_to(&parts.consent.policy.rules);
         }
-        let Parts { talk, prompt, work, consent, lineage, contacts, out, reload } = parts;
+        let Parts { talk, prompt, work, consent, lineage, contacts, out, said, reload } = parts;
         let mut driver = Driver::new(session, DriverParts { talk, prompt, work, consent, lineage, out })?;
         driver.subagents = contacts.agents.clone().map(|children| children as Arc<dyn Subagents>);
         driver.tell(Event::SessionStarted {
@@ -141,6 +144,7 @@ impl Agent {
         let mut agent = Self {
             driver,
             contacts,
+            said,
             reload,
             inbox: Inbox::default(),
             mail: Mail::default(),

@@ -34,6 +34,7 @@
 
 pub mod agent;
 pub mod agents;
+pub mod configuration;
 pub mod driver;
 pub mod errand;
 pub mod event;

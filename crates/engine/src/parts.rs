@@ -1,6 +1,6 @@
 //! What an agent is put together from, in groups: each part of the engine is given those it uses.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::Layers;
@@ -9,13 +9,14 @@ use learning::ledger::Ledger;
 use provider::Model;
 use provider::anthropic::envelope;
 use session::Session;
-use session::home::{PROJECTS, git_branch};
+use session::home::git_branch;
 use settings::Signals;
 use settings::permission::{Approver, Policy, readable};
 use tools::{Environment, Scope, Tool};
 use transcript::mark::Ttl;
 use transcript::{Effort, Prologue, Request, Thinking, tool_names};
 
+use crate::configuration::Configuration;
 use crate::errand::Sent;
 use crate::event::Listener;
 use crate::hooks::Hooks;
@@ -24,8 +25,6 @@ use crate::label::Latest;
 use crate::prompt::{Ingredients, Surroundings, prologue};
 use crate::run::Limits;
 
-/// The most a reply may be when nobody says.
-pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
 /// The beta under which the provider leaves out what it is asked to.
 const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 /// The beta under which the provider compacts by itself.
@@ -128,6 +127,15 @@ pub struct Outlets {
 }
 
 impl Talk {
+    /// All but the model itself, which may have been chosen by hand.
+    pub(crate) fn follow(&mut self, configuration: &Configuration) {
+        (self.max_tokens, self.effort, self.ttl) = (configuration.max_tokens, configuration.effort, configuration.ttl);
+        self.layers = configuration.layers.clone();
+        self.layers.cache_edits &= self.model.edits_cache();
+        let model = self.model.clone();
+        self.small = configuration.small.clone().map(|name| Small { model, name });
+    }
+
     fn betas(&self) -> Vec<String> {
         let edits = self.layers.api_edits.then_some(CONTEXT_MANAGEMENT);
         let compacts = self.layers.api_compact.then_some(COMPACTION);
@@ -146,6 +154,11 @@ impl Talk {
 }
 
 impl Workplace {
+    pub(crate) fn follow(&mut self, configuration: &Configuration) {
+        self.directories.clone_from(&configuration.directories);
+        self.environment = configuration.environment.clone();
+    }
+
     fn makes_files(&self) -> bool {
         self.tools.iter().any(|tool| [tool_names::WRITE, tool_names::BASH].contains(&tool.name()))
     }
@@ -157,8 +170,7 @@ impl Workplace {
             .with_environment(self.environment.clone())
             .with_readable(readable(&policy.rules));
         // What is kept of this and other sessions is not for commands to look at.
-        let projects = session.path().ancestors().find(|place| place.ends_with(PROJECTS));
-        if let Some(config) = projects.and_then(Path::parent) {
+        if let Some(config) = session.config_home() {
             scope = scope.with_private(vec![config.to_owned()]);
         }
         if let Some(home) = &self.user_home {
@@ -171,6 +183,21 @@ impl Workplace {
             scope = scope.with_guard(guard.clone());
         }
         scope
+    }
+}
+
+impl Consent {
+    /// All but the mode, which may have been chosen by hand.
+    pub(crate) fn follow(&mut self, configuration: &Configuration) {
+        (self.policy.rules, self.policy.bypass) = (configuration.rules.clone(), configuration.bypass);
+        self.hooks = Hooks::new(configuration.hooks.clone()).instead_of(&self.hooks);
+    }
+}
+
+impl Outlets {
+    pub(crate) fn follow(&mut self, configuration: &Configuration) {
+        self.signals = configuration.signals.clone();
+        self.ledger.set_budget(configuration.budget);
     }
 }
 

@@ -13,6 +13,7 @@ mod selector;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use files::Root;
 use jiff::civil::Date;
@@ -23,11 +24,13 @@ use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Scope as Whose, Shelf};
 use memory::store::Indexing;
+use provider::Model;
 use session::{Beside, Session, World};
 use settings::trust::Trust;
 use tools::{EditInput, Scope, texts_put_in};
 use transcript::Block;
 
+use crate::ledger::Ledger;
 use outside::Outside;
 use recall::Recall;
 
@@ -59,13 +62,14 @@ pub struct Knowledge {
 }
 
 /// What the settings say of memory and instruction files.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Recollection {
     /// Where memories lie, if memory is on.
     pub directory: Option<PathBuf>,
     /// Whether memories are brought up by themselves.
     pub recalling: Recalling,
-    /// Who is asked which of them matter.
-    pub selector: Option<Selector>,
+    /// The model that is asked which of them matter.
+    pub selector: Option<String>,
     /// Instruction files that are not loaded.
     pub excludes: Vec<String>,
     /// Where the indexes of memory are.
@@ -188,7 +192,7 @@ impl Knowledge {
     }
 
     /// Does as the settings say from now on. What the model was shown of memory and instructions stays where it is.
-    pub fn follow(&mut self, said: Recollection) {
+    pub fn follow(&mut self, said: Recollection, model: &Arc<dyn Model>, ledger: &Arc<Ledger>) {
         if said.directory.as_deref() != self.memory_directory() {
             let tree = self.instructions.working_directory().to_owned();
             let shelf = said.directory.as_deref().and_then(|directory| shelf(directory, &tree));
@@ -196,18 +200,19 @@ impl Knowledge {
         }
         self.instructions.follow(said.excludes, said.indexes);
         self.recall.recalling = said.recalling;
-        self.recall.selector = said.selector;
+        let (model, ledger) = (model.clone(), ledger.clone());
+        self.recall.selector = said.selector.map(|name| Selector { model, name, ledger });
     }
 
-    /// What holds, as a text that is another when something else holds.
-    pub fn in_force(&self) -> String {
-        let selector = self.recall.selector.as_ref().map(|selector| &selector.name);
-        format!(
-            "{:?} {:?} {selector:?} {:?}",
-            self.memory_directory(),
-            self.recall.recalling,
-            self.instructions.excludes()
-        )
+    /// What holds of what settings can say.
+    pub fn in_force(&self) -> Recollection {
+        Recollection {
+            directory: self.memory_directory().map(Path::to_owned),
+            recalling: self.recall.recalling,
+            selector: self.recall.selector.as_ref().map(|selector| selector.name.clone()),
+            excludes: self.instructions.excludes().to_vec(),
+            indexes: self.instructions.sources().indexes.clone(),
+        }
     }
 
     /// Files that were loaded, and what was wrong with others.

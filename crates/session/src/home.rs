@@ -14,7 +14,7 @@ use crate::error::Error;
 pub const PROJECTS: &str = "projects";
 
 /// The config home.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     path: PathBuf,
 }

@@ -24,7 +24,7 @@ use transcript::{Block, Id, Log, Outcome, Prologue};
 
 use crate::child::{folder_of, transcript_of};
 use crate::error::Error;
-use crate::home::{Home, git_branch};
+use crate::home::{Home, PROJECTS, git_branch};
 use crate::record::{self, Skipped};
 use crate::world::World;
 pub(crate) use back::DROPPED;
@@ -281,6 +281,11 @@ impl Session {
     /// The folder for what belongs to it, beside its file.
     pub fn folder(&self) -> PathBuf {
         folder_of(self.path())
+    }
+
+    /// The config home it lies in, if it lies in one.
+    pub fn config_home(&self) -> Option<&Path> {
+        self.path().ancestors().find(|place| place.ends_with(PROJECTS))?.parent()
     }
 
     /// Where its work is done.

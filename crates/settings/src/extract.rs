@@ -66,7 +66,7 @@ impl Extract {
 pub const SHARE: f64 = 0.15;
 
 /// How a session learns.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Learning {
     /// The config home.
     pub home: Home,

@@ -143,7 +143,7 @@ pub struct DreamSettings {
 }
 
 /// A server to talk to, as the settings have it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
     /// Which protocol it speaks.
@@ -237,6 +237,14 @@ impl Settings {
             findings,
         };
         Self { sets, ..settings }
+    }
+
+    /// The mode a session starts in, if nobody names another: not the one that asks nothing where that is disabled.
+    pub fn mode(&self) -> Mode {
+        match self.mode.unwrap_or_default() {
+            Mode::BypassPermissions if self.bypass == Bypass::Disabled => Mode::Default,
+            mode => mode,
+        }
     }
 
     /// When dreams come by themselves: not where sessions keep a daily log, and the user asks for one.

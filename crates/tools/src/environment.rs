@@ -30,7 +30,7 @@ const LOOKING: [(&str, &str); 4] = [
 ];
 
 /// Variables of commands, beside those of this program.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     /// What the settings give them.
     pub given: BTreeMap<String, String>,

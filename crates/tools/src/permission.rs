@@ -43,6 +43,15 @@ pub struct Rules {
     pub deny: Vec<Rule>,
 }
 
+/// Whatever their order, and however often one stands there.
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        let all_in = |some: &[Rule], of: &[Rule]| some.iter().all(|rule| of.contains(rule));
+        let alike = |some: &[Rule], others: &[Rule]| all_in(some, others) && all_in(others, some);
+        alike(&self.allow, &other.allow) && alike(&self.ask, &other.ask) && alike(&self.deny, &other.deny)
+    }
+}
+
 /// What the rules say of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {

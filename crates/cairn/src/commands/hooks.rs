@@ -120,7 +120,7 @@ async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyh
             mode: settings.mode.unwrap_or_default(),
         },
         project: place.directory.clone(),
-        environment: engine::agent::environment(settings),
+        environment: engine::configuration::environment(settings),
         guard: env::program(),
         variables: std::path::PathBuf::from("/dev/null"),
         asking: None,

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use engine::parts::MAX_OUTPUT_TOKENS;
+use engine::configuration::MAX_OUTPUT_TOKENS;
 use provider::anthropic::envelope;
 use serde_json::{Value, json};
 use session::home::SessionFile;

@@ -40,7 +40,7 @@ impl SessionState {
             "" => {
                 let (now, sandbox) = match agent.scope().sandbox() {
                     Some(sandbox) => ("on: commands run in it", sandbox),
-                    None => ("off", Arc::new(setup::sandbox(&settings, place, agent).await?)),
+                    None => ("off", Arc::new(setup::sandbox(&settings.sandbox, place, agent).await?)),
                 };
                 let text = format!(
                     "the sandbox is {now}; /sandbox on or off changes it\n{}{}",
@@ -50,7 +50,7 @@ impl SessionState {
                 view.page.note(&text, Look::PLAIN);
             }
             "on" => {
-                let sandbox = setup::sandbox(&settings, place, agent).await?;
+                let sandbox = setup::sandbox(&settings.sandbox, place, agent).await?;
                 view.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), Look::PLAIN);
                 agent.set_sandbox(Some(sandbox), ChosenBy::Hand);
                 args.sandbox = Some(true);

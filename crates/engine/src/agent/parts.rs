@@ -12,15 +12,16 @@ use session::{Error, Session, World};
 use settings::permission::{Nobody, Policy};
 use settings::{Admission, Ground, Settings, Signals, rules};
 use tools::permission::Rule;
-use tools::{Credentials, Environment, Typed};
+use tools::{Environment, Typed};
 use transcript::mark::Ttl;
 use transcript::tool_names;
 
 use super::Reload;
 use crate::agents::Children;
+use crate::configuration::{Configuration, MAX_OUTPUT_TOKENS};
 use crate::hooks::Hooks;
 use crate::label;
-use crate::parts::{Consent, Lineage, MAX_OUTPUT_TOKENS, Outlets, PromptParts, Talk, Workplace};
+use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
 use crate::prompt::Surroundings;
 use crate::run::Limits;
 use crate::send_message::SendMessage;
@@ -44,6 +45,8 @@ pub struct Parts {
     pub contacts: Contacts,
     /// Where what happens is told and written down.
     pub out: Outlets,
+    /// What settings, flags and place decide, as far as it is in the groups above.
+    pub(super) said: Configuration,
     /// Who is asked before each request whether the settings have changed.
     pub reload: Option<Reload>,
 }
@@ -63,13 +66,24 @@ pub struct Contacts {
     pub labelled: Option<Duration>,
 }
 
+impl Contacts {
+    pub(super) fn follow(&mut self, configuration: &Configuration) {
+        (self.messages, self.labelled) = (configuration.messages, configuration.labelled);
+        if let (Some(children), Some(registry)) = (&self.agents, &configuration.agents) {
+            children.replace(registry.clone());
+        }
+    }
+}
+
 impl Parts {
     /// The standard tools, nobody to ask, and nobody who listens.
     pub fn new(model: Arc<dyn Model>, name: impl Into<String>) -> Self {
+        let name = name.into();
         Self {
+            said: Configuration::of(&Settings::default(), &name),
             talk: Talk {
                 model,
-                name: name.into(),
+                name,
                 small: None,
                 max_tokens: MAX_OUTPUT_TOKENS,
                 thinking: None,
@@ -114,21 +128,24 @@ impl Parts {
         }
     }
 
-    /// With what the settings say of rules, mode, directories and limits.
+    /// With what the settings say.
     #[must_use]
-    pub fn with_settings(mut self, settings: &Settings) -> Self {
-        self.consent.policy.mode = settings.mode.unwrap_or_default().into();
-        self.consent.policy.rules = settings.rules.clone();
-        self.consent.policy.bypass = settings.bypass;
-        self.consent.hooks = Hooks::new(settings.hooks.clone());
-        self.out.signals = settings.signals.clone();
-        self.work.directories.clone_from(&settings.directories);
-        self.work.environment = environment(settings);
-        self.contacts.messages = settings.messages.unwrap_or_default();
-        self.contacts.labelled = label::every(settings.label_seconds);
-        self.talk.max_tokens = settings.max_output_tokens.unwrap_or(self.talk.max_tokens);
-        self.talk.ttl = settings.cache_ttl.unwrap_or_default();
-        self.talk.effort = settings.effort;
+    pub fn with_settings(self, settings: &Settings) -> Self {
+        let configuration = Configuration::of(settings, &self.talk.name);
+        self.configured(configuration)
+    }
+
+    /// With what settings, flags and place decide.
+    #[must_use]
+    pub fn configured(mut self, configuration: Configuration) -> Self {
+        self.talk.follow(&configuration);
+        self.work.follow(&configuration);
+        self.consent.follow(&configuration);
+        self.consent.policy.mode = configuration.mode.into();
+        self.contacts.follow(&configuration);
+        self.out.follow(&configuration);
+        self.prompt.manner.clone_from(&configuration.manner);
+        self.said = configuration;
         self
     }
 
@@ -160,14 +177,4 @@ pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<R
         inside.extend([tool_names::READ, tool_names::EDIT].map(|may| format!("{may}(/{}/**)", path.display())));
     }
     Ok(rules(&inside, &Ground { directory: session.directory(), home: None })?)
-}
-
-/// The variables of commands, as the settings say.
-pub fn environment(settings: &Settings) -> Environment {
-    let keys = settings.providers.values().filter_map(|provider| provider.key_env.clone());
-    let credentials = match settings.command_credentials {
-        Some(false) => Credentials::Withheld,
-        Some(true) | None => Credentials::Given,
-    };
-    Environment { given: settings.environment.clone(), hidden: keys.collect(), credentials }
 }

@@ -91,6 +91,7 @@ impl Agent {
             lineage: lineage.clone(),
             contacts: self.contacts.clone(),
             out: out.clone(),
+            said: self.said.clone(),
             reload: self.reload.clone(),
         }
     }

@@ -103,6 +103,11 @@ impl Hooks {
         self.and(stay)
     }
 
+    /// As the settings define them.
+    pub fn settings(&self) -> &HookSettings {
+        &self.settings
+    }
+
     /// All of them.
     pub fn list(&self) -> &[Arc<Hook>] {
         &self.settings.list

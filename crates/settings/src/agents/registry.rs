@@ -77,7 +77,7 @@ pub struct Listed {
 }
 
 /// The agents there are.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registry {
     all: Vec<Listed>,
     troubles: Vec<Trouble>,

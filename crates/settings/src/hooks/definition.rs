@@ -16,7 +16,7 @@ const PROMPT_PATIENCE: Duration = Duration::from_secs(30);
 const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A hook.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Hook {
     /// When it runs.
     pub moment: Moment,

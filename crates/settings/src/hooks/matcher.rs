@@ -15,6 +15,17 @@ pub enum Matcher {
     Broken,
 }
 
+impl PartialEq for Matcher {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Names(names), Self::Names(others)) => names == others,
+            (Self::Pattern(pattern), Self::Pattern(other)) => pattern.as_str() == other.as_str(),
+            (Self::All, Self::All) | (Self::Broken, Self::Broken) => true,
+            _ => false,
+        }
+    }
+}
+
 impl Matcher {
     /// Reads one. `*`, nothing, or none is everything; of letters, digits, `_`, `-`, blanks, `,` and `|` alone it is a list
     /// of names; anything else is a regular expression, found anywhere. The error says what is wrong with one.

@@ -41,7 +41,7 @@ impl HooksOf {
 }
 
 /// The hooks that run, and what they may do.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct HookSettings {
     /// Those that run, in the order of the settings.
     pub list: Vec<Arc<Hook>>,

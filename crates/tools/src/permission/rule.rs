@@ -50,7 +50,7 @@ pub struct BadRule {
     pub why: String,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum Pattern {
     /// Every call.
     Any,
@@ -68,6 +68,22 @@ struct PathPattern {
     reach: Reach,
     /// Where it is about the copy of a folder: the copy, and the folder.
     copy: Option<(PathBuf, PathBuf)>,
+}
+
+/// Rules are alike that say the same of the same places, wherever they stand.
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.text, &self.pattern) == (&other.text, &other.pattern)
+    }
+}
+
+/// The text of the rule says the rest.
+impl PartialEq for PathPattern {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { matcher, literal, is_exact, reach, copy } = self;
+        (matcher.path(), literal, is_exact, reach, copy)
+            == (other.matcher.path(), &other.literal, &other.is_exact, &other.reach, &other.copy)
+    }
 }
 
 /// Where the files lie that a pattern is about.

@@ -110,7 +110,7 @@ pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: boo
     let settings = judgement::settings(place, asked.settings)?;
     let window = match asked.window {
         Some(size) => {
-            let max_output = engine::parts::MAX_OUTPUT_TOKENS;
+            let max_output = engine::configuration::MAX_OUTPUT_TOKENS;
             Window::of(&WindowHints { configured: Some(size), max_output, ..WindowHints::default() })
         }
         None => super::window(&log, &model)?,

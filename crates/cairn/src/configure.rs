@@ -1,0 +1,232 @@
+//! What holds where flags, settings and environment each have a say, when a session starts and when its settings change.
+//!
+//! [`Inputs::read`] gathers all that has a say; [`configure`] decides, and reads nothing.
+
+use std::path::{Path, PathBuf};
+
+use engine::configuration::{Configuration, Dreams};
+use engine::context::Layers;
+use learning::knowledge::{Copied, Recollection};
+use settings::agents::Registry;
+use settings::{Bypass, HookSettings, Learning, Rhythm, SandboxSettings, Settings, keys};
+use tools::permission::{Mode, Rule};
+use transcript::window::{AutoCompact, Window, WindowHints};
+
+use crate::args::RunArgs;
+use crate::judgement::Judged;
+use crate::knowledge::Plan;
+use crate::model::Chosen;
+use crate::place::Place;
+use crate::{agents, env, manner};
+
+/// The largest template for notes that is read.
+const NOTES_BYTES: u64 = 100_000;
+
+/// All that has a say in a session.
+pub(crate) struct Inputs<'a> {
+    args: &'a RunArgs,
+    place: &'a Place,
+    settings: &'a Settings,
+    chosen: &'a Chosen,
+    variables: Variables,
+    /// Memory and instruction files; none in a bare session.
+    pub(crate) plan: Option<Plan>,
+    /// The agents that can be sent out; none in a bare session.
+    agents: Option<Registry>,
+    manner: Vec<String>,
+    notes_template: Option<String>,
+    notes_prompt: Option<String>,
+    /// The copy of the project that the session works in, if it does.
+    copy: Option<&'a Copied>,
+    /// What the user should know of what was read.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What variables of the environment say.
+struct Variables {
+    max_output: Option<u64>,
+    max_context: Option<u64>,
+    compact_window: Option<u64>,
+    no_compact: bool,
+    collapse: Option<bool>,
+    is_remote: bool,
+}
+
+impl Variables {
+    fn read() -> anyhow::Result<Self> {
+        Ok(Self {
+            max_output: env::MAX_OUTPUT.number()?,
+            max_context: env::MAX_CONTEXT.number()?,
+            compact_window: env::COMPACT_WINDOW.number()?,
+            no_compact: env::NO_COMPACT.flag() == Some(true),
+            collapse: env::COLLAPSE.flag(),
+            is_remote: env::REMOTE.flag() == Some(true),
+        })
+    }
+}
+
+impl<'a> Inputs<'a> {
+    /// Reads what has a say, and makes the memory directory.
+    pub(crate) fn read(
+        args: &'a RunArgs,
+        place: &'a Place,
+        judged: &'a Judged,
+        chosen: &'a Chosen,
+        copy: Option<&'a Copied>,
+    ) -> anyhow::Result<Self> {
+        let settings = &judged.settings;
+        let mut plan = (!args.is_bare()).then(|| Plan::new(place, settings));
+        if let Some(plan) = &mut plan {
+            plan.prepare();
+        }
+        let agents = match args.is_bare() {
+            true => None,
+            false => Some(agents::registry(place, settings, &judged.trust, args.agents.as_deref())?),
+        };
+        let notes = place.home.path().join("session-memory/config");
+        let note = |name: &str| {
+            files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
+        };
+        let (manner, no_style) = manner::manner(settings, place);
+        Ok(Self {
+            args,
+            place,
+            settings,
+            chosen,
+            variables: Variables::read()?,
+            agents,
+            manner,
+            notes_template: note("template.md"),
+            notes_prompt: note("prompt.md"),
+            copy,
+            warnings: plan.iter_mut().flat_map(|plan| std::mem::take(&mut plan.warnings)).chain(no_style).collect(),
+            plan,
+        })
+    }
+
+    fn layers(&self, max_output: u64) -> Layers {
+        let window = Window::of(&WindowHints {
+            model: &self.chosen.full_name,
+            configured: self.chosen.window,
+            max_context_tokens: self.variables.max_context,
+            auto_compact_window: self.variables.compact_window,
+            max_output,
+            ..WindowHints::default()
+        });
+        let said = &self.settings.layers;
+        Layers {
+            window,
+            price: self.settings.prices.of(&self.chosen.name),
+            auto_compact: if self.variables.no_compact { AutoCompact::Off } else { said.auto_compact },
+            collapse: self.variables.collapse.unwrap_or(said.collapse),
+            notes: said.notes && !self.args.is_bare(),
+            notes_compact: said.notes_compact && !self.args.is_bare(),
+            notes_template: self.notes_template.clone(),
+            notes_prompt: self.notes_prompt.clone(),
+            ..said.clone()
+        }
+    }
+
+    /// How a session learns, if it does; and why not, where something is wrong.
+    fn learning(&self) -> (Option<Learning>, Option<String>) {
+        let (args, settings) = (self.args, self.settings);
+        let wanted = !args.print || args.extract || settings.extract.headless == Some(true);
+        // What a long-lived session logs is distilled by dreams.
+        let logs = settings.daily_log == Some(true);
+        let plan = self.plan.as_ref().filter(|plan| plan.directory.is_some());
+        let Some(plan) = plan.filter(|_| wanted && !logs && !self.variables.is_remote) else { return (None, None) };
+        match settings.extract.learning(&self.place.home, &self.place.ground()) {
+            Ok(learning) => {
+                let (team, indexing) = (plan.shared().map(Path::to_owned), plan.indexing);
+                (learning.map(|learning| Learning { team, indexing, ..learning }), None)
+            }
+            Err(error) => (None, Some(format!("nothing is learnt: {error}"))),
+        }
+    }
+
+    fn recollection(&self) -> Option<Recollection> {
+        let plan = self.plan.as_ref()?;
+        Some(Recollection {
+            directory: plan.directory.clone(),
+            recalling: plan.recalling,
+            selector: self.chosen.selector(self.settings),
+            excludes: plan.sources.excludes.clone(),
+            indexes: plan.sources.indexes.clone(),
+        })
+    }
+
+    /// The mode: what is managed, what a flag says, what the settings say. And what the user should know of it.
+    fn mode(&self) -> (Mode, Option<&'static str>) {
+        let asked = self.args.mode().map(Mode::from);
+        let (is_managed, said) = (self.settings.is_managed(&keys::MODE), self.settings.mode.unwrap_or_default());
+        let mode = asked.filter(|_| !is_managed).unwrap_or(said);
+        if mode == Mode::BypassPermissions && self.settings.bypass == Bypass::Disabled {
+            let why = "bypassPermissions is disabled by the settings; the session starts in the mode default";
+            return (Mode::Default, Some(why));
+        }
+        let is_overruled = asked.is_some_and(|asked| asked != mode);
+        (mode, is_overruled.then_some("the mode is managed here; the flag does not count"))
+    }
+}
+
+/// What holds, and what the user should know of it.
+pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, Vec<String>)> {
+    let Inputs { args, place, settings, chosen, variables, plan, agents, .. } = inputs;
+    let of_settings = Configuration::of(settings, &chosen.name);
+    let max_tokens = variables.max_output.unwrap_or(of_settings.max_tokens);
+    let mut rules = settings.rules.clone();
+    rules.allow.extend(rules_of(&args.allowed_tools, place)?);
+    rules.deny.extend(rules_of(&args.disallowed_tools, place)?);
+    rules.allow.extend(rules_of(&plan.as_ref().map(Plan::rules).unwrap_or_default(), place)?);
+    if let Some(copy) = inputs.copy {
+        rules.hold_in_copy(&copy.at, &copy.of);
+    }
+    let (mode, of_mode) = inputs.mode();
+    let (learning, of_learning) = inputs.learning();
+    let effort = args.effort.filter(|_| !settings.is_managed(&keys::EFFORT)).or(settings.effort);
+    let of_effort = args.effort.is_some() && args.effort != effort;
+    // A session that is an agent of a type tries as hard as its definition says.
+    let own_effort = args.agent_type.as_ref().and_then(|kind| agents.as_ref()?.find(kind)?.effort);
+    let is_sandboxed = args.sandbox.filter(|_| !settings.is_managed(&keys::SANDBOX)).or(settings.sandbox.enabled);
+    let of_sandbox = args.sandbox.is_some() && args.sandbox != is_sandboxed;
+    let small = chosen.small_name(settings);
+    let configuration = Configuration {
+        max_tokens,
+        effort: own_effort.or(effort),
+        layers: inputs.layers(max_tokens),
+        rules,
+        mode,
+        hooks: if args.is_bare() { HookSettings::default() } else { of_settings.hooks },
+        // The sandbox has a loopback of its own, where anybody may listen.
+        sandbox: SandboxSettings { enabled: is_sandboxed, local_binding: None, ..of_settings.sandbox },
+        directories: of_settings.directories.into_iter().chain(added(args, place)).collect(),
+        agents: agents.clone(),
+        recollection: inputs.recollection(),
+        learning,
+        dreams: Dreams {
+            // Not on another machine, whose memory is gone with it.
+            rhythm: Rhythm { on: of_settings.dreams.rhythm.on && !variables.is_remote, ..of_settings.dreams.rhythm },
+            model: settings.dream.model.clone().or(small.clone()).unwrap_or_else(|| chosen.name.clone()),
+            excluded: settings.extract.excluded(&place.ground()).ok(),
+        },
+        small,
+        manner: inputs.manner.clone(),
+        ..of_settings
+    };
+    let of_flags = [
+        of_mode,
+        of_effort.then_some("the effort is managed here; the flag does not count"),
+        of_sandbox.then_some("the sandbox is managed here; the flag does not count"),
+    ];
+    let told = of_flags.into_iter().flatten().map(str::to_owned).chain(of_learning);
+    Ok((configuration, told.collect()))
+}
+
+fn rules_of(texts: &[String], place: &Place) -> anyhow::Result<Vec<Rule>> {
+    Ok(settings::rules(texts, &place.ground()).map_err(session::Error::from)?)
+}
+
+/// The directories that flags add.
+pub(crate) fn added(args: &RunArgs, place: &Place) -> Vec<PathBuf> {
+    args.add_dir.iter().map(|directory| place.directory.join(directory)).collect()
+}
