@@ -216,11 +216,14 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
     let of_flags = [
         of_mode,
         of_effort.then_some("the effort is managed here; the flag does not count"),
-        of_sandbox.then_some("the sandbox is managed here; the flag does not count"),
+        of_sandbox.then_some("the sandbox is managed here; what you chose does not count"),
     ];
     let told = of_flags.into_iter().flatten().map(str::to_owned).chain(of_learning);
     Ok((configuration, told.collect()))
 }
+
+#[cfg(test)]
+mod tests;
 
 fn rules_of(texts: &[String], place: &Place) -> anyhow::Result<Vec<Rule>> {
     Ok(settings::rules(texts, &place.ground()).map_err(session::Error::from)?)

@@ -479,7 +479,8 @@ fn judge(home: &Path, members: &[Member], tally: &Tally) {
         assert!(hashes.deleted.is_empty(), "nobody deleted {:?}", hashes.deleted);
         let (mut came_back, mut lost) = (Vec::new(), Vec::new());
         let mut acknowledged = tally.acknowledged.lock().unwrap().clone();
-        for (name, text) in tally.own.lock().unwrap().iter() {
+        let own = tally.own.lock().unwrap().clone();
+        for (name, text) in &own {
             let now = there.get(name).map(String::as_str);
             if now != Some(team::checksum::of(text).as_str()) {
                 let member = name[1..].split('/').next().unwrap().parse().unwrap();

@@ -64,24 +64,6 @@ impl Stage {
 
 const ALL: [Source; 5] = [Source::User, Source::Project, Source::Local, Source::Flag, Source::Managed];
 
-fn example(kind: &Kind) -> Value {
-    match kind {
-        Kind::Text => json!("a"),
-        Kind::Switch => json!(true),
-        Kind::Count => json!(1),
-        Kind::Amount => json!(1.5),
-        Kind::OneOf(values) => json!(values[0]),
-        Kind::Texts => json!(["Read(/a)"]),
-        Kind::Counts => json!({"A": 1}),
-        Kind::Variables => json!({"APP_A": "b", "APP_C": 1, "APP_D": true}),
-        Kind::Entry(entry) => entry.keys.iter().map(|key| (key.name, example(&key.kind))).collect(),
-        Kind::List(entry) => json!([example(&Kind::Entry(*entry))]),
-        Kind::Entries(entry) => json!({"a": example(&Kind::Entry(*entry))}),
-        Kind::Agents => json!({"a": {"description": "b", "prompt": "c"}}),
-        Kind::Hooks(entry) => json!([{"matcher": "Bash", "hooks": [example(&Kind::Entry(*entry))]}]),
-    }
-}
-
 /// A settings file with one value in it.
 fn nested(name: &str, value: &Value) -> Value {
     name.rsplit('.').fold(value.clone(), |inside, part| json!({part: inside}))
@@ -105,7 +87,7 @@ fn effect(settings: &Settings) -> String {
 fn every_key_of_the_table_is_read_and_a_wrong_value_is_reported() {
     for key in KEYS {
         for name in std::iter::once(key.name).chain(key.older) {
-            assert_eq!(warnings(name, &example(&key.kind)), [""; 0], "{name}");
+            assert_eq!(warnings(name, &key.kind.example()), [""; 0], "{name}");
             if let Kind::OneOf(values) = key.kind {
                 for value in values {
                     assert_eq!(warnings(name, &json!(value)), [""; 0], "{name}");
@@ -115,16 +97,6 @@ fn every_key_of_the_table_is_read_and_a_wrong_value_is_reported() {
             assert!(wrong.len() == 1 && wrong[0].contains(&key.kind.words()), "{name}: {wrong:?}");
             assert!(wrong[0].contains("settings.json:1:"), "with its line: {wrong:?}");
         }
-    }
-}
-
-/// Values of which one at least is not what stands where nothing is said.
-fn examples(kind: &Kind) -> Vec<Value> {
-    match kind {
-        Kind::Switch => vec![json!(true), json!(false)],
-        Kind::Count => vec![json!(1), json!(7)],
-        Kind::OneOf(values) => values.iter().map(|value| json!(value)).collect(),
-        other => vec![example(other)],
     }
 }
 
@@ -139,7 +111,7 @@ fn every_key_has_an_effect() {
                 stage.put(source, &nested(key.name, value));
                 effect(&stage.load(true)) != nothing
             };
-            let changed = examples(&key.kind).iter().any(changes);
+            let changed = key.kind.examples().iter().any(changes);
             assert_eq!(changed, !(key.reach == Reach::Own && source.is_below_project()), "{} {source:?}", key.name);
         }
     }
@@ -149,7 +121,7 @@ fn every_key_has_an_effect() {
 fn every_key_of_an_entry_is_read_and_those_required_must_be_there() {
     for key in KEYS {
         let Kind::Entries(entry @ Entry { keys, required }) = key.kind else { continue };
-        let whole = example(&Kind::Entry(entry));
+        let whole = Kind::Entry(entry).example();
         for part in keys {
             let mut without = whole.clone();
             without.as_object_mut().unwrap().remove(part.name);
@@ -375,7 +347,7 @@ fn any_file() -> impl Strategy<Value = Value> {
         let mut file = json!({});
         for (index, fits, value) in sets {
             let key = &KEYS[index];
-            let value = if fits { example(&key.kind) } else { value };
+            let value = if fits { key.kind.example() } else { value };
             let parts: Vec<&str> = key.name.split('.').collect();
             let mut at = &mut file;
             for part in &parts[..parts.len() - 1] {
