@@ -8,6 +8,7 @@ use std::path::Path;
 use mail::name_of;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use transcript::Purpose;
 use transcript::line::{Body, Line};
 
 use crate::span::one_line;
@@ -16,6 +17,8 @@ use crate::span::one_line;
 const TEAMMATE: &str = "teammate";
 /// So many lines are looked at.
 const LINES: usize = 50;
+/// How the message of a lead begins.
+const MESSAGE: &str = "<agent-message";
 /// How much of what was said first is shown.
 const TITLE: usize = 70;
 
@@ -107,18 +110,14 @@ fn teammate(line: &[u8]) -> Option<Whose> {
 
 /// What a line says of what was said first. To a teammate it is the lead that says it, in a frame.
 fn said(line: &Line, whose: &Whose) -> Option<String> {
-    let Body::User { blocks, source } = &line.body else { return None };
-    let mut texts = blocks.iter().filter_map(transcript::Block::as_text);
-    match whose {
-        Whose::Teammate { .. } => {
-            let text = texts.find(|text| text.starts_with("<agent-message") || !text.starts_with('<'))?;
-            let framed = text.starts_with('<').then(|| text.lines().nth(1).unwrap_or_default().to_owned());
-            Some(framed.unwrap_or(text))
+    let Body::User { blocks, .. } = &line.body else { return None };
+    let framed = || blocks.iter().find_map(transcript::Block::as_text).filter(|text| text.starts_with(MESSAGE));
+    match (whose, line.injected()) {
+        (Whose::Teammate { .. }, Some(Purpose::Message) | None) => {
+            let framed = framed().map(|text| text.lines().nth(1).unwrap_or_default().to_owned());
+            framed.or_else(|| line.typed().into_iter().next())
         }
-        Whose::Agent => texts.find(|text| !text.starts_with('<')),
-        Whose::Person if *source == transcript::line::Source::Said => {
-            texts.next().filter(|text| !text.starts_with('<'))
-        }
-        Whose::Person => None,
+        (_, Some(_)) => None,
+        (Whose::Person | Whose::Agent, None) => line.typed().into_iter().next(),
     }
 }

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use transcript::Block;
 use transcript::commit::{Act, Commit, Reason};
 use transcript::tool_names;
 use transcript::view::{Stands, View};
+use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Situation};
 use crate::layers::Layers;
@@ -135,7 +135,8 @@ impl Room {
             true => String::new(),
             false => format!(" Its first {lines} lines; Read shows the rest."),
         };
-        Some(format!("<system-reminder>\n{heading} This is the file as it is now.{note}\n\n{kept}\n</system-reminder>"))
+        let text = format!("{heading} This is the file as it is now.{note}\n\n{kept}");
+        Some(Injected::new(Purpose::File, &text).text().to_owned())
     }
 }
 

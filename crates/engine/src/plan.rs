@@ -52,10 +52,7 @@ pub(crate) fn restored(folder: &Path) -> Option<String> {
     let text = String::from_utf8(files::read(&path, LARGEST).ok()?.bytes).ok()?;
     // The model wrote it, perhaps after what others wrote.
     let text = memory::neutral::quoted(&text).into_owned();
-    Some(format!(
-        "<system-reminder>\nThe plan that the user has approved ({}):\n\n{text}\n</system-reminder>",
-        path.display()
-    ))
+    Some(format!("The plan that the user has approved ({}):\n\n{text}", path.display()))
 }
 
 #[cfg(test)]

@@ -48,6 +48,8 @@ mod hearing;
 mod hostile_mail;
 #[path = "it/hostile_team.rs"]
 mod hostile_team;
+#[path = "it/injected.rs"]
+mod injected;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/learning.rs"]

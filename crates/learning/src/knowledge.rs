@@ -28,7 +28,7 @@ use provider::Model;
 use session::{Beside, Session, World};
 use settings::trust::Trust;
 use tools::{EditInput, Scope, texts_put_in};
-use transcript::Block;
+use transcript::{Injected, Purpose};
 
 use crate::ledger::Ledger;
 use outside::Outside;
@@ -104,7 +104,7 @@ impl Copied {
 #[derive(Debug)]
 pub struct Attached {
     /// What the model sees.
-    pub block: Block,
+    pub text: Injected,
     /// What a later session has to know.
     pub beside: Beside,
 }
@@ -257,13 +257,13 @@ impl Knowledge {
         }
         self.instructions.refresh_indexes(Reason::SessionStart);
         let today = self.world.now().to_zoned(jiff::tz::TimeZone::system()).date();
-        let block = Block::text(first_message(&self.instructions.files, today));
+        let text = Injected::new(Purpose::Instructions, &first_message(&self.instructions.files, today));
         let mut paths: Vec<PathBuf> = self.instructions.files.iter().map(|file| file.path.clone()).collect();
         if paths.is_empty() {
             paths.push(PathBuf::new()); // said, though there was nothing but the date to say
         }
         self.attached.extend(paths.iter().cloned());
-        Some(Attached { block, beside: Beside { instructions: paths, ..Beside::default() } })
+        Some(Attached { text, beside: Beside { instructions: paths, ..Beside::default() } })
     }
 
     /// What an agent that is sent out knows of it: the instruction files, without memories, which belong to the
@@ -335,8 +335,8 @@ impl Knowledge {
         }
         let paths = loaded.iter().map(|file| file.path.clone()).collect();
         let beside = Beside { instructions: paths, ..Beside::default() };
-        let block = Block::text(nested(&loaded));
-        Some((loaded, Attached { block, beside }))
+        let text = Injected::new(Purpose::Instructions, &nested(&loaded));
+        Some((loaded, Attached { text, beside }))
     }
 
     /// The model wrote a memory or an index: which limits of the index it passes now, for the model to read. The index is
@@ -349,8 +349,8 @@ impl Knowledge {
         let text = String::from_utf8_lossy(&files::read(path, INDEX_LIMIT).ok()?.bytes).into_owned();
         let warnings: Vec<String> = index::warnings(&text).iter().map(ToString::to_string).collect();
         (!warnings.is_empty()).then(|| {
-            let text = format!("<system-reminder>\n{}\n</system-reminder>", warnings.join("\n"));
-            Attached { block: Block::text(text), beside: Beside::default() }
+            let text = Injected::new(Purpose::Index, &warnings.join("\n"));
+            Attached { text, beside: Beside::default() }
         })
     }
 

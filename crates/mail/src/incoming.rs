@@ -15,8 +15,7 @@ use std::time::Duration;
 use files::Glance;
 use session::{Beside, Error, Session};
 use tokio::sync::Notify;
-use transcript::Block;
-use transcript::line::{Body, Source};
+use transcript::{Injected, Purpose};
 
 use crate::mailbox::{LEAD, MailError, Mailbox, Message, Rest, Word};
 use crate::words::{Arrived, Origin, framed};
@@ -185,7 +184,7 @@ impl Mail {
         let Arrived { message, .. } = arrived;
         let text = framed(arrived, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
         let beside = Beside { message: Some(message.id.clone()), ..Beside::default() };
-        session.append_with(Body::User { blocks: vec![Block::text(text)], source: Source::Injected }, &beside)?;
+        session.inject(&Injected::framed(Purpose::Message, &text), beside)?;
         self.forget(&message.id);
         Ok(())
     }

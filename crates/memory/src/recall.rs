@@ -272,7 +272,7 @@ pub fn surface_by(
         String::new()
     };
     let head = neutral::quoted(&head);
-    let text = format!("<system-reminder>\n{head}\n<memory>\n{kept}{note}\n</memory>\n</system-reminder>");
+    let text = format!("{head}\n<memory>\n{kept}{note}\n</memory>");
     Ok(Attachment { path: path.to_owned(), bytes: kept.len() as u64, text })
 }
 

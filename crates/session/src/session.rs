@@ -20,7 +20,7 @@ use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Context, Kept, Line, Source};
 use transcript::tokens::Estimator;
 use transcript::view::Change;
-use transcript::{Block, Id, Log, Outcome, Prologue};
+use transcript::{Block, Id, Injected, Log, Outcome, Prologue};
 
 use crate::child::{folder_of, transcript_of};
 use crate::error::Error;
@@ -222,6 +222,11 @@ impl Session {
     /// Appends what was said or decided. It is on the disk when this returns.
     pub fn append(&mut self, body: Body) -> Result<Change, Error> {
         self.append_with(body, &Beside::default())
+    }
+
+    /// Puts in a text that nobody said, with facts beside.
+    pub fn inject(&mut self, text: &Injected, beside: Beside) -> Result<Change, Error> {
+        self.append_with(text.body(), &Beside { injected: Some(text.purpose()), ..beside })
     }
 
     /// Appends with facts beside.

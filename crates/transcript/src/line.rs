@@ -21,6 +21,7 @@ use serde_json::value::RawValue;
 use crate::block::Block;
 use crate::commit::Commit;
 use crate::id::Id;
+use crate::injected::Purpose;
 use crate::message::{Prologue, StopReason, Usage};
 
 pub use pi::Translator;
@@ -146,6 +147,22 @@ pub struct Context {
 }
 
 impl Line {
+    /// What the text on it is for, where this program put it in. Lines of before do not say.
+    pub fn injected(&self) -> Option<Purpose> {
+        #[derive(serde::Deserialize)]
+        struct Beside {
+            injected: Option<Purpose>,
+        }
+        serde_json::from_str::<Beside>(self.extra.as_ref()?.get()).ok()?.injected
+    }
+
+    /// What somebody typed on it. Another program does not mark all that it puts in for the model, but frames it by a tag.
+    pub fn typed(&self) -> Vec<String> {
+        let Body::User { blocks, source: Source::Said } = &self.body else { return Vec::new() };
+        let is_typed = |text: &String| self.writer == Writer::Cairn || !text.trim_start().starts_with('<');
+        blocks.iter().filter_map(Block::as_text).filter(is_typed).collect()
+    }
+
     /// A line of ours.
     pub fn new(id: Id, parent: Option<Id>, time: Timestamp, body: Body) -> Self {
         Self {

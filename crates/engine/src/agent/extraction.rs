@@ -11,7 +11,7 @@ use memory::Store;
 use session::{Beside, Error};
 use settings::Learning;
 use tokio_util::sync::CancellationToken;
-use transcript::{Block, Usage};
+use transcript::{Injected, Purpose, Usage};
 
 use super::Agent;
 use crate::event::Event;
@@ -129,12 +129,12 @@ impl Agent {
         let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory)?;
         (!saved.is_empty()).then(|| {
             let text = format!(
-                "<system-reminder>\nSince the last message these memories were saved in the background, in {}: {}. There is \
-                 no need to mention it. If the user wants one forgotten, read its file and write it empty.\n</system-reminder>",
+                "Since the last message these memories were saved in the background, in {}: {}. There is \
+                 no need to mention it. If the user wants one forgotten, read its file and write it empty.",
                 directory.display(),
                 saved.join(", ")
             );
-            Attached { block: Block::text(text), beside: Beside::default() }
+            Attached { text: Injected::new(Purpose::Learnt, &text), beside: Beside::default() }
         })
     }
 }

@@ -6,11 +6,11 @@ use context::Fact;
 use mail::mailbox::{LEAD, Message, Word};
 use mail::{Arrived, Mail, Origin, sender, shown};
 use serde::{Deserialize, Serialize};
-use session::{Beside, Error};
+use session::Error;
 use settings::permission::{Answer, Question, SenderQuestion};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
-use transcript::Block;
+use transcript::Purpose;
 
 use super::Agent;
 use crate::event::Event;
@@ -110,8 +110,7 @@ impl Agent {
     pub(super) fn tell_of_teammates(&mut self) -> Result<(), Error> {
         let untold = self.contacts.teammates.as_ref().map(|teammates| teammates.take_untold());
         for text in untold.into_iter().flatten() {
-            let text = format!("<system-reminder>\n{text}\n</system-reminder>");
-            self.driver.attach(vec![Block::text(text)], &Beside::default())?;
+            self.driver.inject(Purpose::Teammates, &text)?;
         }
         Ok(())
     }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use context::Fact;
 use jiff::SignedDuration;
 use learning::ledger::LABEL;
-use session::{Beside, Error};
+use session::Error;
 use settings::agents::FORK;
 use tokio_util::sync::CancellationToken;
-use transcript::line::{Body, Source};
-use transcript::{Block, tool_names};
+use transcript::{Purpose, tool_names};
 
 use super::{Agent, Parts};
 use crate::agents::{Branch, Children, HeardAgent, Seat, lost, notification};
@@ -131,11 +130,10 @@ impl Agent {
         let named = memory::recall::agents(said);
         for agent in children.registry().agents().filter(|agent| named.contains(&agent.name)) {
             let text = format!(
-                "<system-reminder>\nThe user wants the agent {} for this: send it out with the Agent tool, with all it \
-                 has to know.\n</system-reminder>",
+                "The user wants the agent {} for this: send it out with the Agent tool, with all it has to know.",
                 agent.name
             );
-            self.driver.attach(vec![Block::text(text)], &Beside::default())?;
+            self.driver.inject(Purpose::Wanted, &text)?;
         }
         Ok(())
     }
@@ -161,8 +159,7 @@ impl Agent {
     fn report(&mut self, ended: &[Arc<Errand>]) -> Result<(), Error> {
         for errand in ended {
             if let Some(text) = notification(errand) {
-                let blocks = vec![Block::text(text)];
-                self.driver.session.append(Body::User { blocks, source: Source::Injected })?;
+                self.driver.inject(Purpose::Report, &text)?;
             }
             self.account_for(errand)?;
         }
@@ -208,8 +205,7 @@ impl Agent {
     pub(super) fn tell_of_lost(&mut self) -> Result<(), Error> {
         for lost in lost(&self.driver.session) {
             if !lost.is_told {
-                let blocks = vec![Block::text(lost.notification())];
-                self.driver.session.append(Body::User { blocks, source: Source::Injected })?;
+                self.driver.inject(Purpose::Report, &lost.notification())?;
                 self.driver.tell(Event::Warning(lost.warning()));
             }
             self.heard_of(&lost.past.id, lost.bytes)?;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tools::{Bash, Call, Output, Tool, run_all};
-use transcript::line::{Body, Source};
-use transcript::{Block, Usage, tool_names};
+use transcript::{Purpose, Usage, tool_names};
 
 use super::{Agent, Turn};
 use crate::event::Event;
@@ -37,8 +36,7 @@ impl Agent {
         turn.text = output.text();
         let shown = self.driver.bounded_output(&id, &turn.text);
         let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{shown}\n</output>");
-        let body = Body::User { blocks: vec![Block::text(text)], source: Source::Injected };
-        if let Err(error) = self.driver.session.append(body) {
+        if let Err(error) = self.driver.inject(Purpose::Command, &text) {
             turn.end = End::NotWritten(error);
         }
         self.driver.tell(Event::ToolEnded { id, tool, output });

@@ -62,11 +62,11 @@ impl Agent {
         let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).unwrap_or(Path::new(""));
         let recalled = |one: &Attached| {
             let path = one.beside.memory.as_ref()?.path.clone();
-            Some(Recalled { file: directory.join(&path), path, text: one.block.as_text().unwrap_or_default() })
+            Some(Recalled { file: directory.join(&path), path, text: one.text.text().to_owned() })
         };
         let memories: Vec<Recalled> = attached.iter().filter_map(recalled).collect();
         for one in attached {
-            self.driver.attach(vec![one.block], &one.beside)?;
+            self.driver.session.inject(&one.text, one.beside)?;
         }
         if !memories.is_empty() {
             self.driver.tell(Event::Recalled { memories });

@@ -10,14 +10,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use mail::Neighbours;
-use session::{ChildMeta, Error, Session, World, savings};
+use session::{Beside, ChildMeta, Error, Session, World, savings};
 use settings::agents::{Definition, Isolation};
 use settings::permission::{Answer, Approver, Question, Who as Asked};
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::Sandbox;
 use tools::{Scope, Typed};
-use transcript::line::Body;
-use transcript::{Block, Log, Usage};
+use transcript::{Block, Injected, Log, Purpose, Usage};
 
 use super::branch::Branch;
 use super::children::Children;
@@ -308,7 +307,7 @@ fn agent(
         agent = agent.with_knowledge(knowledge);
     }
     if worktree.is_some_and(|worktree| worktree.begins == Place::Fresh) && order.begins == Begins::Again {
-        agent.session_mut().append(Body::Attachment { blocks: vec![Block::text(FRESH)] })?;
+        agent.session_mut().inject(&Injected::new(Purpose::Worktree, FRESH), Beside::default())?;
     }
     agent.scope().set_sandbox(match (seat.scope.sandbox(), worktree) {
         (Some(sandbox), Some(worktree)) => {

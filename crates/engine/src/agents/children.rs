@@ -362,9 +362,9 @@ impl Children {
         let told = registry.agents().filter(|agent| !self.denies(agent));
         let lines: Vec<String> = told.map(|agent| format!("- {}", agent.listing())).collect();
         if lines.is_empty() {
-            return "<system-reminder>\nAgents for the Agent tool: none.\n</system-reminder>".to_owned();
+            return "Agents for the Agent tool: none.".to_owned();
         }
-        format!("<system-reminder>\nAgents for the Agent tool:\n{}\n</system-reminder>", lines.join("\n"))
+        format!("Agents for the Agent tool:\n{}", lines.join("\n"))
     }
 
     /// The agent of a name, or which there are.

@@ -39,9 +39,9 @@ impl LostAgent {
     pub(crate) fn notification(&self) -> String {
         let Past { id, description, file, .. } = &self.past;
         format!(
-            "<task-notification>\n<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
+            "<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
              session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then stands in {}; a \
-             message to {id} lets it go on.\n</result>\n</task-notification>",
+             message to {id} lets it go on.\n</result>",
             data(description),
             file.display()
         )

@@ -60,8 +60,8 @@ pub(crate) fn notification(errand: &Arc<Errand>) -> Option<String> {
     let (id, status, description) = (&errand.id, ended.how.status(), data(&errand.description));
     let result = result(errand, &ended);
     Some(format!(
-        "<task-notification>\n<task-id>{id}</task-id>\n<status>{status}</status>\n\
-         <summary>The agent \"{description}\" has ended.</summary>\n<result>\n{result}\n</result>\n</task-notification>"
+        "<task-id>{id}</task-id>\n<status>{status}</status>\n\
+         <summary>The agent \"{description}\" has ended.</summary>\n<result>\n{result}\n</result>"
     ))
 }
 

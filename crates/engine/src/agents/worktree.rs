@@ -11,11 +11,10 @@ use std::time::Duration;
 use learning::knowledge::Copied;
 use memory::place;
 use serde::{Deserialize, Serialize};
-use session::Session;
+use session::{Beside, Session};
 use tools::Environment;
 use tools::git::{Git, Programs};
-use transcript::Block;
-use transcript::line::Body;
+use transcript::{Injected, Purpose};
 
 use super::child::Seat;
 use crate::agent::Parts;
@@ -25,8 +24,8 @@ const RECORDS: &str = "cairn/worktrees";
 /// The largest record.
 const MOST_RECORD: u64 = 10_000;
 /// What an agent is told that goes on in another worktree than it had.
-pub(super) const FRESH: &str = "<system-reminder>\nYour worktree was gone. You have a fresh one in its place, as the project's newest \
-                     commit is; look again before you rely on what you saw there.\n</system-reminder>";
+pub(super) const FRESH: &str = "Your worktree was gone. You have a fresh one in its place, as the project's newest \
+                     commit is; look again before you rely on what you saw there.";
 /// How long git may take: a checkout of a large repository.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -139,7 +138,7 @@ impl Worktree {
         let worktree = Self::again(from, id, &file).await?;
         session.work_in(&worktree.path);
         if session.goes_on() && worktree.begins == Place::Fresh {
-            let told = session.append(Body::Attachment { blocks: vec![Block::text(FRESH)] });
+            let told = session.inject(&Injected::new(Purpose::Worktree, FRESH), Beside::default());
             told.map_err(|error| error.to_string())?;
         }
         Ok(worktree)

@@ -11,7 +11,7 @@ use tools::permission::Rights;
 use tools::{Call, Output, Runs, Scope, Subject, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
-use transcript::{Block, tool_names};
+use transcript::{Block, Injected, Purpose, tool_names};
 
 use super::{Driver, gate};
 use crate::event::Event;
@@ -268,6 +268,6 @@ fn told_of_repeats(output: &Output, repeats: u32) -> Output {
          Try something else, or say what is in the way.</system-reminder>"
     );
     let mut output = output.clone();
-    output.content.push(Block::text(note));
+    output.content.push(Injected::framed(Purpose::Repeated, &note).block());
     output
 }

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use context::Occasion;
 use memory::instructions::Loaded;
-use session::{Beside, Error};
+use session::Error;
 use tokio_util::sync::CancellationToken;
-use transcript::line::{Body, Source};
-use transcript::{Block, tool_names};
+use transcript::{Purpose, tool_names};
 
 use super::Driver;
 use crate::errand::Sent;
@@ -53,7 +52,7 @@ impl Driver {
         self.write_used()?;
         for word in words {
             let text = self.site().bounded(&word.text);
-            self.attach(vec![Block::text(Word { text, ..word }.reminder())], &Beside::default())?;
+            self.inject(Purpose::Hook, &Word { text, ..word }.plain())?;
         }
         Ok(())
     }
@@ -106,7 +105,7 @@ impl Driver {
     ) -> Result<(), Error> {
         let has_plans = self.work.tools.iter().any(|tool| tool.name() == tool_names::EXIT_PLAN_MODE);
         if let Some(plan) = crate::plan::restored(self.scope.temporary()).filter(|_| has_plans) {
-            self.attach(vec![Block::text(plan)], &Beside::default())?;
+            self.inject(Purpose::Plan, &plan)?;
         }
         self.gate_start(&Start::Compact { model: self.talk.name.clone() }, None, cancel).await?;
         let (gate, site) = gate!(self);
@@ -125,7 +124,7 @@ impl Driver {
         let told = gate.answered(&site, answer, blocks, cancel).await;
         self.write_used()?;
         let Some(told) = told else { return Ok(false) };
-        self.session.append(Body::User { blocks: vec![Block::text(told)], source: Source::Injected })?;
+        self.inject(Purpose::GoOn, &told)?;
         Ok(true)
     }
 

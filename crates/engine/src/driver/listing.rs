@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use session::{Beside, Error};
 use tools::permission::Rules;
-use transcript::Block;
+use transcript::{Injected, Purpose};
 
 use super::Driver;
 use crate::errand::Errand;
@@ -29,11 +29,11 @@ impl Driver {
         if self.listed.as_ref().is_some_and(|line| self.session.log().view().shows(line)) {
             return Ok(());
         }
-        let listing = subagents.listing();
-        let hash = blake3::hash(listing.as_bytes()).to_hex()[..16].to_owned();
+        let listing = Injected::new(Purpose::Agents, &subagents.listing());
+        let hash = blake3::hash(listing.text().as_bytes()).to_hex()[..16].to_owned();
         self.listed = self.session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
         if self.listed.is_none() {
-            self.attach(vec![Block::text(listing)], &Beside { agents: Some(hash), ..Beside::default() })?;
+            self.session.inject(&listing, Beside { agents: Some(hash), ..Beside::default() })?;
             self.listed = self.session.log().tip().cloned();
         }
         Ok(())

@@ -5,9 +5,8 @@ use learning::knowledge::Knowledge;
 use provider::Error as ProviderError;
 use session::Error;
 use tokio_util::sync::CancellationToken;
-use transcript::line::{Body, Source};
 use transcript::window::Window;
-use transcript::{Block, Role};
+use transcript::{Purpose, Role};
 
 use super::Driver;
 
@@ -66,7 +65,7 @@ impl Driver {
         let room = self.react(&error, knowledge, cancel).await?;
         let newest = self.session.log().view().blocks().last().map(|(_, role, _)| role);
         if room && newest == Some(Role::Assistant) {
-            self.session.append(Body::User { blocks: vec![Block::text(CUT_OFF)], source: Source::Injected })?;
+            self.inject(Purpose::CutOff, CUT_OFF)?;
         }
         Ok(room)
     }

@@ -8,8 +8,8 @@ use learning::ledger::broken_off;
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
-use transcript::line::{Body, Source};
-use transcript::{Block, Id, Reply, StopReason, Usage};
+use transcript::line::Body;
+use transcript::{Block, Id, Purpose, Reply, StopReason, Usage};
 
 use super::Driver;
 use super::walk::Room;
@@ -217,7 +217,6 @@ impl Driver {
             self.session.append(Body::Assistant { id, model, blocks: heard, usage: None, stop })?;
         }
         self.answer_open_calls(NOT_RUN)?;
-        self.session.append(Body::User { blocks: vec![Block::text(INTERRUPTED)], source: Source::Injected })?;
-        Ok(())
+        self.inject(Purpose::Interrupted, INTERRUPTED)
     }
 }

@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use learning::knowledge::Knowledge;
 use session::{Beside, Error};
 use tokio_util::sync::CancellationToken;
-use transcript::Block;
 use transcript::commit::{Act, Extent};
 use transcript::line::{Body, Source};
 use transcript::view::{Stands, View};
 use transcript::window::AutoCompact;
+use transcript::{Block, Injected, Purpose};
 
 use super::Driver;
 use super::carry::Carried;
@@ -274,7 +274,7 @@ impl Driver {
             if let Some(knowledge) = knowledge {
                 knowledge.compacted();
                 if let Some(beginning) = knowledge.beginning() {
-                    self.attach(vec![beginning.block], &beginning.beside)?;
+                    self.session.inject(&beginning.text, beginning.beside)?;
                 }
             }
         }
@@ -291,9 +291,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Puts blocks beside what was said.
-    pub(crate) fn attach(&mut self, blocks: Vec<Block>, beside: &Beside) -> Result<(), Error> {
-        self.session.append_with(Body::Attachment { blocks }, beside)?;
+    /// Puts in a text that nobody said.
+    pub(crate) fn inject(&mut self, purpose: Purpose, text: &str) -> Result<(), Error> {
+        self.session.inject(&Injected::new(purpose, text), Beside::default())?;
         Ok(())
     }
 

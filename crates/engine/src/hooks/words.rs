@@ -11,12 +11,7 @@ pub const LONGEST: usize = 10_000;
 pub const LIMIT_NAME: &str = "Hook";
 
 impl Word {
-    /// As context beside what is said.
-    pub fn reminder(&self) -> String {
-        format!("<system-reminder>\n{}\n</system-reminder>", self.plain())
-    }
-
-    /// As the answer to something, or as a message of its own.
+    /// As context beside what is said, as the answer to something, or as a message of its own.
     pub fn plain(&self) -> String {
         let moment = self.moment.name();
         match self.voice {

@@ -12,8 +12,7 @@ use memory::neutral;
 use memory::place::{canonical_root, slug};
 use session::home::SessionFile;
 use session::{Home, record};
-use transcript::Block;
-use transcript::line::{Body, Line, Source};
+use transcript::line::Line;
 
 /// How much of a session file is read to find where it worked.
 const HEAD: u64 = 64 * 1024;
@@ -134,15 +133,9 @@ fn said(path: &Path) -> Vec<String> {
 
 /// What the user said on a line.
 fn words(line: &Line) -> Option<String> {
-    let Body::User { blocks, source: Source::Said } = &line.body else { return None };
-    if line.sidechain {
-        return None;
-    }
-    let text: Vec<String> = blocks.iter().filter_map(Block::as_text).collect();
-    let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = text.trim();
-    // What another program put there for the model is in tags.
-    if text.is_empty() || text.starts_with('<') {
+    let typed = line.typed().join(" ");
+    let text = typed.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.sidechain || text.is_empty() {
         return None;
     }
     let cut: String = text.chars().take(EACH).collect();

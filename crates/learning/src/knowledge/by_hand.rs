@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use memory::instructions::{Loaded, Reason, changed};
 use session::Beside;
-use transcript::Block;
+use transcript::{Injected, Purpose};
 
 use super::{Attached, Knowledge};
 
@@ -40,7 +40,7 @@ impl Knowledge {
         paths.retain(|path| files.iter().all(|file| file.path != *path));
         let shown: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
         self.attached.extend(shown.iter().cloned());
-        let block = Block::text(changed(&files, &paths));
-        Some((files, Attached { block, beside: Beside { instructions: shown, ..Beside::default() } }))
+        let text = Injected::new(Purpose::Instructions, &changed(&files, &paths));
+        Some((files, Attached { text, beside: Beside { instructions: shown, ..Beside::default() } }))
     }
 }

@@ -4,7 +4,7 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use session::{Beside, Session};
-use transcript::Block;
+use transcript::{Injected, Purpose};
 
 use super::{Attached, Knowledge};
 
@@ -35,10 +35,8 @@ impl Knowledge {
         *told = today;
         let log = today.strftime("logs/%Y/%m/%Y-%m-%d.md");
         let day = today.strftime("%A, %Y-%m-%d");
-        let text = format!(
-            "<system-reminder>\nA new day has begun: today is {day}. The log is {log} from now on.\n</system-reminder>"
-        );
-        Some(Attached { block: Block::text(text), beside: Beside::default() })
+        let text = format!("A new day has begun: today is {day}. The log is {log} from now on.");
+        Some(Attached { text: Injected::new(Purpose::Day, &text), beside: Beside::default() })
     }
 
     fn today(&self) -> Date {

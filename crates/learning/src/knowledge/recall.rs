@@ -18,7 +18,7 @@ use session::{Beside, SurfacedMemory};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use tools::Scope;
-use transcript::Block;
+use transcript::{Injected, Purpose};
 
 use super::Attached;
 use super::selector::{Asking, Selector};
@@ -194,7 +194,8 @@ impl Recall {
         self.state.count(&found);
         let attach = |attachment: Attachment| {
             let memory = Some(SurfacedMemory { path: attachment.path, bytes: attachment.bytes });
-            Attached { block: Block::text(attachment.text), beside: Beside { memory, ..Beside::default() } }
+            let text = Injected::new(Purpose::Memory, &attachment.text);
+            Attached { text, beside: Beside { memory, ..Beside::default() } }
         };
         found.into_iter().map(attach).collect()
     }

@@ -10,7 +10,7 @@ use crate::neutral;
 
 /// The first user message: all files in order, the date, and how to take it.
 pub fn first_message(files: &[Loaded], today: Date) -> String {
-    let mut text = String::from("<system-reminder>\nBackground for this conversation.\n");
+    let mut text = String::from("Background for this conversation.\n");
     let (indexes, instructions): (Vec<&Loaded>, Vec<&Loaded>) =
         files.iter().partition(|file| matches!(file.owner, Owner::AutoMem | Owner::TeamMem));
     let (indexes, shared): (Vec<&Loaded>, Vec<&Loaded>) =
@@ -42,7 +42,7 @@ pub fn first_message(files: &[Loaded], today: Date) -> String {
     }
     text.push_str(&format!(
         "\n# Date\nToday is {today}.\n\nThis may or may not have to do with what you are asked. Leave it unmentioned \
-         unless it does.\n</system-reminder>"
+         unless it does."
     ));
     text
 }
@@ -50,14 +50,13 @@ pub fn first_message(files: &[Loaded], today: Date) -> String {
 /// Files that were loaded later, because a file or directory was touched.
 pub fn nested(files: &[Loaded]) -> String {
     let sections: Vec<String> = files.iter().map(section).collect();
-    format!("<system-reminder>\n{}</system-reminder>", sections.join("\n"))
+    ended(sections.join("\n"))
 }
 
 /// What takes the place of instruction files that were changed, and of those that say nothing any more.
 pub fn changed(files: &[Loaded], gone: &[PathBuf]) -> String {
-    let mut text = String::from(
-        "<system-reminder>\nThe user has changed instruction files. This takes the place of what you were shown of them.\n",
-    );
+    let mut text =
+        String::from("The user has changed instruction files. This takes the place of what you were shown of them.\n");
     for file in files {
         text.push('\n');
         text.push_str(&section(file));
@@ -66,7 +65,15 @@ pub fn changed(files: &[Loaded], gone: &[PathBuf]) -> String {
         let path = path.display().to_string();
         text.push_str(&format!("\n{} says nothing any more.\n", neutral::inside_reminder(&path)));
     }
-    text + "</system-reminder>"
+    ended(text)
+}
+
+/// Without the end of its last line.
+fn ended(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    text
 }
 
 /// An index, as what somebody wrote down.

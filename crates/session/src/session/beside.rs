@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use transcript::Id;
 use transcript::line::Line;
 use transcript::view::View;
+use transcript::{Id, Purpose};
 
 use super::Session;
 
@@ -36,6 +36,9 @@ pub struct Beside {
     /// The agent that goes on from here beside the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork: Option<String>,
+    /// What the text is for, where this program put it in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub injected: Option<Purpose>,
     /// What a tool gave, for other programs. It stands under a key of theirs.
     #[serde(skip)]
     pub result: Option<Value>,
@@ -43,9 +46,9 @@ pub struct Beside {
 
 impl Beside {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { seen, directory, instructions, memory, agents, message, fork, result: _ } = self;
+        let Self { seen, directory, instructions, memory, agents, message, fork, injected, result: _ } = self;
         let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
-        seen.is_none() && directory.is_none() && nothing_attached && fork.is_none()
+        seen.is_none() && directory.is_none() && nothing_attached && fork.is_none() && injected.is_none()
     }
 }
 
