@@ -29,6 +29,8 @@ pub(crate) struct Telemetry(Option<Arc<Collector>>);
 struct Collector {
     url: String,
     waiting: Mutex<Vec<Value>>,
+    /// One request at a time: the end of the program waits for the one that is under way.
+    sending: tokio::sync::Mutex<()>,
     /// Whether something was wrong, and was said.
     told: AtomicBool,
 }
@@ -39,7 +41,14 @@ impl Telemetry {
         let wanted = env::TELEMETRY.flag() == Some(true);
         let url = env::COLLECTOR.get().filter(|_| wanted);
         let url = url.map(|url| format!("{}/v1/logs", url.trim_end_matches('/')));
-        Self(url.map(|url| Arc::new(Collector { url, waiting: Mutex::default(), told: AtomicBool::default() })))
+        Self(url.map(|url| {
+            Arc::new(Collector {
+                url,
+                waiting: Mutex::default(),
+                sending: Default::default(),
+                told: AtomicBool::default(),
+            })
+        }))
     }
 
     /// One who hears of events and passes them on.
@@ -86,6 +95,7 @@ impl Collector {
 
     /// Sends what waits. What is wrong is said once.
     async fn send(&self) -> Option<String> {
+        let _sending = self.sending.lock().await;
         let records = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         if records.is_empty() {
             return None;

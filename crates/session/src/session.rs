@@ -226,7 +226,7 @@ impl Session {
 
     /// Puts in a text that nobody said, with facts beside.
     pub fn inject(&mut self, text: &Injected, beside: Beside) -> Result<Change, Error> {
-        self.append_with(text.body(), &Beside { injected: Some(text.purpose()), ..beside })
+        self.append_with(text.into(), &Beside { injected: Some(text.purpose()), ..beside })
     }
 
     /// Appends with facts beside.

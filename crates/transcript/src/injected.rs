@@ -7,7 +7,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
-use crate::line::{Body, Source};
 
 /// The frame of what a model is to know and nobody said.
 const REMINDER: &str = "system-reminder";
@@ -162,15 +161,6 @@ impl Injected {
     /// The same as a block.
     pub fn block(&self) -> Block {
         Block::text(&*self.text)
-    }
-
-    /// The line it becomes.
-    pub fn body(&self) -> Body {
-        let blocks = vec![self.block()];
-        match self.purpose.place() {
-            Place::Beside => Body::Attachment { blocks },
-            Place::Alone | Place::InResult => Body::User { blocks, source: Source::Injected },
-        }
     }
 }
 

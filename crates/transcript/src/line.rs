@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use crate::block::Block;
 use crate::commit::Commit;
 use crate::id::Id;
-use crate::injected::Purpose;
+use crate::injected::{Injected, Place, Purpose};
 use crate::message::{Prologue, StopReason, Usage};
 
 pub use pi::Translator;
@@ -144,6 +144,16 @@ pub struct Context {
     pub branch: String,
     /// The agent that was sent out, if it is the file of one.
     pub agent: Option<String>,
+}
+
+impl From<&Injected> for Body {
+    fn from(text: &Injected) -> Self {
+        let blocks = vec![text.block()];
+        match text.purpose().place() {
+            Place::Beside => Self::Attachment { blocks },
+            Place::Alone | Place::InResult => Self::User { blocks, source: Source::Injected },
+        }
+    }
 }
 
 impl Line {

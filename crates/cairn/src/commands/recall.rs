@@ -8,6 +8,7 @@ use memory::rank::{Doing, Hit, Question, surfaced};
 use memory::shelf::{Scope, Shelf};
 use memory::{recall, scan};
 use serde_json::{Value, json};
+use transcript::{Injected, Purpose};
 
 use crate::exit::Code;
 use crate::knowledge;
@@ -138,7 +139,8 @@ impl Shelves {
                 found.ok_or_else(|| anyhow::anyhow!("{} lies on no shelf", hit.path))?
             }
         };
-        Ok(recall::surface_over(shelf.root(), &path, &hit.older, Some(&place.directory), self.now)?.text)
+        let memory = recall::surface_over(shelf.root(), &path, &hit.older, Some(&place.directory), self.now)?;
+        Ok(Injected::new(Purpose::Memory, &memory.text).text().to_owned())
     }
 }
 

@@ -91,6 +91,7 @@ fn events_go_to_a_collector() {
             let body = loop {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).unwrap();
+                assert!(count > 0, "the sender hung up before the end");
                 text.extend(&piece[..count]);
                 let whole = String::from_utf8_lossy(&text).into_owned();
                 if let Some((head, body)) = whole.split_once("\r\n\r\n") {

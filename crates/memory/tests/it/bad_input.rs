@@ -114,8 +114,7 @@ fn a_memory_cannot_step_out_of_its_quotation() {
     let root = Root::open(directory.path()).unwrap();
     let shown = surface(&root, &["evil.md".to_owned()], now()).remove(0).text;
     let lower = shown.to_lowercase();
-    assert_eq!(lower.matches("</system-reminder>").count(), 1);
-    assert_eq!(lower.matches("<system-reminder>").count(), 1);
+    assert!(!lower.contains("</system-reminder>") && !lower.contains("<system-reminder>"), "the frame is not its own");
     assert_eq!(lower.matches("</memory>").count(), 1);
     assert!(!shown.contains("<user>") && !shown.contains("<system>") && !shown.contains("<tool_result>"));
     assert!(!shown.contains('\u{ff1c}'));

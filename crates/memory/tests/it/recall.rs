@@ -110,7 +110,7 @@ fn a_surfaced_memory_has_its_age_and_its_limits() {
     assert!(
         shown[0].text.contains("saved today") && shown[0].text.contains("short") && !shown[0].text.contains("[cut")
     );
-    assert!(shown[0].text.starts_with("<system-reminder>") && shown[0].text.ends_with("</system-reminder>"));
+    assert!(shown[0].text.ends_with("\n</memory>"), "{}", shown[0].text);
     assert!(shown[1].text.contains("yesterday") && shown[1].text.matches("line\n").count() == 200);
     assert!(shown[1].text.contains("Read") && shown[1].text.contains("lines.md for the rest"));
     assert!(shown[2].text.contains("10 days old") && shown[2].bytes <= 4_096 && shown[2].text.contains("[cut"));
