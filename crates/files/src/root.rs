@@ -237,6 +237,14 @@ impl Root {
         self.flush(relative.parent().unwrap_or(Path::new("")))
     }
 
+    /// Brings a file below to the disk, if it is there and can be read: whoever wrote it may have left that undone.
+    pub fn flush_file(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
+        let relative = relative.as_ref();
+        let Ok(file) = self.dir.open_with(relative, &put::reading()) else { return Ok(()) };
+        let path = || self.path.join(relative);
+        effect::sync(Effect::SyncFile, path, || file.sync_all()).map_err(|error| Error::of(&path(), error))
+    }
+
     /// Brings the names in a directory below to the disk, if it is there: a process that was killed may have left that undone.
     pub fn flush(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();

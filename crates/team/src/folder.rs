@@ -90,10 +90,11 @@ impl Folder {
         Ok(mark)
     }
 
-    /// Brings the names of these files to the disk.
-    pub(crate) fn flush<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> Result<(), Error> {
-        let folders: BTreeSet<&str> =
-            keys.map(|key| key.as_str().rsplit_once('/').map_or("", |(folder, _)| folder)).collect();
+    /// Brings these files and their names to the disk.
+    pub(crate) fn flush(&self, keys: &BTreeSet<Key>) -> Result<(), Error> {
+        keys.iter().try_for_each(|key| self.root.flush_file(key.as_str()))?;
+        let folder_of = |key: &'_ Key| key.as_str().rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let folders: BTreeSet<String> = keys.iter().map(folder_of).collect();
         folders.into_iter().try_for_each(|folder| Ok(self.root.flush(folder)?))
     }
 

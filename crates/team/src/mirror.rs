@@ -12,7 +12,7 @@ use crate::folder::{Folder, Listing};
 use crate::key::Key;
 use crate::report::{Stopped, SyncReport};
 use crate::run::{self, Disk};
-use crate::state::{SyncState, Underway};
+use crate::state::SyncState;
 use crate::sync::{self, Deletions, PastTexts, Plan};
 
 /// Who brings the folder in step: a file beside it that only one run at a time has locked. Its text is the process.
@@ -161,8 +161,8 @@ impl Disk for MirrorDisk {
         self.list()
     }
 
-    async fn flush(&mut self, underway: &Underway) -> Result<(), Error> {
-        self.folder.flush(underway.keys())
+    async fn flush(&mut self, keys: &BTreeSet<Key>) -> Result<(), Error> {
+        self.folder.flush(keys)
     }
 
     async fn text(&mut self, key: &Key, checksum: &str) -> Option<String> {

@@ -20,7 +20,7 @@ use crate::folder::Listing;
 use crate::key::Key;
 use crate::protocol::{ENTRY_BYTES, HistoryAnswer, OverwrittenText, Snapshot, Write, Written};
 use crate::report::{Change, Stopped, SyncReport};
-use crate::state::{SyncState, Underway};
+use crate::state::SyncState;
 use crate::sync::{self, Deletions, PastTexts, Plan};
 
 /// Somebody was first: so often it is read and decided again.
@@ -43,8 +43,8 @@ pub trait Disk: Send {
     fn make_mark(&mut self) -> impl Future<Output = Result<String, Error>> + Send;
     /// Looks through the folder.
     fn look(&mut self) -> impl Future<Output = Result<Listing, Error>> + Send;
-    /// Brings the names of files to the disk that a run before this one may have left undone.
-    fn flush(&mut self, underway: &Underway) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Brings files and their names to the disk: whoever wrote them may have left that undone.
+    fn flush(&mut self, keys: &BTreeSet<Key>) -> impl Future<Output = Result<(), Error>> + Send;
     /// The text of a file, if it is the one of this checksum.
     fn text(&mut self, key: &Key, checksum: &str) -> impl Future<Output = Option<String>> + Send;
     /// Writes a text, if the file still is what was expected, by checksum. Says whether it did.
@@ -160,7 +160,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     async fn begin(disk: &'r mut D, server: &'r S, deletions: Deletions) -> Result<Self, Stopped> {
         let state = disk.remembered().await?;
         // What a run that was cut off has put into the folder is there only once it cannot vanish any more.
-        disk.flush(&state.underway).await?;
+        disk.flush(&state.underway.keys().cloned().collect()).await?;
         Ok(Self {
             disk,
             server,
@@ -357,6 +357,11 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
 
     async fn save(&mut self) -> Result<(), Stopped> {
         if self.saved != self.state {
+            // A file that is agreed on and vanishes with the power would be taken for a deleted one.
+            let is_new = |key: &Key, text: &String| self.saved.entries.get(key) != Some(text);
+            let agreed = self.state.entries.iter().filter(|(key, text)| is_new(key, text)).map(|(key, _)| key);
+            let agreed = agreed.filter(|key| !self.report.taken.contains(*key)).cloned().collect();
+            self.disk.flush(&agreed).await?;
             self.disk.remember(&self.state).await?;
             self.saved = self.state.clone();
         }

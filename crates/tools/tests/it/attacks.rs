@@ -52,6 +52,12 @@ fn an_ordinary_user_is_held_as_well() {
     as_ordinary_user(&["it::sandbox::", "it::sandbox_keeps::", "it::attacks::"], &[]);
 }
 
+/// A folder that is not in `/tmp`, of which a confined command has its own, wherever this is built.
+pub(crate) fn elsewhere() -> &'static str {
+    let built = env!("CARGO_TARGET_TMPDIR");
+    if built.starts_with("/tmp/") { "/opt" } else { built }
+}
+
 /// Runs tests as somebody who is not root, where this is root, with these variables.
 pub(crate) fn as_ordinary_user(tests: &[&str], variables: &[(&str, &str)]) {
     if !rustix::process::geteuid().is_root() || program("setpriv").is_none() {
@@ -59,7 +65,7 @@ pub(crate) fn as_ordinary_user(tests: &[&str], variables: &[(&str, &str)]) {
         return;
     }
     const NOBODY: u32 = 65_534;
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = tempfile::tempdir_in(elsewhere()).unwrap();
     std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
@@ -125,7 +131,7 @@ impl Attacked {
     async fn new() -> Option<Self> {
         let confined = Confined::new().await?;
         let place = &confined.place;
-        let parent = std::env::var_os("SANDBOX_OUT").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let parent = std::env::var_os("SANDBOX_OUT").unwrap_or_else(|| elsewhere().into());
         let outside = tempfile::tempdir_in(parent).unwrap();
         std::fs::write(outside.path().join("file"), "as it was\n").unwrap();
         let key = confined.home.join(".ssh/id_rsa");

@@ -95,7 +95,7 @@ fn in_memory(test: &str) -> bool {
     if std::env::var_os(IN_MEMORY).is_some() {
         return true;
     }
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = tempfile::tempdir_in(super::attacks::elsewhere()).unwrap();
     let flags = if rustix::process::geteuid().is_root() { "-m" } else { "-Urm" };
     let script = "mount -t tmpfs none \"$TMPDIR\" || { echo skipped: no memory as files; exit; }; exec \"$0\" \"$@\"";
     let output = Command::new("unshare")

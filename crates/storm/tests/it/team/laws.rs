@@ -129,7 +129,12 @@ impl TeamLaws {
             _ => {}
         }
         self.writes += 1;
-        self.first.entry(text.to_owned()).or_insert(self.writes);
+        // Whoever typed a text and does not know that it was there sends it as a new one. Where another had written since,
+        // that is a conflict which this text wins: it is the newer one from now on.
+        let is_first = !self.first.contains_key(text);
+        if is_first || (is_new && !known) {
+            self.first.insert(text.to_owned(), self.writes);
+        }
         self.accepted.history.insert((key.to_owned(), text.to_owned()));
     }
 

@@ -15,7 +15,7 @@ use crate::folder::Listing;
 use crate::key::Key;
 use crate::protocol::{Content, HistoryAnswer, Snapshot, Write, Written};
 use crate::report::Stopped;
-use crate::state::{SyncState, Underway};
+use crate::state::SyncState;
 
 /// So often a run looks whether another has let go.
 const PATIENCE: usize = 40;
@@ -406,7 +406,7 @@ impl Disk for Hands {
         Ok(listing)
     }
 
-    async fn flush(&mut self, _: &Underway) -> Result<(), Error> {
+    async fn flush(&mut self, _: &BTreeSet<Key>) -> Result<(), Error> {
         drop(self.step().await);
         Ok(()) // this world's power is never cut
     }
