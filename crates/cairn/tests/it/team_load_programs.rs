@@ -470,7 +470,7 @@ fn judge(home: &Path, members: &[Member], tally: &Tally) {
     let repository = "acme/rocket".parse().unwrap();
     runtime.block_on(async {
         let store = Store::open(&database).await.unwrap();
-        let hashes = store.hashes(&repository).await.unwrap().unwrap();
+        let hashes = store.entries().hashes(&repository).await.unwrap().unwrap();
         let there: BTreeMap<String, String> =
             hashes.entry_checksums.iter().map(|(key, checksum)| (key.to_string(), checksum.clone())).collect();
         for member in members {
@@ -484,12 +484,12 @@ fn judge(home: &Path, members: &[Member], tally: &Tally) {
             let now = there.get(name).map(String::as_str);
             if now != Some(team::checksum::of(text).as_str()) {
                 let member = name[1..].split('/').next().unwrap().parse().unwrap();
-                let history = store.history(&repository, &name.parse().unwrap()).await.unwrap();
+                let history = store.history().versions(&repository, &name.parse().unwrap()).await.unwrap();
                 panic!("{name} is not {text:?}, typed last:\n{history:#?}\n{}", tally.story(member));
             }
         }
         for key in hashes.entry_checksums.keys() {
-            let history = store.history(&repository, key).await.unwrap();
+            let history = store.history().versions(&repository, key).await.unwrap();
             let all: BTreeSet<String> = history.iter().filter_map(|one| one.text.clone()).collect();
             let texts = written(history);
             let once: BTreeSet<&String> = texts.iter().collect();

@@ -183,7 +183,7 @@ async fn furnished() -> (House, String) {
     let house = House::open().await;
     let token = house.token("Grace Hopper", Level::Admin).await;
     house.token("Rita", Level::Read).await;
-    let grace = house.store.member("Grace Hopper").await.unwrap();
+    let grace = house.store.members().named("Grace Hopper").await.unwrap();
     let texts = [
         (
             "deploy.md",
@@ -207,6 +207,7 @@ async fn furnished() -> (House, String) {
         let write = Write { entries: [(key.parse().unwrap(), text.to_owned())].into(), ..Write::default() };
         house
             .store
+            .entries()
             .write(&repository(), &grace, &write, None, &Limits::default(), NOW + at as i64 * 3_600_000)
             .await
             .unwrap();
@@ -236,7 +237,7 @@ async fn the_page_is_good_in_a_browser() {
     browser.enter("deploy.md").await;
     browser.tab_to("Bring version 1 back").await;
     browser.enter("deploy.md").await;
-    let history = house.store.history(&repository(), &"deploy.md".parse().unwrap()).await.unwrap();
+    let history = house.store.history().versions(&repository(), &"deploy.md".parse().unwrap()).await.unwrap();
     assert_eq!(history.len(), 3, "a key press brought it back");
     // Backwards, too.
     browser

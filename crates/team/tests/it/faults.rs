@@ -303,7 +303,7 @@ async fn survives(seed: u64) -> BTreeMap<Fault, usize> {
         assert_eq!(desk.all(), desks[0].all(), "seed {seed}");
     }
     for (key, sent) in acknowledged.into_inner().unwrap() {
-        let history = house.store.history(&repository(), &key).await.unwrap();
+        let history = house.store.history().versions(&repository(), &key).await.unwrap();
         let kept: BTreeSet<String> = history.iter().filter_map(|version| version.text.clone()).collect();
         assert!(sent.is_subset(&kept), "seed {seed}, {key}: {sent:?} {kept:?}");
         // A request that arrived twice was done once.
