@@ -9,10 +9,11 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use files::Glance;
+use parking_lot::Mutex;
 use session::{Beside, Error, Session};
 use tokio::sync::Notify;
 use transcript::{Injected, Purpose};
@@ -84,7 +85,7 @@ pub enum Life {
 impl Mail {
     /// Opens a mailbox that is the session's own from now on.
     pub fn open(&self, mailbox: Mailbox, origin: Origin) {
-        lock(&self.inner.doors).push(Door { mailbox, origin, seen: None });
+        self.inner.doors.lock().push(Door { mailbox, origin, seen: None });
         self.ring();
     }
 
@@ -95,13 +96,13 @@ impl Mail {
                 self.door_of(origin, &folder, name)?;
             }
         }
-        *lock(&self.inner.kept) = Some(folder);
+        *self.inner.kept.lock() = Some(folder);
         Ok(())
     }
 
     /// Opens the mailbox for what an agent in this process writes, where it is not open yet.
     fn door_of(&self, origin: Origin, folder: &Path, name: &str) -> Result<(), MailError> {
-        let is_open = lock(&self.inner.doors).iter().any(|door| door.origin == origin);
+        let is_open = self.inner.doors.lock().iter().any(|door| door.origin == origin);
         if !is_open {
             self.open(Mailbox::create(folder, name)?, origin);
         }
@@ -110,14 +111,14 @@ impl Mail {
 
     /// Takes a message of an agent in this process. It is on the disk when this returns, where the session has a place for it.
     pub fn take(&self, message: &Message, origin: Origin) -> Result<(), MailError> {
-        let kept = lock(&self.inner.kept).clone();
+        let kept = self.inner.kept.lock().clone();
         let name = KEPT.iter().find(|(known, _)| *known == origin).map(|(_, name)| *name);
         let Some((folder, name)) = kept.zip(name) else {
             self.push(message.clone(), origin);
             return Ok(());
         };
         self.door_of(origin, &folder, name)?;
-        if let Some(door) = lock(&self.inner.doors).iter().find(|door| door.origin == origin) {
+        if let Some(door) = self.inner.doors.lock().iter().find(|door| door.origin == origin) {
             door.mailbox.send(message)?;
         }
         self.ring();
@@ -126,7 +127,7 @@ impl Mail {
 
     /// Puts a word about an agent in this process into the queue.
     pub fn push(&self, message: Message, origin: Origin) {
-        lock(&self.inner.queue).push_back(Arrived { message, origin });
+        self.inner.queue.lock().push_back(Arrived { message, origin });
         self.ring();
     }
 
@@ -142,20 +143,20 @@ impl Mail {
 
     /// Takes from the log what was delivered before.
     pub fn remember(&self, session: &Session) {
-        lock(&self.inner.heard).extend(session.heard());
+        self.inner.heard.lock().extend(session.heard());
     }
 
     /// Whether somebody can write to the session at all.
     pub fn is_open(&self) -> bool {
-        !lock(&self.inner.doors).is_empty() || !lock(&self.inner.queue).is_empty()
+        !self.inner.doors.lock().is_empty() || !self.inner.queue.lock().is_empty()
     }
 
     /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came. A
     /// mailbox that cannot be read is an error where nothing else waits.
     pub fn waiting(&self) -> Result<Vec<Arrived>, MailError> {
-        let mut waiting: Vec<Arrived> = lock(&self.inner.queue).iter().cloned().collect();
+        let mut waiting: Vec<Arrived> = self.inner.queue.lock().iter().cloned().collect();
         let mut broken = None;
-        for door in lock(&self.inner.doors).iter_mut() {
+        for door in self.inner.doors.lock().iter_mut() {
             // Looked at before it is read: what comes in between is seen the next time.
             door.seen = files::glance(door.mailbox.path());
             let origin = door.origin;
@@ -164,7 +165,7 @@ impl Mail {
                 Err(error) => broken = Some(error),
             }
         }
-        let (heard, mut here) = (lock(&self.inner.heard), HashSet::new());
+        let (heard, mut here) = (self.inner.heard.lock(), HashSet::new());
         waiting.retain(|Arrived { message, .. }| !heard.contains(&message.id) && here.insert(message.id.clone()));
         waiting.sort_by_key(|arrived| arrived.message.order());
         // What can be read is heard first, whatever lies in another's place.
@@ -176,7 +177,7 @@ impl Mail {
 
     /// Whether a trouble was not told of yet.
     pub fn is_new(&self, trouble: &str) -> bool {
-        lock(&self.inner.warned).insert(trouble.to_owned())
+        self.inner.warned.lock().insert(trouble.to_owned())
     }
 
     /// Enters a message into the log: now it is delivered.
@@ -191,14 +192,14 @@ impl Mail {
 
     /// Nobody is to hear of it any more.
     pub fn forget(&self, id: &str) {
-        lock(&self.inner.heard).insert(id.to_owned());
-        lock(&self.inner.queue).retain(|arrived| arrived.message.id != id);
+        self.inner.heard.lock().insert(id.to_owned());
+        self.inner.queue.lock().retain(|arrived| arrived.message.id != id);
     }
 
     /// Marks in the mailboxes what was delivered.
     pub fn mark(&self) -> Result<(), MailError> {
-        let heard = lock(&self.inner.heard);
-        let marked = lock(&self.inner.doors).iter().map(|door| door.mailbox.delivered(&heard)).collect::<Vec<_>>();
+        let heard = self.inner.heard.lock();
+        let marked = self.inner.doors.lock().iter().map(|door| door.mailbox.delivered(&heard)).collect::<Vec<_>>();
         marked.into_iter().collect()
     }
 
@@ -225,17 +226,17 @@ impl Mail {
 
     fn has_news(&self) -> bool {
         let changed = |door: &Door| files::glance(door.mailbox.path()) != door.seen;
-        !lock(&self.inner.queue).is_empty() || lock(&self.inner.doors).iter().any(changed)
+        !self.inner.queue.lock().is_empty() || self.inner.doors.lock().iter().any(changed)
     }
 
     /// Whether the session is to go on.
     pub fn life(&self) -> Life {
-        lock(&self.inner.life).clone()
+        self.inner.life.lock().clone()
     }
 
     /// It was asked to end, has agreed to, or goes on after all.
     pub fn set_life(&self, life: Life) {
-        *lock(&self.inner.life) = life;
+        *self.inner.life.lock() = life;
     }
 
     /// Takes in what a message of the team does beside being read.
@@ -246,36 +247,36 @@ impl Mail {
                 self.set_life(Life::Asked { by: message.from.clone(), request });
             }
             Word::ShutdownResponse { approve: true, .. } => {
-                lock(&self.inner.left).insert(message.from.clone());
+                self.inner.left.lock().insert(message.from.clone());
                 self.rests(&message.from);
             }
             Word::Idle { heard, .. } => self.has_done(&message.from, heard),
             _ => {}
         }
-        lock(&self.inner.newest).insert(message.from.clone(), message.id.clone());
+        self.inner.newest.lock().insert(message.from.clone(), message.id.clone());
     }
 
     /// Who has said that they end.
     pub fn left(&self) -> Vec<String> {
-        lock(&self.inner.left).iter().cloned().collect()
+        self.inner.left.lock().iter().cloned().collect()
     }
 
     /// Whether somebody has said that they end; asked once.
     pub fn has_left(&self, name: &str) -> bool {
-        lock(&self.inner.left).remove(name)
+        self.inner.left.lock().remove(name)
     }
 
     /// Somebody was given something to do, by us.
     pub fn works(&self, name: &str, message: &str) {
-        lock(&self.inner.handed).insert(name.to_owned(), message.to_owned());
+        self.inner.handed.lock().insert(name.to_owned(), message.to_owned());
         self.works_for(name, LEAD, message);
     }
 
     /// Somebody was given something to do, by another, unless we know already that it is done.
     pub fn works_for(&self, name: &str, other: &str, message: &str) {
         let (who, message) = ((name.to_owned(), other.to_owned()), message.to_owned());
-        if lock(&self.inner.done).get(&who) != Some(&message) {
-            lock(&self.inner.busy).insert(who, message);
+        if self.inner.done.lock().get(&who) != Some(&message) {
+            self.inner.busy.lock().insert(who, message);
         }
     }
 
@@ -283,34 +284,29 @@ impl Mail {
     pub fn has_done(&self, name: &str, messages: BTreeMap<String, String>) {
         for (other, message) in messages {
             let who = (name.to_owned(), other);
-            let mut busy = lock(&self.inner.busy);
+            let mut busy = self.inner.busy.lock();
             if busy.get(&who) == Some(&message) {
                 busy.remove(&who);
             }
-            lock(&self.inner.done).insert(who, message);
+            self.inner.done.lock().insert(who, message);
         }
     }
 
     /// Somebody has nothing to do any more, whatever it was.
     pub fn rests(&self, name: &str) {
-        lock(&self.inner.busy).retain(|(busy, _), _| busy != name);
+        self.inner.busy.lock().retain(|(busy, _), _| busy != name);
     }
 
     /// Who works for us, or for others who do.
     pub fn busy(&self) -> Vec<String> {
-        let mut names: Vec<String> = lock(&self.inner.busy).keys().map(|(name, _)| name.clone()).collect();
+        let mut names: Vec<String> = self.inner.busy.lock().keys().map(|(name, _)| name.clone()).collect();
         names.dedup();
         names
     }
 
     /// What is said to the lead when there is nothing more to do.
     pub fn idle(&self, rest: Rest, said: &str) -> Word {
-        let (heard, handed) = (lock(&self.inner.newest).clone(), std::mem::take(&mut *lock(&self.inner.handed)));
+        let (heard, handed) = (self.inner.newest.lock().clone(), std::mem::take(&mut *self.inner.handed.lock()));
         Word::Idle { rest, said: said.to_owned(), heard, handed }
     }
-}
-
-/// Locks, also where another thread has panicked: what is guarded is whole at every step.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

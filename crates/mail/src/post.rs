@@ -5,8 +5,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use session::World;
 
 use super::{Team, socket};
@@ -98,18 +99,18 @@ impl Post {
     /// Agents that it sends out can be written to from now on.
     pub fn sends_out(&self, children: &Arc<dyn Neighbours>) {
         let children = Arc::downgrade(children);
-        lock(&self.inner.near).retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
-        lock(&self.inner.near).push(Near { children, origin: Origin::Parent });
+        self.inner.near.lock().retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
+        self.inner.near.lock().push(Near { children, origin: Origin::Parent });
     }
 
     /// The session belongs to a team from now on.
     pub fn join(&self, team: Team) {
-        *lock(&self.inner.team) = Some(team);
+        *self.inner.team.lock() = Some(team);
     }
 
     /// The session can be reached at a socket.
     pub fn listens_at(&self, path: &Path) {
-        *lock(&self.inner.own) = Some(path.to_owned());
+        *self.inner.own.lock() = Some(path.to_owned());
     }
 
     /// The session's own mail.
@@ -119,7 +120,7 @@ impl Post {
 
     /// The team, if there is one.
     pub fn team(&self) -> Option<Team> {
-        lock(&self.inner.team).clone()
+        self.inner.team.lock().clone()
     }
 
     /// Under which name it is known to those of its process and its team.
@@ -153,7 +154,7 @@ impl Post {
     }
 
     fn near(&self) -> Vec<(Arc<dyn Neighbours>, Origin)> {
-        let near = lock(&self.inner.near);
+        let near = self.inner.near.lock();
         near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
     }
 
@@ -174,7 +175,7 @@ impl Post {
         }
         if let Some(path) = to.strip_prefix(SOCKET) {
             let path = self.reachable(Path::new(path))?;
-            let from = lock(&self.inner.own).clone();
+            let from = self.inner.own.lock().clone();
             let from = from.map_or_else(|| "another session".to_owned(), |own| format!("{SOCKET}{}", own.display()));
             socket::send(&path, &self.message(&from, text, summary)).await?;
             return Ok(vec![to.to_owned()]);
@@ -237,8 +238,4 @@ impl Post {
             _ => Err(MailError::NoSession(path.to_owned())),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

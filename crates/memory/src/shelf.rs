@@ -5,10 +5,11 @@
 //! being read again answers from what it knew before.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use files::Root;
 use jiff::Timestamp;
+use parking_lot::RwLock;
 
 use crate::error::Error;
 use crate::rank::{self, Hit, Question, Ranker};
@@ -103,14 +104,14 @@ impl Shelf {
             None => Some(Ranker::load(&self.root)?),
         };
         if let Some(fresh) = fresh {
-            *self.ranker.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(fresh));
+            *self.ranker.write() = Some(Arc::new(fresh));
         }
         Ok(())
     }
 
     /// What is known of it; nothing before the first reading.
     pub fn ranker(&self) -> Option<Arc<Ranker>> {
-        self.ranker.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.ranker.read().clone()
     }
 
     /// Reads and renders a memory for a request; says who wrote it, where others do too and it is known.

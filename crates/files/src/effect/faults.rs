@@ -6,7 +6,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 pub use super::Effect;
 
@@ -37,7 +39,7 @@ impl Drop for Mounted {
 }
 
 fn mounts() -> MutexGuard<'static, Mounts> {
-    MOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
+    MOUNTS.lock()
 }
 
 fn asked(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Result<()>> {
@@ -49,7 +51,7 @@ fn asked(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Resul
     let (_, disk) = mounts.iter().find(|(below, _)| path.starts_with(below))?;
     let disk = disk.clone();
     drop(mounts);
-    Some(disk.lock().unwrap_or_else(PoisonError::into_inner).before(effect, &path))
+    Some(disk.lock().before(effect, &path))
 }
 
 pub(crate) fn before(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
