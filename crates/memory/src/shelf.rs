@@ -26,15 +26,6 @@ pub enum Scope {
     Team,
 }
 
-/// How far what lies there is trusted. Whatever it is, it is data and gives no orders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Written by the user, or for them.
-    Own,
-    /// Written by others, too.
-    Shared,
-}
-
 /// A place where memories lie.
 #[derive(Debug)]
 pub struct Shelf {
@@ -82,14 +73,6 @@ impl Shelf {
     /// Whose it is.
     pub fn scope(&self) -> &Scope {
         &self.scope
-    }
-
-    /// How far it is trusted.
-    pub fn trust(&self) -> Trust {
-        match self.scope {
-            Scope::Private | Scope::Agent(_) => Trust::Own,
-            Scope::Team => Trust::Shared,
-        }
     }
 
     /// Where a memory lies on the disk.
