@@ -25,6 +25,7 @@ use team::sync::Deletions;
 use team::{Key, Repository, checksum};
 
 use crate::databases::Postgres;
+use crate::skipped::is_full;
 use crate::stage::bare;
 
 /// So many members.
@@ -311,7 +312,7 @@ async fn members(store: &Store, address: &str, root: &std::path::Path) -> Vec<Ar
 #[test]
 fn a_hundred_members_lose_nothing_while_servers_and_the_database_die() {
     let Some(mut postgres) = Postgres::start() else { return };
-    let is_long = std::env::var_os("CAIRN_TEST_FULL").is_some();
+    let is_long = is_full();
     // A hundred machines have a hundred disks: here they share one, so where it can their folders lie in memory, and there
     // are threads enough that one member's writing holds up no other.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(32).enable_all().build().unwrap();

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use team::store::{Store, Version};
 
+use crate::skipped::is_full;
 use crate::stage::{bare, run};
 use crate::team::{Checkout, Server};
 use crate::team_load_trouble::{Means, Trouble, set_back};
@@ -409,7 +410,7 @@ fn forty_members_lose_nothing_whatever_is_killed() {
         members.push(Member { number, checkout, folder, trouble });
     }
     is_calm.store(false, Ordering::SeqCst);
-    let lasts = if std::env::var_os("CAIRN_TEST_FULL").is_some() { LONG } else { SHORT };
+    let lasts = if is_full() { LONG } else { SHORT };
     let (tally, until) = (Tally::default(), Instant::now() + lasts);
     let mut kills = 0;
     std::thread::scope(|scope| {

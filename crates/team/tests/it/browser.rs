@@ -13,6 +13,7 @@ use team::protocol::Write;
 use team::store::{Level, Limits};
 
 use super::house::{House, NOW, repository, secret};
+use crate::skipped::{is_full, skipped};
 
 /// Keys as the protocol names them.
 const TAB: &str = "\u{e004}";
@@ -64,7 +65,7 @@ impl Browser {
             std::env::split_paths(&std::env::var_os("PATH")?).map(|path| path.join(name)).find(|path| path.exists())
         };
         let (Some(chromium), Some(program)) = (found("chromium"), found("chromedriver")) else {
-            eprintln!("left out: chromium and chromedriver are not installed");
+            skipped("chromium and chromedriver are not installed");
             return None;
         };
         let mut driver =
@@ -221,8 +222,8 @@ async fn furnished() -> (House, String) {
 /// dark; what others wrote is text.
 #[tokio::test]
 async fn the_page_is_good_in_a_browser() {
-    if std::env::var_os("CAIRN_TEST_FULL").is_none() {
-        return;
+    if !is_full() {
+        return skipped("./test full runs it");
     }
     let Some(browser) = Browser::start().await else { return };
     let (house, token) = furnished().await;

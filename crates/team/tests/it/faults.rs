@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use super::house::{House, repository};
+use crate::skipped::is_full;
 
 /// What happens to an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -319,7 +320,7 @@ async fn survives(seed: u64) -> BTreeMap<Fault, usize> {
 /// TEAM-2, TEAM-3: whatever the network does, members converge, acknowledged texts are kept, and nothing is done twice.
 #[tokio::test]
 async fn a_bad_network_loses_and_doubles_nothing() {
-    let seeds = if std::env::var_os("CAIRN_TEST_FULL").is_some() { 1..=12 } else { 1..=2 };
+    let seeds = if is_full() { 1..=12 } else { 1..=2 };
     let mut done: BTreeMap<Fault, usize> = BTreeMap::new();
     for seed in seeds {
         for (fault, times) in survives(seed).await {
