@@ -2,13 +2,14 @@
 //! added to them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use context::layer::Update;
 use context::{Fact, form};
 use learning::fork::{Fork, ForkError, ToolPolicy};
 use learning::ledger;
+use parking_lot::Mutex;
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use tools::EditInput;
@@ -137,7 +138,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, upd
     let now = Arc::new(Mutex::new(before.clone()));
     let written = now.clone();
     let edit = move |tool: &str, input: &serde_json::Value| {
-        let mut now = written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = written.lock();
         *now = edited(&now, &path, tool, input)?;
         files::replace(&path, now.as_bytes()).map_err(|error| error.to_string())?;
         Ok("Edited.".to_owned())
@@ -147,7 +148,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, upd
         Ok(forked) => (Ok(()), forked.usage),
         Err((error, usage)) => (Err(error), usage),
     };
-    let after = now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let after = now.lock().clone();
     let left_current_state = form::left_current_state(&before, &after);
     Ended::Notes(Updated { outcome, usage, model, update, changed: after != before, left_current_state })
 }
