@@ -9,20 +9,17 @@ use provider::Model;
 use provider::anthropic::{self, Anthropic, Auth};
 use provider::openai::{self, OpenAi, QUICK, USUAL};
 use settings::{Provider, ProviderKind, Settings, keys};
+use transcript::models;
 use transcript::window::provider_name;
 
 use crate::env;
 
-/// The model when nobody names one and the key is Anthropic's.
-const DEFAULT_MODEL: &str = "claude-sonnet-5";
-/// The model for side questions when the key is Anthropic's.
-const SMALL_MODEL: &str = "claude-haiku-4-5";
+/// The kind of model when nobody names one and the key is Anthropic's.
+const DEFAULT_KIND: &str = "sonnet";
+/// The kind of model for side questions when the key is Anthropic's.
+const SMALL_KIND: &str = "haiku";
 /// Where OpenAI itself is.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
-
-/// Short names for models.
-const ALIASES: [(&str, &str); 4] =
-    [("opus", "claude-opus-5"), ("sonnet", DEFAULT_MODEL), ("haiku", "claude-haiku-4-5"), ("default", DEFAULT_MODEL)];
 
 /// No way to reach a model.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +112,7 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
     if let Some(auth) = key.or_else(|| env::AUTH_TOKEN.get().map(|token| Auth::AuthToken(token.into()))) {
         let base = env::BASE_URL.get().unwrap_or_else(|| anthropic::BASE_URL.to_owned());
         let name = wanted.name(|name| is_alias(name) || name.starts_with("claude-"));
-        let full_name = resolve_alias(&name.unwrap_or_else(|| DEFAULT_MODEL.to_owned()));
+        let full_name = resolve_alias(&name.unwrap_or_else(|| DEFAULT_KIND.to_owned()));
         let name = provider_name(&full_name).to_owned();
         return Ok(Chosen {
             model: anthropic(base, auth)?,
@@ -123,7 +120,7 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
             name,
             window: None,
             note: None,
-            small: small(Some(SMALL_MODEL)),
+            small: small(models::newest_of(SMALL_KIND)),
         });
     }
     let (openai_key, openai_base) = (env::OPENAI_KEY.get(), env::OPENAI_BASE.get());
@@ -209,7 +206,7 @@ fn is_alias(name: &str) -> bool {
 
 fn resolve_alias(name: &str) -> String {
     let (short, suffix) = name.strip_suffix("[1m]").map_or((name, ""), |short| (short, "[1m]"));
-    let full = ALIASES.iter().find(|(alias, _)| *alias == short).map_or(short, |(_, full)| full);
+    let full = models::newest_of(if short == "default" { DEFAULT_KIND } else { short }).unwrap_or(short);
     format!("{full}{suffix}")
 }
 

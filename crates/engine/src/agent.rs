@@ -1,55 +1,53 @@
 //! The agent: a driver, and what goes on around it.
 
-mod dreams;
-mod extraction;
 mod incoming;
-mod outside;
+mod knowledge;
+mod learn;
 mod parts;
 mod reload;
-mod sending;
-mod shell;
-mod touched;
+mod reports;
+mod seat;
 mod turn;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use context::{Layers, Reach};
-use memory::rank::Doing;
+use context::{Fact, Layers, Reach};
+use learning::dream::beside::Dreaming;
+use learning::extract::Extraction;
+use learning::knowledge::Knowledge;
+use learning::ledger::{LABEL, Ledger};
 use session::filling::Filling;
-use session::history::History;
 use session::{Error, Session};
 use settings::hooks::Hook;
 use settings::permission::{ChosenBy, LiveMode, Policy};
 use tokio_util::sync::CancellationToken;
+use tools::Scope;
 use tools::sandbox::Sandbox;
-use tools::{Scope, Tool, Typed};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::window::AutoCompact;
-use transcript::{Block, Request, Usage};
+use transcript::{Block, Request};
 
-use crate::agents::InTeam;
-use crate::agents::{SendOut, knowing};
+use crate::agents::Children;
 use crate::configuration::Configuration;
-use crate::driver::{Driver, DriverParts, Replied, Subagents};
+use crate::driver::{Driver, Replied, Subagents};
 use crate::event::Event;
 use crate::hooks::{CallsBack, Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
+use crate::label::Labels;
+use crate::live::LiveSession;
+use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
 use crate::run::{End, Ending};
-use crate::send_message::SendMessage;
-use learning::dream::beside::Dreaming;
-use learning::extract::Extraction;
-use learning::knowledge::Knowledge;
-use learning::ledger::Ledger;
+use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
+use reports::SubagentReports;
 
-pub use parts::{Contacts, Parts};
+pub use parts::{Alone, Contacts, Parts};
 pub use reload::{Changed, Reload};
-pub use sending::Alone;
 pub use turn::Turn;
 
 /// The folder for files of its own, beside what else a session keeps.
@@ -64,55 +62,26 @@ pub struct Agent {
     reload: Option<Reload>,
     inbox: Inbox,
     mail: Mail,
-    knowledge: Option<Knowledge>,
+    known: AgentKnowledge,
     extraction: Option<Extraction>,
     /// The memories that were saved by learning since the user last said something.
     learnt: Vec<String>,
     dreaming: Option<Dreaming>,
-    /// What the turn has touched and used, for what has to be known about it.
-    doing: Doing,
     /// Who has chosen whether commands run in a sandbox.
     sandbox: ChosenBy,
     /// Why the session starts, until its hooks have run.
     start: Option<Start>,
     /// Why it sends nobody out, where it does not.
     alone: Option<Alone>,
-    /// What agents used that were sent out in this turn, in tokens.
-    below: u64,
+    reports: SubagentReports,
     /// What is written down of what happens.
     journal: Journal,
 }
 
 impl Agent {
     /// Puts an agent together.
-    pub fn new(session: Session, mut parts: Parts) -> Result<Self, Error> {
-        if let (Some(post), Some(children)) = (&parts.contacts.post, &parts.contacts.agents) {
-            post.sends_out(&(children.clone() as Arc<dyn Neighbours>));
-        }
-        if !parts.work.tools.is_empty() {
-            parts.work.tools.push(Arc::new(History::new(session.path())));
-            if let Some(children) = &parts.contacts.agents {
-                parts.work.tools = knowing(parts.work.tools, children);
-                let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children.clone()));
-                parts.work.tools.push(match parts.contacts.teammates.clone() {
-                    Some(teammates) => Arc::new(InTeam::new(tool, teammates, children.clone())),
-                    None => tool,
-                });
-            }
-        }
-        let mut alone = parts.contacts.agents.is_none().then_some(Alone::NotGiven);
-        if let Some(known) = session.known_prologue().filter(|_| session.idle() < parts.talk.ttl.duration()) {
-            // While its cache may hold, a session that began without them goes on without: others would cost all of it.
-            let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
-            parts.work.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
-            if !names.contains(&SendOut::NAME) && parts.contacts.agents.take().is_some() {
-                alone = Some(Alone::BeganWithout(parts.talk.ttl.duration()));
-            }
-        }
-        let mut parts = parts.without_forbidden_tools();
-        if !parts.work.tools.iter().any(|tool| tool.name() == SendOut::NAME) && parts.contacts.agents.take().is_some() {
-            alone = Some(Alone::Forbidden);
-        }
+    pub fn new(session: Session, parts: Parts) -> Result<Self, Error> {
+        let (mut parts, alone) = parts.fitted(&session);
         // Those that it sends out share it.
         let own = session.folder().join(SCRATCHPAD);
         parts.work.scratchpad =
@@ -133,34 +102,32 @@ impl Agent {
         }
         let Parts { talk, prompt, work, consent, lineage, contacts, out, said, reload } = parts;
         let mut driver = Driver::new(session, DriverParts { talk, prompt, work, consent, lineage, out })?;
-        driver.subagents = contacts.agents.clone().map(|children| children as Arc<dyn Subagents>);
-        driver.tell(Event::SessionStarted {
-            session: driver.session.id().to_owned(),
-            file: driver.session.path().to_owned(),
-            model: driver.talk.name.clone(),
-            tools: driver.work.tools.iter().map(|tool| tool.name().to_owned()).collect(),
+        driver.listing.subagents = contacts.agents.clone().map(|children| children as Arc<dyn Subagents>);
+        driver.live.tell(Event::SessionStarted {
+            session: driver.live.session.id().to_owned(),
+            file: driver.live.session.path().to_owned(),
+            model: driver.live.talk.name.clone(),
+            tools: driver.live.work.tools.iter().map(|tool| tool.name().to_owned()).collect(),
             mode: driver.gate.consent.policy.mode.get(),
         });
-        let mut agent = Self {
+        let reports = SubagentReports::of(contacts.agents.clone(), &mut driver.live)?;
+        Ok(Self {
             driver,
             contacts,
             said,
             reload,
             inbox: Inbox::default(),
             mail: Mail::default(),
-            knowledge: None,
+            known: AgentKnowledge::default(),
             extraction: None,
             learnt: Vec::new(),
             dreaming: None,
-            doing: Doing::default(),
             sandbox: ChosenBy::Settings,
             alone,
-            below: 0,
+            reports,
             start: Some(Start::Startup),
             journal,
-        };
-        agent.tell_of_lost()?;
-        Ok(agent)
+        })
     }
 
     /// What is written down of what happens: those who tell something beside it go through this.
@@ -170,14 +137,14 @@ impl Agent {
 
     /// The session.
     pub fn session(&self) -> &Session {
-        &self.driver.session
+        &self.driver.live.session
     }
 
     /// Gives it instruction files and memory.
     #[must_use]
     pub fn with_knowledge(mut self, knowledge: Knowledge) -> Self {
         self.driver.memories = knowledge.memory_directory().map(Path::to_owned);
-        self.knowledge = Some(knowledge);
+        self.known.knowledge = Some(knowledge);
         self
     }
 
@@ -190,12 +157,12 @@ impl Agent {
 
     /// Instruction files and memory.
     pub fn knowledge(&self) -> Option<&Knowledge> {
-        self.knowledge.as_ref()
+        self.known.knowledge.as_ref()
     }
 
     /// The user has changed an instruction file or a memory by hand.
     pub fn edited_by_hand(&mut self, path: &Path) {
-        if let Some(knowledge) = &mut self.knowledge {
+        if let Some(knowledge) = &mut self.known.knowledge {
             knowledge.edited_by_hand(path);
         }
     }
@@ -218,7 +185,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
         self.starts(cancel).await?;
-        self.driver.compact(instructions, reach, &mut self.knowledge, cancel).await
+        self.driver.compact(instructions, reach, &mut self.known.knowledge, cancel).await
     }
 
     /// Compacts because the user asks for it, as a turn of its own.
@@ -229,17 +196,17 @@ impl Agent {
             Ok(Err(why)) => End::NoRoom(format!("not compacted: {why}")),
             Err(error) => End::NotWritten(error),
         };
-        Turn { end, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 }
+        Turn::new(end)
     }
 
     /// What was spent, and what may still be.
     pub fn ledger(&self) -> &Arc<Ledger> {
-        &self.driver.out.ledger
+        &self.driver.live.out.ledger
     }
 
     /// The notes of its session.
     pub fn notes_path(&self) -> std::path::PathBuf {
-        self.driver.notes_path()
+        self.driver.live.notes_path()
     }
 
     /// Waits until no notes are being written, for those who have to know what came of them.
@@ -265,22 +232,66 @@ impl Agent {
     /// Lets commands run in a sandbox from now on, or in none.
     pub fn set_sandbox(&mut self, sandbox: Option<Sandbox>, choice: ChosenBy) {
         self.sandbox = choice;
-        self.driver.scope.set_sandbox(sandbox.map(Arc::new));
+        self.driver.live.scope.set_sandbox(sandbox.map(Arc::new));
     }
 
     /// How it makes itself known.
     pub fn signals(&self) -> &settings::Signals {
-        &self.driver.out.signals
+        &self.driver.live.out.signals
+    }
+
+    /// The agents it may send out, and those that are out.
+    pub fn agents(&self) -> Option<&Arc<Children>> {
+        self.contacts.agents.as_ref()
+    }
+
+    /// Why it sends nobody out, where it does not.
+    pub fn alone(&self) -> Option<Alone> {
+        self.alone
+    }
+
+    /// The model's name.
+    pub(crate) fn model(&self) -> &str {
+        &self.driver.live.talk.name
+    }
+
+    /// What says from time to time what it is doing, where its requests are kept for that.
+    pub fn labels(&self) -> Labels {
+        let LiveSession { session, talk, out, lineage, .. } = &self.driver.live;
+        Labels {
+            latest: lineage.latest.clone().unwrap_or_default(),
+            model: talk.model.clone(),
+            small: talk.small.clone(),
+            ledger: out.ledger.clone(),
+            world: session.world().clone(),
+            every: self.contacts.labelled,
+            known: 0,
+            used: Vec::new(),
+        }
+    }
+
+    /// Writes down what was used to say what it is doing.
+    pub fn account_for_labels(&mut self, labels: Labels) -> Result<(), Error> {
+        let used = labels.used.into_iter().filter(|(_, usage)| usage.total() > 0);
+        used.map(|(model, usage)| (LABEL.to_owned(), model, usage))
+            .try_for_each(|(agent, model, usage)| self.driver.live.record(Fact::Side { agent, model, usage }))
+    }
+
+    /// Keeps memories of its own there: nothing that holds a secret is written.
+    #[must_use]
+    pub fn remembering(mut self, directory: PathBuf) -> Self {
+        self.driver.memories = Some(directory);
+        self
     }
 
     /// Whether the model thinks before it answers.
     pub fn thinks(&self) -> bool {
-        self.driver.talk.thinking.is_some_and(|budget| budget > 0)
+        self.driver.live.talk.thinking.is_some_and(|budget| budget > 0)
     }
 
     /// The user has said nothing for a while: hooks are told.
     pub fn waits(&self) {
-        self.driver.gate.notify(&self.driver.site(), "Cairn is waiting for your input", "idle_prompt");
+        self.driver.gate.notify(&self.driver.live.site(), "Cairn is waiting for your input", "idle_prompt");
     }
 
     /// The hooks that run.
@@ -295,30 +306,30 @@ impl Agent {
 
     /// Where its tools run.
     pub fn scope(&self) -> &Scope {
-        &self.driver.scope
+        &self.driver.live.scope
     }
 
     /// The session, to write to.
     pub fn session_mut(&mut self) -> &mut Session {
-        &mut self.driver.session
+        &mut self.driver.live.session
     }
 
     /// The request that would be sent now.
     pub fn request(&self) -> Option<Request> {
-        self.driver.request()
+        self.driver.live.request()
     }
 
     /// Asks the model, with what was recalled meanwhile.
     async fn ask(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
-        if let Some(knowledge) = &mut self.knowledge {
+        if let Some(knowledge) = &mut self.known.knowledge {
             let chosen = knowledge.chosen().await;
-            self.attach(chosen)?;
+            self.known.attach(chosen, &mut self.driver.live)?;
         }
         self.driver.list_agents()?;
         if let Some(teammates) = &self.contacts.teammates {
-            teammates.judged_by(self.driver.gate.consent.policy.clone(), self.driver.scope.clone());
+            teammates.judged_by(self.driver.gate.consent.policy.clone(), self.driver.live.scope.clone());
         }
-        self.driver.ask(round, &mut self.knowledge, cancel).await
+        self.driver.ask(round, &mut self.known.knowledge, cancel).await
     }
 
     /// Takes in what was said, unless a hook holds it back; says why then.
@@ -330,12 +341,11 @@ impl Agent {
         };
         let said = self.bounded(said);
         self.begin()?;
-        self.driver.session.append(Body::User { blocks: said, source: Source::Said })?;
-        self.driver.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
-        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.said(&text, &self.doing, &self.driver.scope));
-        self.attach(recalled.unwrap_or_default())?;
+        self.driver.live.session.append(Body::User { blocks: said, source: Source::Said })?;
+        self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
+        self.known.said(&text, &mut self.driver.live)?;
         self.driver.attach_words(words)?;
-        self.point_at_agents(&text)?;
+        self.reports.point_at_agents(&text, &mut self.driver.live)?;
         Ok(None)
     }
 
@@ -344,21 +354,14 @@ impl Agent {
         self.driver.turn_begins();
         self.tell_of_teammates()?;
         self.take_in_learnt()?;
-        if let Some(knowledge) = &mut self.knowledge {
-            knowledge.remember(&self.driver.session);
-        }
-        let by_hand = self.knowledge.as_mut().and_then(Knowledge::changed_by_hand);
-        self.load(by_hand)?;
-        if let Some(beginning) = self.knowledge.as_mut().and_then(Knowledge::beginning) {
-            self.attach(vec![beginning])?;
-        }
-        if let (Some(children), Some(knowledge)) = (&self.contacts.agents, &self.knowledge) {
+        self.known.begin(&mut self.driver.live)?;
+        if let (Some(children), Some(knowledge)) = (&self.contacts.agents, &self.known.knowledge) {
             children.instruct(Some(knowledge.for_agents()));
         }
         let learnt = self.what_was_learnt();
-        self.attach(learnt.into_iter().collect())?;
-        let new_day = self.knowledge.as_mut().and_then(Knowledge::new_day);
-        self.attach(new_day.into_iter().collect())?;
+        self.known.attach(learnt, &mut self.driver.live)?;
+        let new_day = self.known.knowledge.as_mut().and_then(Knowledge::new_day);
+        self.known.attach(new_day, &mut self.driver.live)?;
         self.driver.list_agents()
     }
 
@@ -388,8 +391,8 @@ impl Agent {
     pub async fn leave(mut self, why: Leaving) {
         self.contacts.teammates.iter().for_each(|teammates| teammates.leave());
         // A session in which nothing was said has not started.
-        self.end_agents().await;
-        if self.driver.lineage.sent.is_none() {
+        self.reports.end_agents(&mut self.driver.live).await;
+        if self.driver.live.lineage.sent.is_none() {
             if self.start.is_none() {
                 let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;
             }
@@ -404,11 +407,6 @@ impl Agent {
         let _ = self.finish_dreams(Duration::ZERO, &now).await; // there is nobody left to tell
         self.driver.close().await;
     }
-}
-
-/// Whether a session may have begun without a tool that others have.
-fn added_later(tool: &str) -> bool {
-    settings::agents::OF_PLANS.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
 }
 
 fn text_of(blocks: &[Block]) -> String {

@@ -3,20 +3,20 @@
 //! Each that is out is an [`Errand`](crate::errand::Errand): an agent with a driver and a file of its own, in a task of its
 //! own. [`Children`] knows all of them, and that each is reported, resumed or told lost.
 
+mod apply_definition;
 mod branch;
 mod child;
 mod children;
 mod in_team;
 mod lost;
 mod memory;
-mod outfit;
 mod report;
 mod resume;
-mod role;
 mod tasks;
 mod tool;
 mod worktree;
 
+pub use apply_definition::take_role;
 pub(crate) use branch::Branch;
 pub(crate) use child::Seat;
 pub use children::{AtEnd, Children, MOST_OUT};
@@ -25,7 +25,6 @@ pub(crate) use lost::{HeardAgent, lost};
 pub use memory::MemoryPlaces;
 pub(crate) use report::notification;
 pub use resume::Told;
-pub use role::take_role;
 pub(crate) use tasks::knowing;
 pub use tool::{AgentInput, SendOut};
 pub use worktree::{Worktree, WorktreeRemains, WorktreeSite, left_behind};

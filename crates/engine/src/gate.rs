@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use context::Fact;
 use files::Glance;
-use learning::fork::Small;
 use session::Session;
 use settings::hooks::{Hook, Kind};
 use tokio_util::sync::CancellationToken;
@@ -65,7 +64,7 @@ pub(crate) struct Site<'a> {
 
 impl Site<'_> {
     /// Tells who listens.
-    fn tell(&self, event: Event) {
+    pub(crate) fn tell(&self, event: Event) {
         (self.out.listener)(event);
     }
 
@@ -168,9 +167,8 @@ impl Gate {
 
     /// Whom hooks can ask.
     fn asking(&self, site: &Site<'_>) -> Asking {
-        let own = || Small { model: site.talk.model.clone(), name: site.talk.name.clone() };
         Asking {
-            small: site.talk.small.clone().unwrap_or_else(own),
+            small: site.talk.smallest(),
             policy: self.consent.policy.clone(),
             scope: site.scope.clone(),
             ledger: site.out.ledger.clone(),

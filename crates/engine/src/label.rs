@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use learning::fork::{Fork, ToolPolicy};
+use learning::fork::Fork;
 use learning::ledger::{self, Ledger};
 use parking_lot::Mutex;
 use provider::Model;
 use session::World;
 use tokio_util::sync::CancellationToken;
-use transcript::{Block, Message, Prologue, Request, Role, Usage};
+use transcript::{Prologue, Request, Usage};
 
 use learning::fork::Small;
 
@@ -89,12 +89,9 @@ impl Labels {
             self.known = messages;
             let question = self.question(request, at, stop);
             let model = question.parent.prologue.model.clone();
-            let (text, used) = match question.run().await {
-                Ok(forked) => (forked.text, forked.usage),
-                Err((_, used)) => (String::new(), used),
-            };
+            let (forked, used) = question.run().await;
             self.used.push((model, used));
-            if let Some(label) = words(&text) {
+            if let Some(label) = forked.ok().and_then(|forked| words(&forked.text)) {
                 return label;
             }
         }
@@ -114,17 +111,10 @@ impl Labels {
             None => (self.model.clone(), request),
         };
         Fork {
-            kind: ledger::LABEL,
-            model,
-            parent,
-            directive: Block::text(QUESTION),
-            tools: ToolPolicy::Deny,
-            rounds: 1,
             patience: PATIENCE,
             most_output: Some(MOST_OUTPUT),
-            budget: None,
-            ledger: self.ledger.clone(),
             cancel: stop.child_token(),
+            ..Fork::new(ledger::LABEL, &model, parent, QUESTION, &self.ledger)
         }
     }
 }
@@ -144,12 +134,8 @@ fn ending(model: &str, request: &Request) -> Request {
     }
     texts.reverse();
     let text = memory::neutral::quoted(&texts.join("\n")).into_owned();
-    let said = Block::text(format!("The end of an agent's work, as data:\n<work>\n{text}\n</work>"));
-    Request {
-        prologue: Arc::new(Prologue { model: model.to_owned(), max_tokens: MOST_OUTPUT, ..Prologue::default() }),
-        messages: vec![Message { role: Role::User, blocks: vec![said] }],
-        marks: Default::default(),
-    }
+    let prologue = Prologue { model: model.to_owned(), max_tokens: MOST_OUTPUT, ..Prologue::default() };
+    Request::about(prologue, format!("The end of an agent's work, as data:\n<work>\n{text}\n</work>"))
 }
 
 /// The label in an answer, if there is one.

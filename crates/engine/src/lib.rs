@@ -43,6 +43,7 @@ pub mod hooks;
 mod inbox;
 pub mod journal;
 pub mod label;
+mod live;
 pub mod parts;
 pub mod plan;
 pub mod prompt;

@@ -126,6 +126,22 @@ pub struct Outlets {
     pub signals: Signals,
 }
 
+/// What a driver is put together from.
+pub struct DriverParts {
+    /// The model that is talked to, and how.
+    pub talk: Talk,
+    /// What the system prompt is made of.
+    pub prompt: PromptParts,
+    /// The tools, and where they run.
+    pub work: Workplace,
+    /// Who decides whether something happens.
+    pub consent: Consent,
+    /// Whose child it is, where another sent it out.
+    pub lineage: Lineage,
+    /// Where what happens is told and written down.
+    pub out: Outlets,
+}
+
 impl Talk {
     /// All but the model itself, which may have been chosen by hand.
     pub(crate) fn follow(&mut self, configuration: &Configuration) {
@@ -134,6 +150,11 @@ impl Talk {
         self.layers.cache_edits &= self.model.edits_cache();
         let model = self.model.clone();
         self.small = configuration.small.clone().map(|name| Small { model, name });
+    }
+
+    /// The small model, or the only one there is.
+    pub(crate) fn smallest(&self) -> Small {
+        self.small.clone().unwrap_or_else(|| Small { model: self.model.clone(), name: self.name.clone() })
     }
 
     fn betas(&self) -> Vec<String> {

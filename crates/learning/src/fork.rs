@@ -32,6 +32,8 @@ pub struct Small {
     pub name: String,
 }
 
+/// The most time for a fork where nobody says otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What a call is answered where no result will ever come of it.
 const STARTED: &str = "[This call is being answered beside this conversation.]";
 
@@ -98,8 +100,6 @@ impl<F: Fn(&dyn Tool, &Value, &Scope) -> Result<(), String> + Send + Sync> Judge
 pub struct Forked {
     /// The text of its last reply.
     pub text: String,
-    /// What it used.
-    pub usage: Usage,
     /// What its first request used: it should have read the parent's cache.
     pub first: Usage,
     /// How many requests it made.
@@ -127,8 +127,31 @@ pub enum ForkError {
 }
 
 impl Fork {
-    /// Runs it to its end.
-    pub async fn run(mut self) -> Result<Forked, (ForkError, Usage)> {
+    /// One request that may call no tool and take [`PATIENCE`]. Whoever wants more sets it.
+    pub fn new(
+        kind: &'static str,
+        model: &Arc<dyn Model>,
+        parent: Request,
+        directive: impl AsRef<str>,
+        ledger: &Arc<Ledger>,
+    ) -> Self {
+        Self {
+            kind,
+            model: model.clone(),
+            parent,
+            directive: Block::text(directive.as_ref()),
+            tools: ToolPolicy::Deny,
+            rounds: 1,
+            patience: PATIENCE,
+            most_output: None,
+            budget: None,
+            ledger: ledger.clone(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Runs it to its end. What it used is known whatever came of it.
+    pub async fn run(mut self) -> (Result<Forked, ForkError>, Usage) {
         let (mut used, mut cut) = (Usage::default(), Usage::default());
         let (patience, cancel) = (self.patience, self.cancel.clone());
         let outcome = tokio::select! {
@@ -138,7 +161,7 @@ impl Fork {
             outcome = self.ask(&mut used, &mut cut) => outcome,
         };
         used += cut;
-        outcome.map_err(|error| (error, used))
+        (outcome, used)
     }
 
     /// `cut` is what replies used that have not come to their end.
@@ -173,7 +196,7 @@ impl Fork {
                 // A provider that compacts by itself answers with a summary.
                 let text = |block: &Block| block.as_text().or_else(|| block.compaction());
                 let texts: Vec<String> = reply.blocks.iter().filter_map(text).collect();
-                return Ok(Forked { text: texts.join("\n"), usage: *used, first, rounds });
+                return Ok(Forked { text: texts.join("\n"), first, rounds });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });

@@ -24,7 +24,7 @@ pub use mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, decid
 pub(crate) use repository::repository;
 pub(crate) use repository::repository_elsewhere;
 pub use repository::runs_programs as git_runs_programs;
-pub use rule::{BadRule, Places, Rule};
+pub use rule::{BadRule, Places, Rule, fits};
 
 use std::path::Path;
 

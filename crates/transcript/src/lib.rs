@@ -8,6 +8,7 @@ pub mod line;
 pub mod log;
 pub mod mark;
 pub mod message;
+pub mod models;
 mod prediction;
 pub mod price;
 mod request;

@@ -38,7 +38,7 @@ impl Agent {
     pub fn with_mail(mut self, mail: Mail) -> Self {
         mail.remember(self.session());
         if let Err(error) = mail.keep_in(self.session().folder()) {
-            self.driver.tell(Event::Warning(format!("what agents wrote to this session cannot be read: {error}")));
+            self.driver.live.tell(Event::Warning(format!("what agents wrote to this session cannot be read: {error}")));
         }
         self.mail = mail;
         self
@@ -73,13 +73,13 @@ impl Agent {
                         self.begin()?;
                     }
                     came = true;
-                    mail.enter(&mut self.driver.session, &arrived)?;
+                    mail.enter(&mut self.driver.live.session, &arrived)?;
                     if matches!(arrived.origin, Origin::Team | Origin::Parent) {
                         mail.obey(message);
                         self.obey(message);
                     }
                     let (from, text) = (sender(&arrived), shown(message));
-                    self.driver.tell(Event::MessageArrived { from, text });
+                    self.driver.live.tell(Event::MessageArrived { from, text });
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Agent {
     /// Says what is wrong with a mailbox, once: it is looked at before every request.
     fn warn_once(&mut self, text: String) {
         if self.mail.is_new(&text) {
-            self.driver.tell(Event::Warning(text));
+            self.driver.live.tell(Event::Warning(text));
         }
     }
 
@@ -101,7 +101,7 @@ impl Agent {
     pub(super) fn name_teammates(&mut self) -> Result<(), Error> {
         let started = self.contacts.teammates.as_ref().map(|teammates| teammates.take_started());
         for (name, session) in started.into_iter().flatten() {
-            self.driver.record(Fact::Teammate { name, session })?;
+            self.driver.live.record(Fact::Teammate { name, session })?;
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Agent {
     pub(super) fn tell_of_teammates(&mut self) -> Result<(), Error> {
         let untold = self.contacts.teammates.as_ref().map(|teammates| teammates.take_untold());
         for text in untold.into_iter().flatten() {
-            self.driver.inject(Purpose::Teammates, &text)?;
+            self.driver.live.inject(Purpose::Teammates, &text)?;
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Agent {
             Answer::Deny { .. } => false,
             Answer::Unanswered { .. } => return Ok(None),
         };
-        self.driver.session.note(&serde_json::to_value(Consent { from, given }).unwrap_or_default())?;
+        self.driver.live.session.note(&serde_json::to_value(Consent { from, given }).unwrap_or_default())?;
         Ok(Some(given))
     }
 }

@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::Layers;
+use jiff::SignedDuration;
 use learning::ledger::Ledger;
-use mail::Post;
+use mail::{Neighbours, Post};
 use provider::Model;
+use session::history::History;
 use session::{Error, Session, World};
 use settings::permission::{Nobody, Policy};
 use settings::{Admission, Ground, Settings, Signals, rules};
 use tools::permission::Rule;
-use tools::{Environment, Typed};
+use tools::{Environment, Tool, Typed};
 use transcript::mark::Ttl;
 use transcript::tool_names;
 
 use super::Reload;
-use crate::agents::Children;
+use crate::agents::{Children, InTeam, SendOut, knowing};
 use crate::configuration::{Configuration, MAX_OUTPUT_TOKENS};
 use crate::hooks::Hooks;
 use crate::label;
@@ -49,6 +51,17 @@ pub struct Parts {
     pub(super) said: Configuration,
     /// Who is asked before each request whether the settings have changed.
     pub reload: Option<Reload>,
+}
+
+/// Why a session sends no agents out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alone {
+    /// It was not given any.
+    NotGiven,
+    /// It began without them. To add them would cost its cache, which is kept for so long after a reply.
+    BeganWithout(SignedDuration),
+    /// A rule denies the tool.
+    Forbidden,
 }
 
 /// Whom it knows, and who reaches it.
@@ -149,9 +162,43 @@ impl Parts {
         self
     }
 
+    /// With the tools that know the session, and without those that it may not have. Says why it sends nobody out, where it
+    /// does not.
+    pub(super) fn fitted(mut self, session: &Session) -> (Self, Option<Alone>) {
+        if let (Some(post), Some(children)) = (&self.contacts.post, &self.contacts.agents) {
+            post.sends_out(&(children.clone() as Arc<dyn Neighbours>));
+        }
+        let tools = &mut self.work.tools;
+        if !tools.is_empty() {
+            tools.push(Arc::new(History::new(session.path())));
+            if let Some(children) = &self.contacts.agents {
+                *tools = knowing(std::mem::take(tools), children);
+                let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children.clone()));
+                tools.push(match self.contacts.teammates.clone() {
+                    Some(teammates) => Arc::new(InTeam::new(tool, teammates, children.clone())),
+                    None => tool,
+                });
+            }
+        }
+        let mut alone = self.contacts.agents.is_none().then_some(Alone::NotGiven);
+        if let Some(known) = session.known_prologue().filter(|_| session.idle() < self.talk.ttl.duration()) {
+            // While its cache may hold, a session that began without them goes on without: others would cost all of it.
+            let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
+            self.work.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
+            if !names.contains(&SendOut::NAME) && self.contacts.agents.take().is_some() {
+                alone = Some(Alone::BeganWithout(self.talk.ttl.duration()));
+            }
+        }
+        let mut fitted = self.without_forbidden_tools();
+        let sends = fitted.work.tools.iter().any(|tool| tool.name() == SendOut::NAME);
+        if !sends && fitted.contacts.agents.take().is_some() {
+            alone = Some(Alone::Forbidden);
+        }
+        (fitted, alone)
+    }
+
     /// Without the tools of which no call may ever run: what is not offered is not asked for, and costs no tokens.
-    #[must_use]
-    pub(super) fn without_forbidden_tools(mut self) -> Self {
+    fn without_forbidden_tools(mut self) -> Self {
         self.work.tools.retain(|tool| !self.consent.policy.rules.forbid(tool.name()));
         // Without commands there is nothing in the background to look at.
         if !self.work.tools.iter().any(|tool| tool.name() == tool_names::BASH) {
@@ -168,6 +215,11 @@ impl Parts {
         }
         self
     }
+}
+
+/// Whether a session may have begun without a tool that others have.
+fn added_later(tool: &str) -> bool {
+    settings::agents::OF_PLANS.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
 }
 
 /// Results that were put into files beside the session can be read again, and files of its own written.

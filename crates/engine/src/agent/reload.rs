@@ -18,6 +18,7 @@ use super::{Agent, parts};
 use crate::configuration::{Configuration, Dreams};
 use crate::driver::Driver;
 use crate::event::Event;
+use crate::live::LiveSession;
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
 pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Changed>>> + Send + Sync>;
@@ -42,7 +43,7 @@ impl Agent {
         // The hooks that were there before the change have a say in it.
         if let Some(why) = self.driver.gate_settings(&files, cancel).await? {
             let text = format!("the settings have changed; a hook keeps that from counting: {why}");
-            self.driver.tell(Event::Warning(text));
+            self.driver.live.tell(Event::Warning(text));
             return Ok(());
         }
         let before = self.in_force();
@@ -51,11 +52,11 @@ impl Agent {
         if self.in_force() != before {
             let files: Vec<String> = files.iter().map(|(file, _)| file.display().to_string()).collect();
             let text = format!("the settings have changed and count from now on: {}", files.join(", "));
-            self.driver.tell(Event::Warning(text));
-            let (model, window) = (self.driver.talk.name.clone(), self.driver.talk.layers.window);
-            self.driver.tell(Event::ModelChanged { model, window });
+            self.driver.live.tell(Event::Warning(text));
+            let (model, window) = (self.driver.live.talk.name.clone(), self.driver.live.talk.layers.window);
+            self.driver.live.tell(Event::ModelChanged { model, window });
         }
-        told.into_iter().for_each(|text| self.driver.tell(Event::Warning(text)));
+        told.into_iter().for_each(|text| self.driver.live.tell(Event::Warning(text)));
         Ok(())
     }
 
@@ -67,7 +68,8 @@ impl Agent {
                 false => self.mode().follow(new.mode),
             }
         }
-        let Driver { talk, work, out, gate, scope, session, .. } = &mut self.driver;
+        let Driver { live, gate, .. } = &mut self.driver;
+        let LiveSession { session, talk, work, out, scope, .. } = live;
         if let Some(model) = model {
             (talk.model, talk.name) = (model, new.model.clone());
         }
@@ -89,17 +91,17 @@ impl Agent {
         }
         let is_signalled_otherwise = out.signals != new.signals;
         out.follow(&new);
-        if let (Some(knowledge), Some(said)) = (&mut self.knowledge, &new.recollection) {
+        if let (Some(knowledge), Some(said)) = (&mut self.known.knowledge, &new.recollection) {
             knowledge.follow(said.clone(), &talk.model, &out.ledger);
             self.driver.memories = knowledge.memory_directory().map(Path::to_owned);
         }
         self.contacts.follow(&new);
         if self.contacts.agents.is_some() && new.agents.is_some() {
-            self.driver.listed = None; // another list is told of, after all that was said
+            self.driver.listing.renew();
         }
         if is_signalled_otherwise {
             self.journal.move_to(new.signals.event_log.clone());
-            self.driver.tell(Event::SignalsChanged(new.signals.clone()));
+            self.driver.live.tell(Event::SignalsChanged(new.signals.clone()));
         }
         self.set_learning(new.learning.clone());
         self.confine(&new.sandbox, new.managed.sandbox).await?;
@@ -109,10 +111,10 @@ impl Agent {
 
     /// Makes the sandbox anew, or lets it go.
     async fn confine(&mut self, said: &SandboxSettings, is_managed: bool) -> Result<(), Error> {
-        let scope = &self.driver.scope;
+        let scope = &self.driver.live.scope;
         let by_hand = self.sandbox == ChosenBy::Hand && !is_managed;
         let is_on = if by_hand { scope.sandbox().is_some() } else { said.enabled == Some(true) };
-        let session = &self.driver.session;
+        let session = &self.driver.live.session;
         let config = session.config_home().unwrap_or_else(|| session.path());
         let made = match is_on {
             true => Some(Arc::new(settings::sandbox::sandbox(said, scope, config).await?)),
@@ -125,22 +127,23 @@ impl Agent {
     /// Writes down what stands before the messages, where a request is now to say something else. Its text stays as it
     /// was sent, unless another model reads it, which has nothing of it in its cache.
     fn declare(&mut self) -> Result<(), Error> {
-        let Some(known) = self.driver.session.log().view().prologue().cloned() else { return Ok(()) };
-        let now = self.driver.prologue();
+        let Some(known) = self.driver.live.session.log().view().prologue().cloned() else { return Ok(()) };
+        let now = self.driver.live.prologue();
         let now = match now.model == known.model {
             true => Prologue { system: known.system.clone(), tools: known.tools.clone(), ..now },
             false => now,
         };
         if *known != now {
-            self.driver.session.append(Body::Prologue(now))?;
+            self.driver.live.session.append(Body::Prologue(now))?;
         }
         Ok(())
     }
 
     /// What holds now: what was said, and where something was chosen by hand, that.
     pub fn in_force(&self) -> Configuration {
-        let Driver { talk, prompt, work, out, gate, scope, .. } = &self.driver;
-        let (said, policy) = (&self.said, &gate.consent.policy);
+        let LiveSession { talk, prompt, work, out, scope, .. } = &self.driver.live;
+        let (said, gate) = (&self.said, &self.driver.gate);
+        let policy = &gate.consent.policy;
         let agents = self.contacts.agents.as_ref().map(|children| (*children.registry()).clone());
         Configuration {
             model: talk.name.clone(),
@@ -162,7 +165,7 @@ impl Agent {
             agents,
             signals: out.signals.clone(),
             budget: out.ledger.budget(),
-            recollection: self.knowledge.as_ref().map(Knowledge::in_force),
+            recollection: self.known.knowledge.as_ref().map(Knowledge::in_force),
             learning: self.learning().cloned(),
             dreams: self.dreaming.as_ref().map_or_else(
                 || said.dreams.clone(),

@@ -1,19 +1,21 @@
 //! A turn: the steps that the machine names, taken one after the other, until it is over.
 
+use std::sync::Arc;
+
 use learning::extract::Occasion;
 use memory::rank::Doing;
 use memory::remember::Origin;
 use session::Error;
 use tokio_util::sync::CancellationToken;
-use transcript::{Block, Usage};
+use tools::{Bash, Call, Output, Tool, run_all};
+use transcript::{Block, Purpose, Usage, tool_names};
 
 use super::incoming::Taking;
-use super::{Agent, text_of};
+use super::{Agent, seat, text_of};
 use crate::driver::Replied;
 use crate::event::Event;
 use crate::hooks::Start;
-use crate::run::NOT_RUN;
-use crate::run::{End, Ending, Run, Step};
+use crate::run::{End, Ending, NOT_RUN, Run, Step};
 
 /// A turn that is over.
 #[derive(Debug)]
@@ -30,6 +32,13 @@ pub struct Turn {
     pub below: u64,
 }
 
+impl Turn {
+    /// One in which nothing has happened yet.
+    pub(super) fn new(end: End) -> Self {
+        Self { end, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 }
+    }
+}
+
 impl Agent {
     /// One turn for a text, which nobody stops.
     pub async fn say(&mut self, text: &str) -> Turn {
@@ -39,8 +48,8 @@ impl Agent {
     /// One turn: the user's words, and everything until the model answers without calling a tool. Without words it is
     /// for what others have written, and over at once where that is nothing.
     pub async fn turn(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Turn {
-        let mut turn = Turn { end: End::Cancelled, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 };
-        self.below = 0;
+        let mut turn = Turn::new(End::Cancelled);
+        self.reports.used = 0;
         turn.end = match self.steps(said, cancel, &mut turn).await {
             Ok(end) => end,
             Err(error) => End::NotWritten(error),
@@ -50,15 +59,15 @@ impl Agent {
             self.agents().into_iter().for_each(|children| children.stop_all());
             self.contacts.teammates.iter().for_each(|teammates| drop(teammates.interrupt()));
         }
-        if let Err(error) = self.take_reports_of_waited_for() {
+        if let Err(error) = self.reports.take_waited_for(&mut self.driver.live) {
             turn.end = End::NotWritten(error);
         }
-        turn.below = self.below;
+        turn.below = self.reports.used;
         if let Err(error) = self.driver.ended(&turn.end, cancel).await {
             turn.end = End::NotWritten(error);
         }
-        if let Some(knowledge) = &mut self.knowledge {
-            let (session, model) = (&self.driver.session, self.driver.talk.name.clone());
+        if let Some(knowledge) = &mut self.known.knowledge {
+            let (session, model) = (&self.driver.live.session, self.driver.live.talk.name.clone());
             let origin = Origin {
                 session: Some(session.id().to_owned()),
                 message: session.log().tip().map(ToString::to_string),
@@ -66,7 +75,7 @@ impl Agent {
                 at: Some(session.world().now()),
                 agent: None,
             };
-            knowledge.turn_ended(&self.driver.scope, &origin);
+            knowledge.turn_ended(&self.driver.live.scope, &origin);
         }
         if matches!(turn.end, End::Ended(Ending::Answered))
             && let Err(error) = self.learn(Occasion::Turn)
@@ -76,17 +85,17 @@ impl Agent {
         if let Err(error) = self.dream().await {
             turn.end = End::NotWritten(error);
         }
-        self.driver.tell(Event::TurnEnded { usage: turn.usage });
+        self.driver.live.tell(Event::TurnEnded { usage: turn.usage });
         turn
     }
 
     /// The first thing that is done in a session: hooks hear that it starts.
     pub(super) async fn starts(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some(start) = self.start.take() else { return Ok(()) };
-        let sent = self.driver.lineage.sent.clone();
+        let sent = self.driver.live.lineage.sent.clone();
         self.driver.gate_start(&start, sent.as_ref(), cancel).await?;
         match start {
-            _ if self.driver.lineage.sent.is_some() => Ok(()), // it has those of the session it works for
+            _ if self.driver.live.lineage.sent.is_some() => Ok(()), // it has those of the session it works for
             Start::Clear => Ok(()), // they hear of instructions once something is said, as in Claude Code
             _ => self.loaded(cancel).await,
         }
@@ -94,18 +103,18 @@ impl Agent {
 
     /// Hooks hear of the instruction files that a session begins with.
     async fn loaded(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
-        let files = self.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
+        let files = self.known.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
         self.driver.loaded(&files, None, cancel).await
     }
 
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
-        self.doing = Doing::default();
+        self.known.doing = Doing::default();
         let cleared = self.start == Some(Start::Clear);
         self.starts(cancel).await?;
         if said.is_empty() {
             // Nobody said anything: what others wrote, or what agents report, is what the turn is for.
             let mail = self.take_mail(Taking::Begins, cancel).await?;
-            if !self.take_reports()? && !mail {
+            if !self.reports.take(&mut self.driver.live)? && !mail {
                 return Ok(End::Ended(Ending::Answered));
             }
         } else if let Some(why) = self.hear(said, cancel).await? {
@@ -115,28 +124,28 @@ impl Agent {
             self.loaded(cancel).await?;
         }
         let mut blocks = 0;
-        let mut run = Run::new(self.driver.talk.limits);
+        let mut run = Run::new(self.driver.live.talk.limits);
         loop {
             if cancel.is_cancelled() {
                 self.driver.interrupt(Vec::new())?;
                 return Ok(End::Cancelled);
             }
-            self.take_reports_of_waited_for()?;
-            run.used_below(self.below);
+            self.reports.take_waited_for(&mut self.driver.live)?;
+            run.used_below(self.reports.used);
             let mut step = run.next(self.session().log());
             if !matches!(step, Step::CallTools(_))
                 && let Some(said) = self.inbox.next()
             {
                 // What was said meanwhile joins this round; after an answer it begins a turn of its own.
                 if matches!(step, Step::Done(_)) {
-                    self.driver.answer_open_calls(NOT_RUN)?;
-                    run = Run::new(self.driver.talk.limits);
+                    self.driver.live.answer_open_calls(NOT_RUN)?;
+                    run = Run::new(self.driver.live.talk.limits);
                 }
                 step = Step::CallModel;
                 let mut said = Some(said);
                 while let Some(words) = said {
                     if let Some(why) = self.hear(words, cancel).await? {
-                        self.driver.tell(Event::Warning(format!("what you said was held back by a hook: {why}")));
+                        self.driver.live.tell(Event::Warning(format!("what you said was held back by a hook: {why}")));
                     }
                     said = self.inbox.next();
                 }
@@ -145,10 +154,13 @@ impl Agent {
                 && self.take_mail(Taking::Joins, cancel).await?
                 && matches!(step, Step::Done(_))
             {
-                (run, step) = (run.anew(self.driver.talk.limits), Step::CallModel);
+                (run, step) = (run.anew(self.driver.live.talk.limits), Step::CallModel);
             }
-            if !matches!(step, Step::CallTools(_)) && self.take_reports()? && matches!(step, Step::Done(_)) {
-                self.driver.answer_open_calls(NOT_RUN)?;
+            if !matches!(step, Step::CallTools(_))
+                && self.reports.take(&mut self.driver.live)?
+                && matches!(step, Step::Done(_))
+            {
+                self.driver.live.answer_open_calls(NOT_RUN)?;
                 run.goes_on();
                 step = run.next(self.session().log());
             }
@@ -170,27 +182,54 @@ impl Agent {
                 },
                 Step::CallTools(calls) => {
                     let mut calls = self.driver.calls(&calls);
-                    self.sit(&calls, cancel);
+                    seat::sit(self, &calls, cancel);
                     self.driver.call_tools(&mut calls, run.repeats(), cancel).await?;
-                    self.touched(&calls, cancel).await?;
+                    self.known.touched(&calls, &mut self.driver, cancel).await?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {
                         return Ok(End::Stopped(why));
                     }
                 }
-                Step::Done(Ending::WindowFull) if self.driver.overflowed(&mut self.knowledge, cancel).await? => {
+                Step::Done(Ending::WindowFull) if self.driver.overflowed(&mut self.known.knowledge, cancel).await? => {
                     run.goes_on();
                 }
                 Step::Done(Ending::Answered) if self.driver.gate_end(&turn.text, &mut blocks, cancel).await? => {
                     run.goes_on();
                 }
-                Step::Done(Ending::Answered) if self.wait_for_agents(cancel).await? => run.goes_on(),
+                Step::Done(Ending::Answered) if self.reports.wait(&mut self.driver.live, cancel).await? => {
+                    run.goes_on();
+                }
                 Step::Done(ending) => {
-                    self.driver.answer_open_calls(NOT_RUN)?;
-                    self.driver.turn_ends(&mut self.knowledge, cancel).await?;
+                    self.driver.live.answer_open_calls(NOT_RUN)?;
+                    self.driver.turn_ends(&mut self.known.knowledge, cancel).await?;
                     return Ok(End::Ended(ending));
                 }
             }
         }
+    }
+
+    /// Runs a command the user typed. Nothing is asked and no model is called; the model sees command and output with
+    /// the user's next words.
+    pub async fn shell(&mut self, command: &str, cancel: &CancellationToken) -> Turn {
+        let mut turn = Turn::new(End::Ended(Ending::Answered));
+        let id = format!("shell-{}", self.session().world().fresh_id());
+        let (tool, input) = (tool_names::BASH.to_owned(), serde_json::json!({"command": command}));
+        self.driver.live.tell(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
+        let scope = self.driver.live.scope.clone().with_cancel(cancel.clone());
+        let mut call = Call::new(tool.clone(), input);
+        if scope.sandbox().is_some() {
+            call.input["dangerouslyDisableSandbox"] = true.into(); // it is the model that is kept in there
+        }
+        let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash)]; // what the model may use is no limit to the user
+        let output = run_all(vec![call], &bash, &scope, |_, _| {}).await.pop();
+        let output = output.unwrap_or_else(|| Output::failed(NOT_RUN));
+        turn.text = output.text();
+        let shown = self.driver.live.bounded_output(&id, &turn.text);
+        let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{shown}\n</output>");
+        if let Err(error) = self.driver.live.inject(Purpose::Command, &text) {
+            turn.end = End::NotWritten(error);
+        }
+        self.driver.live.tell(Event::ToolEnded { id, tool, output });
+        turn
     }
 }

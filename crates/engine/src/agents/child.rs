@@ -18,10 +18,10 @@ use tools::sandbox::Sandbox;
 use tools::{Scope, Typed};
 use transcript::{Block, Injected, Log, Purpose, Usage};
 
+use super::apply_definition::{budget, forked, typed};
 use super::branch::Branch;
 use super::children::Children;
 use super::lost::length;
-use super::outfit::{budget, forked, typed};
 use super::report;
 use super::worktree::{FRESH, Place, Worktree, WorktreeRemains};
 use crate::agent::{Agent, Parts, Turn};

@@ -13,9 +13,9 @@ use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Block, Injected, Purpose, tool_names};
 
-use super::{Driver, gate};
+use super::Driver;
 use crate::event::Event;
-use crate::gate::{EndedCall, ModelCall, Ruling};
+use crate::gate::{EndedCall, ModelCall, Ruling, Site};
 use crate::hooks::response::Before;
 use crate::run::REPEATS_TOLD;
 
@@ -34,7 +34,7 @@ impl Driver {
         repeats: u32,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let scope = self.scope.clone().with_cancel(cancel.clone());
+        let scope = self.live.scope.clone().with_cancel(cancel.clone());
         let mut results = Vec::new();
         for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Beside && next.runs == Runs::Beside) {
             let directory = scope.directory();
@@ -49,12 +49,10 @@ impl Driver {
             } else {
                 self.run_unseen(&allowed, repeats, &scope, &mut results, cancel).await?;
             }
-            let (gate, site) = gate!(self);
-            gate.moved(&site, &directory, cancel).await;
+            self.gate.moved(&self.live.site(), &directory, cancel).await;
             self.write_used()?;
         }
-        let (gate, site) = gate!(self);
-        let words = gate.results(&site, &results, cancel).await;
+        let words = self.gate.results(&self.live.site(), &results, cancel).await;
         self.attach_words(words)
     }
 
@@ -67,7 +65,7 @@ impl Driver {
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let tools = self.work.tools.clone();
+        let tools = self.live.work.tools.clone();
         let (mut written, mut unsettled) = (Ok(()), Vec::new());
         run_all(to_run(allowed), &tools, scope, |index, output| {
             let output = made(output, repeats, scope);
@@ -80,7 +78,7 @@ impl Driver {
         .await;
         written?;
         for (index, output) in unsettled {
-            let output = self.settle_made(output, scope, cancel).await;
+            let output = self.settle(output, scope, cancel).await;
             self.end(&allowed[index], output, scope, results)?;
         }
         Ok(())
@@ -96,7 +94,7 @@ impl Driver {
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let tools = self.work.tools.clone();
+        let tools = self.live.work.tools.clone();
         let (ending, mut ended) = mpsc::unbounded_channel();
         let started = tokio::time::Instant::now();
         let running = run_all(to_run(allowed), &tools, scope, move |index, output| {
@@ -108,17 +106,15 @@ impl Driver {
             tokio::select! {
                 biased;
                 Some((index, output, took)) = ended.recv() => {
-                    let output = self.settle_made(made(&output, repeats, scope), scope, cancel).await;
+                    let output = self.settle(made(&output, repeats, scope), scope, cancel).await;
                     let (call, subject, _, before) = &allowed[index];
-                    let sent = self.subagents.as_ref().and_then(|subagents| subagents.sent_by(&call.id));
-                    let (gate, site) = gate!(self);
+                    let sent = self.listing.sent_by(&call.id);
                     let ended = EndedCall { call, subject, before, output: &output, took, sent };
-                    let hooks = gate.hooks_on_result(&site, &ended, cancel);
+                    let hooks = self.gate.hooks_on_result(&self.live.site(), &ended, cancel);
                     seen.push(async move { (index, output, hooks.await) });
                 }
                 Some((index, output, answers)) = seen.next() => {
-                    let (gate, site) = gate!(self);
-                    let output = gate.after_hooks(&site, output, &answers);
+                    let output = self.gate.after_hooks(&self.live.site(), output, &answers);
                     self.write_used()?;
                     self.end(&allowed[index], output, scope, results)?;
                 }
@@ -126,6 +122,11 @@ impl Driver {
                 else => return Ok(()),
             }
         }
+    }
+
+    /// Settles what becomes of the guarded paths that a command made.
+    async fn settle(&mut self, output: Output, scope: &Scope, cancel: &CancellationToken) -> Output {
+        super::made::settle(&mut self.gate, &Site { scope, ..self.live.site() }, output, cancel).await
     }
 
     /// A call has ended: what it gave is written down.
@@ -151,7 +152,7 @@ impl Driver {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
         let mut input = block.input().unwrap_or_default();
         crate::plan::ask::unanswered(name, &mut input);
-        let known = self.work.tools.iter().find(|known| known.name() == &**name);
+        let known = self.live.work.tools.iter().find(|known| known.name() == &**name);
         let runs = known.map_or(Runs::Beside, |known| known.runs(&input));
         let (id, tool) = (id.to_string(), name.to_string());
         Some(ModelCall { id, tool, input, runs, invalid: provider::invalid_input(block) })
@@ -171,13 +172,12 @@ impl Driver {
             self.write_result(call, Output::failed(why), scope)?;
             return Ok(None);
         }
-        let (gate, site) = gate!(self, scope);
-        let ruling = gate.decide(&site, call, cancel).await;
+        let ruling = self.gate.decide(&Site { scope, ..self.live.site() }, call, cancel).await;
         self.write_used()?;
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
         let mut refuse = |driver: &mut Self, call: &ModelCall, why: String| {
             let (id, tool, input) = (id.clone(), tool.clone(), input.clone());
-            driver.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
+            driver.live.tell(Event::ToolDenied { id, tool, input, why: why.clone() });
             let output = Output::failed(why);
             driver.tell_batch(results, call, &output);
             driver.write_result(call, output, scope)
@@ -190,7 +190,7 @@ impl Driver {
             }
         };
         let scope = &scope.clone().for_call(&subject);
-        let known = self.work.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.live.work.tools.iter().find(|known| known.name() == call.tool);
         let changes = known.and_then(|known| known.changes(&call.input, scope));
         let before = self.gate.before(changes.as_ref());
         if let Some(path) = changes {
@@ -199,23 +199,23 @@ impl Driver {
                 refuse(self, call, why)?;
                 return Ok(None);
             }
-            self.session.keep(&path)?;
+            self.live.session.keep(&path)?;
         }
-        self.tell(Event::ToolStarted { id, tool, input });
+        self.live.tell(Event::ToolStarted { id, tool, input });
         Ok(Some((subject, rights, before)))
     }
 
     fn write_result(&mut self, call: &ModelCall, output: Output, scope: &Scope) -> Result<(), Error> {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
         let beside = Beside { result: output.for_programs(), ..self.beside(call, scope) };
-        self.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
-        self.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
+        self.live.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
+        self.live.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())
     }
 
     /// What a later session has to know of this call: the file it saw, the directory it moved to.
     fn beside(&self, call: &ModelCall, scope: &Scope) -> Beside {
-        let known = self.work.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.live.work.tools.iter().find(|known| known.name() == call.tool);
         let seen = known.and_then(|known| match known.subject(&call.input, scope) {
             tools::Subject::Path { real, .. } => {
                 let stamp = scope.seen(&real)?;

@@ -10,39 +10,18 @@ use transcript::{Purpose, tool_names};
 
 use super::Driver;
 use crate::errand::Sent;
-use crate::gate::Site;
 use crate::hooks::{Answers, Happening, Start, Word};
 use crate::run::End;
 
-/// The gate, and the session it is asked about: no method could lend both at once.
-macro_rules! gate {
-    ($driver:expr) => {{
-        let $crate::driver::Driver { session, scope, talk, work, lineage, out, gate, .. } = &mut *$driver;
-        (gate, $crate::gate::Site { session, scope, talk, work, lineage, out })
-    }};
-    ($driver:expr, $scope:expr) => {{
-        let $crate::driver::Driver { session, talk, work, lineage, out, gate, .. } = &mut *$driver;
-        (gate, $crate::gate::Site { session, scope: $scope, talk, work, lineage, out })
-    }};
-}
-pub(super) use gate;
-
 impl Driver {
-    /// The session that the gate is asked about.
-    pub(crate) fn site(&self) -> Site<'_> {
-        let Self { session, scope, talk, work, lineage, out, .. } = self;
-        Site { session, scope, talk, work, lineage, out }
-    }
-
     /// Writes down what models used that hooks asked.
     pub(super) fn write_used(&mut self) -> Result<(), Error> {
-        self.gate.take_used().into_iter().try_for_each(|fact| self.record(fact))
+        self.gate.take_used().into_iter().try_for_each(|fact| self.live.record(fact))
     }
 
     /// Runs the hooks that a happening concerns.
     pub(crate) async fn hooked(&mut self, happening: &Happening, cancel: &CancellationToken) -> Result<Answers, Error> {
-        let (gate, site) = gate!(self);
-        let answers = gate.hooked(&site, happening, cancel).await;
+        let answers = self.gate.hooked(&self.live.site(), happening, cancel).await;
         self.write_used()?;
         Ok(answers)
     }
@@ -51,8 +30,8 @@ impl Driver {
     pub(crate) fn attach_words(&mut self, words: Vec<Word>) -> Result<(), Error> {
         self.write_used()?;
         for word in words {
-            let text = self.site().bounded(&word.text);
-            self.inject(Purpose::Hook, &Word { text, ..word }.plain())?;
+            let text = self.live.site().bounded(&word.text);
+            self.live.inject(Purpose::Hook, &Word { text, ..word }.plain())?;
         }
         Ok(())
     }
@@ -63,8 +42,7 @@ impl Driver {
         prompt: &str,
         cancel: &CancellationToken,
     ) -> Result<Result<Vec<Word>, String>, Error> {
-        let (gate, site) = gate!(self);
-        let words = gate.prompt_submitted(&site, prompt, cancel).await;
+        let words = self.gate.prompt_submitted(&self.live.site(), prompt, cancel).await;
         self.write_used()?;
         Ok(words)
     }
@@ -76,10 +54,9 @@ impl Driver {
         sent: Option<&Sent>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let (gate, site) = gate!(self);
         let words = match sent {
-            Some(sent) => gate.sent_out(&site, sent, cancel).await,
-            None => gate.starts(&site, start, cancel).await,
+            Some(sent) => self.gate.sent_out(&self.live.site(), sent, cancel).await,
+            None => self.gate.starts(&self.live.site(), start, cancel).await,
         };
         self.attach_words(words)
     }
@@ -90,8 +67,7 @@ impl Driver {
         occasion: &Occasion,
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
-        let (gate, site) = gate!(self);
-        let may = gate.compaction(&site, occasion, cancel).await;
+        let may = self.gate.compaction(&self.live.site(), occasion, cancel).await;
         self.write_used()?;
         Ok(may)
     }
@@ -103,13 +79,12 @@ impl Driver {
         summary: &str,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let has_plans = self.work.tools.iter().any(|tool| tool.name() == tool_names::EXIT_PLAN_MODE);
-        if let Some(plan) = crate::plan::restored(self.scope.temporary()).filter(|_| has_plans) {
-            self.inject(Purpose::Plan, &plan)?;
+        let has_plans = self.live.work.tools.iter().any(|tool| tool.name() == tool_names::EXIT_PLAN_MODE);
+        if let Some(plan) = crate::plan::restored(self.live.scope.temporary()).filter(|_| has_plans) {
+            self.live.inject(Purpose::Plan, &plan)?;
         }
-        self.gate_start(&Start::Compact { model: self.talk.name.clone() }, None, cancel).await?;
-        let (gate, site) = gate!(self);
-        gate.compacted(&site, occasion, summary, cancel).await;
+        self.gate_start(&Start::Compact { model: self.live.talk.name.clone() }, None, cancel).await?;
+        self.gate.compacted(&self.live.site(), occasion, summary, cancel).await;
         self.write_used()
     }
 
@@ -120,18 +95,16 @@ impl Driver {
         blocks: &mut u32,
         cancel: &CancellationToken,
     ) -> Result<bool, Error> {
-        let (gate, site) = gate!(self);
-        let told = gate.answered(&site, answer, blocks, cancel).await;
+        let told = self.gate.answered(&self.live.site(), answer, blocks, cancel).await;
         self.write_used()?;
         let Some(told) = told else { return Ok(false) };
-        self.inject(Purpose::GoOn, &told)?;
+        self.live.inject(Purpose::GoOn, &told)?;
         Ok(true)
     }
 
     /// A turn has ended.
     pub(crate) async fn ended(&mut self, end: &End, cancel: &CancellationToken) -> Result<(), Error> {
-        let (gate, site) = gate!(self);
-        gate.ended(&site, end, cancel).await;
+        self.gate.ended(&self.live.site(), end, cancel).await;
         self.write_used()
     }
 
@@ -141,8 +114,7 @@ impl Driver {
         files: &[(PathBuf, Option<&'static str>)],
         cancel: &CancellationToken,
     ) -> Result<Option<String>, Error> {
-        let (gate, site) = gate!(self);
-        let why = gate.settings_changed(&site, files, cancel).await;
+        let why = self.gate.settings_changed(&self.live.site(), files, cancel).await;
         self.write_used()?;
         Ok(why)
     }
@@ -154,27 +126,23 @@ impl Driver {
         trigger: Option<&Path>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let (gate, site) = gate!(self);
-        gate.loaded(&site, files, trigger, cancel).await;
+        self.gate.loaded(&self.live.site(), files, trigger, cancel).await;
         self.write_used()
     }
 
     /// Before a request: what hooks have to say of files that have changed, and those that nobody waited for.
     pub(crate) async fn hear_hooks(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
-        let (gate, site) = gate!(self);
-        let words = gate.look_at_files(&site, cancel).await;
+        let words = self.gate.look_at_files(&self.live.site(), cancel).await;
         self.attach_words(words)?;
-        let (gate, site) = gate!(self);
-        let meanwhile = gate.consent.hooks.said_meanwhile().await;
-        gate.take_in(&site, &meanwhile);
+        let meanwhile = self.gate.consent.hooks.said_meanwhile().await;
+        self.gate.take_in(&self.live.site(), &meanwhile);
         self.attach_words(meanwhile.context())
     }
 
     /// Gives commands the variables that hooks have left.
     pub(super) fn take_variables(&mut self) {
-        let (gate, site) = gate!(self);
-        if let Some(environment) = gate.environment_with_variables(&site) {
-            self.scope = self.scope.clone().with_environment(environment);
+        if let Some(environment) = self.gate.environment_with_variables(&self.live.site()) {
+            self.live.scope = self.live.scope.clone().with_environment(environment);
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use session::{Beside, Error};
+use session::{Beside, Error, Session};
 use tools::permission::Rules;
-use transcript::{Injected, Purpose};
+use transcript::{Id, Injected, Purpose};
 
-use super::Driver;
 use crate::errand::Errand;
 
 /// The subagents of a session, as its driver knows them.
@@ -21,20 +20,39 @@ pub(crate) trait Subagents: Send + Sync {
     fn sent_by(&self, call: &str) -> Option<Arc<Errand>>;
 }
 
-impl Driver {
-    /// Sees to it that the agents it may send out are listed in view: a layer may have taken the list away.
-    pub(crate) fn list_agents(&mut self) -> Result<(), Error> {
-        let Some(subagents) = self.subagents.clone() else { return Ok(()) };
-        subagents.held_to(&self.gate.consent.policy.rules);
-        if self.listed.as_ref().is_some_and(|line| self.session.log().view().shows(line)) {
+/// The listing of a session's agents.
+#[derive(Default)]
+pub(crate) struct AgentListing {
+    /// Its subagents, where it may have any.
+    pub(crate) subagents: Option<Arc<dyn Subagents>>,
+    /// The line that lists them, as it was last seen.
+    line: Option<Id>,
+}
+
+impl AgentListing {
+    /// Another list is to be told of, after all that was said.
+    pub(crate) fn renew(&mut self) {
+        self.line = None;
+    }
+
+    /// The subagent that a call sent out.
+    pub(super) fn sent_by(&self, call: &str) -> Option<Arc<Errand>> {
+        self.subagents.as_ref()?.sent_by(call)
+    }
+
+    /// Sees to it that a session has it in view.
+    pub(super) fn show(&mut self, session: &mut Session, rules: &Rules) -> Result<(), Error> {
+        let Some(subagents) = &self.subagents else { return Ok(()) };
+        subagents.held_to(rules);
+        if self.line.as_ref().is_some_and(|line| session.log().view().shows(line)) {
             return Ok(());
         }
         let listing = Injected::new(Purpose::Agents, &subagents.listing());
         let hash = blake3::hash(listing.text().as_bytes()).to_hex()[..16].to_owned();
-        self.listed = self.session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
-        if self.listed.is_none() {
-            self.session.inject(&listing, Beside { agents: Some(hash), ..Beside::default() })?;
-            self.listed = self.session.log().tip().cloned();
+        self.line = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
+        if self.line.is_none() {
+            session.inject(&listing, Beside { agents: Some(hash), ..Beside::default() })?;
+            self.line = session.log().tip().cloned();
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ use tools::sandbox::MadePath;
 use tools::{Output, Scope, Tool, Write};
 use transcript::Block;
 
-use super::Driver;
 use crate::event::Event;
+use crate::gate::{Gate, Site};
 use crate::run::NOT_RUN;
 
 /// Where in the session's folder things are kept that were set aside.
@@ -23,41 +23,34 @@ const SHOWN: u64 = 64 * 1024;
 /// How many files of a new folder.
 const SHOWN_FILES: usize = 20;
 
-impl Driver {
-    /// Settles what becomes of the guarded paths that a command made, and tells the model.
-    pub(super) async fn settle_made(
-        &mut self,
-        mut output: Output,
-        scope: &Scope,
-        cancel: &CancellationToken,
-    ) -> Output {
-        for made in std::mem::take(&mut output.made) {
-            let path = &made.path;
-            let input = json!({"file_path": path, "content": content(path)});
-            let approver = Aware(&*self.gate.consent.approver);
-            let tool: &dyn Tool = &Write;
-            let answer = tokio::select! {
-                biased;
-                () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
-                answer = self.gate.consent.policy.judge(tool, &input, scope, &approver) => answer,
-            };
-            if let Answer::Always(rules) = &answer {
-                self.gate.always(rules);
-            }
-            let note = match answer {
-                Answer::Allow | Answer::Always(_) | Answer::With { .. } => {
-                    format!("[it made {}, which may stay]", path.display())
-                }
-                Answer::Deny { why } | Answer::Unanswered { why } => {
-                    let became = set_aside(&made, scope);
-                    self.tell(Event::Warning(format!("a command made {}, {became}", path.display())));
-                    format!("[it made {}, {became}: {why}]", path.display())
-                }
-            };
-            output.content.push(Block::text(note));
+/// Settles what becomes of the guarded paths that a command made, and tells the model.
+pub(super) async fn settle(gate: &mut Gate, site: &Site<'_>, mut output: Output, cancel: &CancellationToken) -> Output {
+    for made in std::mem::take(&mut output.made) {
+        let path = &made.path;
+        let input = json!({"file_path": path, "content": content(path)});
+        let approver = Aware(&*gate.consent.approver);
+        let tool: &dyn Tool = &Write;
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
+            answer = gate.consent.policy.judge(tool, &input, site.scope, &approver) => answer,
+        };
+        if let Answer::Always(rules) = &answer {
+            gate.always(rules);
         }
-        output
+        let note = match answer {
+            Answer::Allow | Answer::Always(_) | Answer::With { .. } => {
+                format!("[it made {}, which may stay]", path.display())
+            }
+            Answer::Deny { why } | Answer::Unanswered { why } => {
+                let became = set_aside(&made, site.scope);
+                site.tell(Event::Warning(format!("a command made {}, {became}", path.display())));
+                format!("[it made {}, {became}: {why}]", path.display())
+            }
+        };
+        output.content.push(Block::text(note));
     }
+    output
 }
 
 /// Moves what was made to where nothing uses it, and says what came of it.

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use context::layer::Update;
 use context::{Fact, form};
-use learning::fork::{Fork, ForkError, ToolPolicy};
+use learning::fork::{Fork, ForkError, Forked, ToolPolicy};
 use learning::ledger;
 use parking_lot::Mutex;
 use session::Error;
-use tokio_util::sync::CancellationToken;
 use tools::EditInput;
 use transcript::{Block, Usage, tool_names};
 
-use super::{Driver, Ended};
+use super::side_work::{self, Ended, SideWork};
 use crate::event::Event;
+use crate::live::LiveSession;
 
 /// The most requests of an update.
 const ROUNDS: u32 = 3;
@@ -32,7 +32,7 @@ const KIND: &str = ledger::NOTES;
 /// What came of an update.
 #[derive(Debug)]
 pub(super) struct Updated {
-    outcome: Result<(), ForkError>,
+    outcome: Result<Forked, ForkError>,
     usage: Usage,
     model: String,
     update: Update,
@@ -41,83 +41,73 @@ pub(super) struct Updated {
     left_current_state: bool,
 }
 
-impl Driver {
+impl SideWork {
     /// Begins an update, if none is under way.
-    pub(super) fn update_notes(&mut self, update: &Update) {
-        if self.background.is_running(KIND) || self.out.ledger.allows(KIND).is_err() {
+    pub(super) fn update_notes(&mut self, live: &LiveSession, update: &Update) {
+        if self.background.is_running(KIND) || live.out.ledger.allows(KIND).is_err() {
             return;
         }
-        let path = self.notes_path();
-        let (Some(parent), Some(text)) = (self.fork_request(update.end), self.open_notes()) else { return };
-        let tally = self.session.log().view().tally();
+        let path = live.notes_path();
+        let (Some(parent), Some(text)) = (live.fork_request(update.end), current(live)) else { return };
+        let tally = live.session.log().view().tally();
         let tokens = |text: &str| tally.estimate(Block::text(text).size());
-        let prompt = self.talk.layers.notes_prompt.as_deref().unwrap_or(form::PROMPT);
-        let directive = Block::text(form::prompt(prompt, &text, &path.display().to_string(), tokens));
-        let model = parent.prologue.model.clone();
+        let prompt = live.talk.layers.notes_prompt.as_deref().unwrap_or(form::PROMPT);
+        let directive = form::prompt(prompt, &text, &path.display().to_string(), tokens);
         let fork = Fork {
-            kind: KIND,
-            model: self.talk.model.clone(),
-            parent,
-            directive,
-            tools: ToolPolicy::Deny,
             rounds: ROUNDS,
             patience: PATIENCE,
-            most_output: None,
-            budget: None,
-            ledger: self.out.ledger.clone(),
-            cancel: CancellationToken::new(),
+            ..Fork::new(KIND, &live.talk.model, parent, &directive, &live.out.ledger)
         };
-        let work = write(fork, path, text, model, update.clone());
-        self.background.start(KIND, PATIENCE * 2, self.session.world().now(), work);
-    }
-
-    /// The notes as they are; made from the template where there are none, or where they tell of what was taken back.
-    fn open_notes(&self) -> Option<String> {
-        let template = self.talk.layers.notes_template.as_deref().unwrap_or(form::TEMPLATE);
-        let text = open(&self.notes_path(), template)?;
-        if !self.session.state().outdated {
-            return Some(text);
-        }
-        files::replace(self.notes_path(), template.as_bytes()).ok().map(|_| template.to_owned())
-    }
-
-    /// The notes as they are, if there are any.
-    pub(super) fn read_notes(&self) -> Option<String> {
-        let snapshot = files::read(self.notes_path(), NOTES_BYTES).ok()?;
-        Some(String::from_utf8_lossy(&snapshot.bytes).into_owned())
+        let work = write(fork, path, text, update.clone());
+        self.background.start(KIND, PATIENCE * 2, live.session.world().now(), work);
     }
 
     /// Adds what was written down to the notes. While somebody is writing them, or where they have no place for it, it
     /// stands in the log alone.
-    pub(super) fn add_to_notes(&self, written: &str) {
-        if !self.talk.layers.notes || self.background.is_running(KIND) {
+    pub(super) fn add_to_notes(&self, live: &LiveSession, written: &str) {
+        if !live.talk.layers.notes || self.background.is_running(KIND) {
             return;
         }
-        if let Some(notes) = self.open_notes().and_then(|notes| form::with_results(&notes, written)) {
-            let _ = files::replace(self.notes_path(), notes.as_bytes()); // the digest is in the log all the same
+        if let Some(notes) = current(live).and_then(|notes| form::with_results(&notes, written)) {
+            let _ = files::replace(live.notes_path(), notes.as_bytes()); // the digest is in the log all the same
         }
-    }
-
-    /// Takes in what came of an update.
-    pub(super) fn updated_notes(&mut self, updated: Updated) -> Result<(), Error> {
-        let Updated { outcome, usage, model, update, changed, left_current_state } = updated;
-        self.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
-        // What was begun and not finished covers nothing.
-        let covers = (changed && outcome.is_ok()).then_some(update.covers);
-        let failed = outcome.err().map(|error| error.to_string());
-        self.record(Fact::Notes { covers, tokens: update.tokens, ready: update.ready })?;
-        self.tell(Event::NotesUpdated { path: self.notes_path(), usage, left_current_state, failed });
-        Ok(())
     }
 
     /// A compaction waits for notes that are being written, unless they are stuck.
-    pub(crate) async fn wait_for_notes(&mut self) -> Result<(), Error> {
-        let now = self.session.world().now();
-        match self.background.wait_for(KIND, WAIT, now).await {
-            Some(ended) => self.took_in(ended),
+    pub(super) async fn wait_for_notes(&mut self, live: &mut LiveSession) -> Result<(), Error> {
+        match self.background.wait_for(KIND, WAIT, live.session.world().now()).await {
+            Some(ended) => side_work::take_in(live, ended),
             None => Ok(()),
         }
     }
+}
+
+/// Takes in what came of an update.
+pub(super) fn take_in(live: &mut LiveSession, updated: Updated) -> Result<(), Error> {
+    let Updated { outcome, usage, model, update, changed, left_current_state } = updated;
+    live.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
+    // What was begun and not finished covers nothing.
+    let covers = (changed && outcome.is_ok()).then_some(update.covers);
+    let failed = outcome.err().map(|error| error.to_string());
+    live.record(Fact::Notes { covers, tokens: update.tokens, ready: update.ready })?;
+    live.tell(Event::NotesUpdated { path: live.notes_path(), usage, left_current_state, failed });
+    Ok(())
+}
+
+/// The notes as they are, if there are any.
+pub(super) fn read(live: &LiveSession) -> Option<String> {
+    let snapshot = files::read(live.notes_path(), NOTES_BYTES).ok()?;
+    Some(String::from_utf8_lossy(&snapshot.bytes).into_owned())
+}
+
+/// The notes as they are; made from the template where there are none, or where they tell of what was taken back.
+fn current(live: &LiveSession) -> Option<String> {
+    let template = live.talk.layers.notes_template.as_deref().unwrap_or(form::TEMPLATE);
+    let text = open(&live.notes_path(), template)?;
+    if !live.session.state().outdated {
+        return Some(text);
+    }
+    files::replace(live.notes_path(), template.as_bytes()).ok().map(|_| template.to_owned())
 }
 
 /// The notes as they are; made from the template where there are none.
@@ -134,7 +124,8 @@ fn open(path: &Path, template: &str) -> Option<String> {
 }
 
 /// Runs the fork; all it may do is edit this one file, in its form.
-async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, update: Update) -> Ended {
+async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) -> Ended {
+    let model = fork.parent.prologue.model.clone();
     let now = Arc::new(Mutex::new(before.clone()));
     let written = now.clone();
     let edit = move |tool: &str, input: &serde_json::Value| {
@@ -144,10 +135,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, model: String, upd
         Ok("Edited.".to_owned())
     };
     fork.tools = ToolPolicy::Run(Box::new(edit));
-    let (outcome, usage) = match fork.run().await {
-        Ok(forked) => (Ok(()), forked.usage),
-        Err((error, usage)) => (Err(error), usage),
-    };
+    let (outcome, usage) = fork.run().await;
     let after = now.lock().clone();
     let left_current_state = form::left_current_state(&before, &after);
     Ended::Notes(Updated { outcome, usage, model, update, changed: after != before, left_current_state })

@@ -1,21 +1,30 @@
-//! Asking the model: one request, its stream, and the reply in the log.
+//! Asking the model: one request, its stream, and the reply in the log. A request that the provider finds too long is made
+//! shorter and sent again, once until the model has replied.
 
 use context::{Fact, LayerRole, Occasion};
 use futures_util::StreamExt;
 use learning::knowledge::Knowledge;
-use learning::ledger;
-use learning::ledger::broken_off;
+use learning::ledger::{self, broken_off};
+use provider::Error as ProviderError;
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
 use transcript::line::Body;
-use transcript::{Block, Id, Purpose, Reply, StopReason, Usage};
+use transcript::window::Window;
+use transcript::{Block, Id, Purpose, Reply, Role, StopReason, Usage};
 
 use super::Driver;
+use super::media::without_large;
 use super::walk::Room;
 use crate::event::Event;
 use crate::run::NOT_RUN;
 
+/// Where the provider does not say how much was too much, this part of the conversation is.
+const OVER_PART: u64 = 5;
+/// In a window that turns out smaller, a reply has no more than this part.
+const REPLY_PART: u64 = 3;
+/// What follows a reply that ended because the window was full: a request ends with the user.
+const CUT_OFF: &str = "[The reply was cut off: the window was full. There is room now; go on.]";
 /// What the log says where the user stopped a turn.
 const INTERRUPTED: &str = "[The user interrupted this turn.]";
 
@@ -92,23 +101,23 @@ impl Driver {
         knowledge: &mut Option<Knowledge>,
         cancel: &CancellationToken,
     ) -> Result<bool, Error> {
-        let summary = super::carry::quoted(summary);
+        let summary = super::side_work::quoted(summary);
         let walked = self.walk(&Occasion::Provided { summary }, knowledge, cancel).await?;
         Ok(walked.done.contains(&LayerRole::Compaction))
     }
 
     /// Sends the view and passes on what comes back.
     async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
-        let Some(request) = self.request() else {
+        let Some(request) = self.live.request() else {
             let message = "the session has no prologue".to_owned();
             return Ok(Replied::Failed(provider::Error::Settings { message }));
         };
-        let tokens = self.session.log().view().tally().count();
-        if let Some(latest) = &self.lineage.latest {
-            latest.sent(&request, self.session.world().now());
+        let tokens = self.live.session.log().view().tally().count();
+        if let Some(latest) = &self.live.lineage.latest {
+            latest.sent(&request, self.live.session.world().now());
         }
-        self.tell(Event::RequestSent { round, tokens });
-        let mut events = self.out.ledger.count(self.kind(), None, self.talk.model.stream(request.clone()));
+        self.live.tell(Event::RequestSent { round, tokens });
+        let mut events = self.live.out.ledger.count(self.kind(), None, self.live.talk.model.stream(request.clone()));
         let mut heard = Heard::default();
         loop {
             let event = tokio::select! {
@@ -132,8 +141,8 @@ impl Driver {
                     if reply.stop != StopReason::ModelContextWindowExceeded {
                         self.turn_begins(); // a further refusal may be answered by making room again
                     }
-                    self.account(request, &reply)?;
-                    self.tell(Event::Replied { reply: reply.clone() });
+                    self.cache.answered(&mut self.live, request, &reply)?;
+                    self.live.tell(Event::Replied { reply: reply.clone() });
                     return Ok(Replied::Whole(reply));
                 }
                 Some(provider::Event::Failed(error)) => {
@@ -143,7 +152,7 @@ impl Driver {
                 Some(provider::Event::Restarted) => {
                     self.account_for_broken_off(&mut heard)?;
                     heard = Heard::default();
-                    self.tell(Event::Restarted);
+                    self.live.tell(Event::Restarted);
                 }
                 Some(event) => self.pass_on(event, &mut heard),
             }
@@ -154,12 +163,12 @@ impl Driver {
     fn account_for_broken_off(&mut self, heard: &mut Heard) -> Result<(), Error> {
         let Some((model, begun)) = heard.begun.take().filter(|(_, usage)| usage.total() > 0) else { return Ok(()) };
         let usage = broken_off(begun, heard.bytes);
-        self.record(Fact::Side { agent: BROKEN_OFF.to_owned(), model, usage })
+        self.live.record(Fact::Side { agent: BROKEN_OFF.to_owned(), model, usage })
     }
 
     /// Under which kind of work its requests stand in the ledger.
     fn kind(&self) -> &'static str {
-        if self.lineage.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION }
+        if self.live.lineage.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION }
     }
 
     fn pass_on(&self, event: provider::Event, heard: &mut Heard) {
@@ -191,11 +200,11 @@ impl Driver {
             }
             provider::Event::Restarted | provider::Event::Done(_) | provider::Event::Failed(_) => return,
         };
-        self.tell(event);
+        self.live.tell(event);
     }
 
     fn write_reply(&mut self, reply: &Reply) -> Result<(), Error> {
-        self.session.append(Body::Assistant {
+        self.live.session.append(Body::Assistant {
             id: Id::from(&reply.id),
             model: reply.model.clone(),
             blocks: reply.blocks.clone(),
@@ -211,12 +220,79 @@ impl Driver {
         let heard: Vec<Block> =
             heard.into_iter().filter(|block| !matches!(block.kind(), Kind::ToolUse { .. })).collect();
         if heard.iter().any(|block| *block.kind() == Kind::Text) {
-            let id = self.session.world().fresh_id();
-            let model = self.session.log().view().prologue().map(|known| known.model.clone()).unwrap_or_default();
+            let id = self.live.session.world().fresh_id();
+            let model = self.live.session.log().view().prologue().map(|known| known.model.clone()).unwrap_or_default();
             let stop = Some(StopReason::Other("interrupted".into()));
-            self.session.append(Body::Assistant { id, model, blocks: heard, usage: None, stop })?;
+            self.live.session.append(Body::Assistant { id, model, blocks: heard, usage: None, stop })?;
         }
-        self.answer_open_calls(NOT_RUN)?;
-        self.inject(Purpose::Interrupted, INTERRUPTED)
+        self.live.answer_open_calls(NOT_RUN)?;
+        self.live.inject(Purpose::Interrupted, INTERRUPTED)
+    }
+
+    /// The provider refused: says whether it is worth sending again.
+    pub(super) async fn react(
+        &mut self,
+        error: &ProviderError,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
+        if !self.live.talk.layers.reactive {
+            return Ok(false);
+        }
+        if let ProviderError::MediaTooLarge { place, .. } = error {
+            // As often as there are pictures to leave out.
+            return self.leave_out_media(*place);
+        }
+        let ProviderError::Overflow { tokens, limit, .. } = error else { return Ok(false) };
+        if self.reacted {
+            return Ok(false);
+        }
+        let window = &mut self.live.talk.layers.window;
+        if let Some(limit) = limit.filter(|limit| *limit < window.size) {
+            // The server knows its window better than the table.
+            let reply = window.size - window.effective;
+            *window = Window { size: limit, effective: limit - reply.min(limit / REPLY_PART) };
+        }
+        let count = self.live.session.log().view().tally().count();
+        let gap = tokens.zip(*limit).map(|(tokens, limit)| tokens.saturating_sub(limit));
+        let over = gap.unwrap_or(count / OVER_PART);
+        let window = self.live.talk.layers.window;
+        self.live.record(Fact::Refused { over, window: (window.size, window.effective) })?;
+        let occasion = Occasion::Refused { over };
+        let walked = self.walk(&occasion, knowledge, cancel).await?;
+        // What was staged goes first, and may be enough; there is no more of it then.
+        self.reacted = !walked.done.contains(&LayerRole::Collapse);
+        Ok(!walked.cancelled && self.live.session.log().view().tally().count() < count)
+    }
+
+    /// The reply ended because the window is full: says whether room was made.
+    pub(crate) async fn overflowed(
+        &mut self,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
+        let message = "the reply did not fit the window".to_owned();
+        let error = ProviderError::Overflow { tokens: None, limit: None, message };
+        let room = self.react(&error, knowledge, cancel).await?;
+        let newest = self.live.session.log().view().blocks().last().map(|(_, role, _)| role);
+        if room && newest == Some(Role::Assistant) {
+            self.live.inject(Purpose::CutOff, CUT_OFF)?;
+        }
+        Ok(room)
+    }
+
+    /// Leaves pictures and documents out of the view that the provider finds too large. Says whether there were any.
+    fn leave_out_media(&mut self, place: Option<(usize, usize)>) -> Result<bool, Error> {
+        let commits = without_large(self.live.session.log().view(), place);
+        let any = !commits.is_empty();
+        for commit in commits {
+            self.live.session.append(Body::Commit(commit))?;
+            self.cache.declare(&self.live.session, "media");
+        }
+        if any {
+            let text = "a picture or document was too large for the provider and is left out";
+            self.live.tell(Event::Warning(text.into()));
+        }
+        Ok(any)
     }
 }

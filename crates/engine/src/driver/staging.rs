@@ -4,12 +4,13 @@
 use context::Fact;
 use context::layer::{Stage, Write};
 use context::state::Summary;
-use learning::fork::{Fork, ForkError, ToolPolicy};
+use learning::fork::{Fork, ForkError, Forked};
 use session::Error;
 use tokio_util::sync::CancellationToken;
-use transcript::{Block, Id, Usage};
+use transcript::{Id, Usage};
 
-use super::{Driver, Ended};
+use super::side_work::{self, Ended, SideWork, quoted};
+use crate::live::LiveSession;
 
 /// This kind of work in the background.
 const KIND: &str = "collapse";
@@ -22,71 +23,61 @@ pub(super) struct Summarised {
     first: Id,
     last: Id,
     model: String,
-    outcome: Result<String, ForkError>,
+    outcome: Result<Forked, ForkError>,
     usage: Usage,
 }
 
-impl Driver {
+impl SideWork {
     /// Begins to summarise a span, unless another is being summarised.
-    pub(super) fn stage(&mut self, stage: &Stage) -> Result<(), Error> {
+    pub(super) fn stage(&mut self, live: &mut LiveSession, stage: &Stage) -> Result<(), Error> {
         let Write { about, directive, most_output, patience, .. } = &stage.write;
         let context::layer::About::Conversation { end } = about else { return Ok(()) };
-        let Some(parent) = self.fork_request(*end).filter(|_| !self.background.is_running(KIND)) else { return Ok(()) };
+        let Some(parent) = live.fork_request(*end).filter(|_| !self.background.is_running(KIND)) else { return Ok(()) };
         let (first, last, model) = (stage.first.clone(), stage.last.clone(), parent.prologue.model.clone());
         let fork = Fork {
-            kind: KIND,
-            model: self.talk.model.clone(),
-            parent,
-            directive: Block::text(directive),
-            tools: ToolPolicy::Deny,
             rounds: ROUNDS,
             patience: *patience,
             most_output: Some(*most_output),
-            budget: None,
-            ledger: self.out.ledger.clone(),
-            cancel: CancellationToken::new(),
+            ..Fork::new(KIND, &live.talk.model, parent, directive, &live.out.ledger)
         };
-        self.record(Fact::Staged { first: first.clone(), last: last.clone() })?;
+        live.record(Fact::Staged { first: first.clone(), last: last.clone() })?;
         let work = async move {
-            let (outcome, usage) = match fork.run().await {
-                Ok(forked) => (Ok(forked.text), forked.usage),
-                Err((error, usage)) => (Err(error), usage),
-            };
+            let (outcome, usage) = fork.run().await;
             Ended::Collapse(Summarised { first, last, model, outcome, usage })
         };
-        self.background.start(KIND, *patience * 2, self.session.world().now(), work);
+        self.background.start(KIND, *patience * 2, live.session.world().now(), work);
         Ok(())
-    }
-
-    /// Takes in what was written of a span.
-    pub(super) fn summarised(&mut self, summarised: Summarised) -> Result<(), Error> {
-        let Summarised { first, last, model, outcome, usage } = summarised;
-        self.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
-        let summary = outcome.ok().map(|text| super::carry::quoted(&text));
-        self.record(Fact::Summarised { first, last, summary })
     }
 
     /// What somebody is writing already is waited for. None if nobody is, or nothing comes of it.
     pub(super) async fn wait_for_staged(
         &mut self,
+        live: &mut LiveSession,
         write: &Write,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, Error> {
         if write.kind != KIND || !self.background.is_running(KIND) {
             return Ok(None);
         }
-        let now = self.session.world().now();
         let ended = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
-            ended = self.background.wait_for(KIND, write.patience, now) => ended,
+            ended = self.background.wait_for(KIND, write.patience, live.session.world().now()) => ended,
         };
         if let Some(ended) = ended {
-            self.took_in(ended)?;
+            side_work::take_in(live, ended)?;
         }
-        Ok(match self.session.state().staged.as_ref().map(|staged| &staged.summary) {
+        Ok(match live.session.state().staged.as_ref().map(|staged| &staged.summary) {
             Some(Summary::Written(text)) => Some(text.clone()),
             _ => None,
         })
     }
+}
+
+/// Takes in what was written of a span.
+pub(super) fn take_in(live: &mut LiveSession, summarised: Summarised) -> Result<(), Error> {
+    let Summarised { first, last, model, outcome, usage } = summarised;
+    live.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
+    let summary = outcome.ok().map(|forked| quoted(&forked.text));
+    live.record(Fact::Summarised { first, last, summary })
 }

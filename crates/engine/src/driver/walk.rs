@@ -8,16 +8,16 @@ use context::notes::saved_by_notes;
 use context::{Fact, LayerRole, Occasion, Reach, Situation, digest, restore};
 use jiff::Timestamp;
 use learning::knowledge::Knowledge;
-use session::{Beside, Error};
+use session::Error;
 use tokio_util::sync::CancellationToken;
+use transcript::Block;
 use transcript::commit::{Act, Extent};
 use transcript::line::{Body, Source};
 use transcript::view::{Stands, View};
 use transcript::window::AutoCompact;
-use transcript::{Block, Injected, Purpose};
 
 use super::Driver;
-use super::carry::Carried;
+use super::side_work::Carried;
 use crate::event::Event;
 
 /// Whether the next request can be sent.
@@ -70,6 +70,17 @@ struct Place<'a> {
 }
 
 impl Driver {
+    /// The turn is over: what may be done now is done.
+    pub(crate) async fn turn_ends(
+        &mut self,
+        knowledge: &mut Option<Knowledge>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        self.walk(&Occasion::End, knowledge, cancel).await?;
+        self.live.tell_news();
+        Ok(())
+    }
+
     /// Makes room for the next request.
     pub(crate) async fn make_room(
         &mut self,
@@ -93,7 +104,7 @@ impl Driver {
     ) -> Result<Result<(), String>, Error> {
         // A summary, and what was brought back after it, would only be summarised again.
         let is_new = |view: &View| view.visible().any(|entry| matches!(entry.stands(), Stands::Said | Stands::Reply));
-        if !is_new(self.session.log().view()) {
+        if !is_new(self.live.session.log().view()) {
             return Ok(Err("there is nothing to compact".to_owned()));
         }
         let walked = self.walk(&Occasion::Asked { instructions, reach }, knowledge, cancel).await?;
@@ -112,12 +123,12 @@ impl Driver {
         knowledge: &mut Option<Knowledge>,
         cancel: &CancellationToken,
     ) -> Result<Walked, Error> {
-        self.take_in_ended().await?;
-        let window = (self.talk.layers.window.size, self.talk.layers.window.effective);
-        if self.session.state().window != Some(window) {
-            self.record(Fact::Window { window })?;
+        self.side.take_in_ended(&mut self.live).await?;
+        let window = (self.live.talk.layers.window.size, self.live.talk.layers.window.effective);
+        if self.live.session.state().window != Some(window) {
+            self.live.record(Fact::Window { window })?;
         }
-        let now = self.session.world().now();
+        let now = self.live.session.world().now();
         let mut walked = Walked::default();
         let mut told = false;
         for layer in LIST {
@@ -134,9 +145,11 @@ impl Driver {
                 Decision::Need(need) => {
                     by = By::Answer;
                     if layer.role() == LayerRole::Compaction && !std::mem::replace(&mut told, true) {
-                        self.tell(Event::Compacting { tokens: self.session.log().view().tally().count() });
+                        self.live.tell(Event::Compacting { tokens: self.live.session.log().view().tally().count() });
                     }
-                    let answer = match self.carry_out(&need, knowledge.as_ref(), cancel).await? {
+                    let (live, cache) = (&mut self.live, &mut self.cache);
+                    let carried = self.side.carry_out((live, cache), &need, knowledge.as_ref(), cancel).await?;
+                    let answer = match carried {
                         Carried::Answer(answer) => answer,
                         Carried::Started => continue,
                         Carried::Cancelled => {
@@ -159,7 +172,7 @@ impl Driver {
             self.put(change, by, now, &mut walked)?;
             walked.done.push(layer.role());
             if let (LayerRole::Collapse, Some(knowledge)) = (layer.role(), knowledge.as_mut()) {
-                knowledge.remember(&self.session); // what went with the span may come again
+                knowledge.remember(&self.live.session); // what went with the span may come again
             }
         }
         if let Some(compaction) = walked.compaction.take() {
@@ -185,7 +198,7 @@ impl Driver {
         if said.is_none() {
             let now = self.gate_compaction(occasion, cancel).await?;
             if let Err(why) = &now {
-                self.tell(Event::Warning(format!("a hook prevents the compaction: {why}")));
+                self.live.tell(Event::Warning(format!("a hook prevents the compaction: {why}")));
             }
             *said = Some(now);
         }
@@ -193,63 +206,63 @@ impl Driver {
     }
 
     fn look<T>(&self, place: &Place<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
-        let notes = self.notes_path().display().to_string();
-        let tools = &self.work.tools;
+        let notes = self.live.notes_path().display().to_string();
+        let tools = &self.live.work.tools;
         let limit = |name: &str| tools::limit_of(tools, name);
         let situation = Situation {
             occasion: place.occasion,
             now: place.now,
-            layers: &self.talk.layers,
-            ttl: self.talk.ttl,
-            state: self.session.state(),
+            layers: &self.live.talk.layers,
+            ttl: self.live.talk.ttl,
+            state: self.live.session.state(),
             notes: &notes,
             limit: &limit,
             done: place.done,
         };
-        look(self.session.log().view(), &situation)
+        look(self.live.session.log().view(), &situation)
     }
 
     /// Writes what a layer decided, and tells of it.
     fn put(&mut self, change: Change, by: By, now: Timestamp, walked: &mut Walked) -> Result<(), Error> {
-        let before = self.session.log().view().tally().count();
+        let before = self.live.session.log().view().tally().count();
         let (act, reason) = (change.commit.act.clone(), change.commit.reason.clone());
-        self.session.append(Body::Commit(change.commit))?;
+        self.live.session.append(Body::Commit(change.commit))?;
         let (freed, why) = (reason.freed.unwrap_or_default(), reason.why.unwrap_or_default());
         match act {
-            Act::Spill { replacements } => self.tell(Event::Spilled { results: replacements.len(), freed }),
+            Act::Spill { replacements } => self.live.tell(Event::Spilled { results: replacements.len(), freed }),
             Act::Collapse { first, last, .. } => {
-                let view = self.session.log().view();
+                let view = self.live.session.log().view();
                 let items = view.item_of(&first).zip(view.item_of(&last));
                 let messages = items.map_or(0, |(first, last)| view.entries(first..last + 1).count());
-                self.tell(Event::Collapsed { messages, freed });
+                self.live.tell(Event::Collapsed { messages, freed });
             }
-            Act::Snip { uuids, .. } => self.tell(Event::Snipped { messages: uuids.len(), freed }),
+            Act::Snip { uuids, .. } => self.live.tell(Event::Snipped { messages: uuids.len(), freed }),
             Act::Clear { results, digest, .. } => {
                 if let Some(written) = digest.as_deref().and_then(digest::written) {
-                    self.add_to_notes(written);
+                    self.side.add_to_notes(&self.live, written);
                 }
-                self.tell(Event::Cleared { results: results.len(), freed, why });
+                self.live.tell(Event::Cleared { results: results.len(), freed, why });
             }
-            Act::CacheEdit { results, .. } => self.tell(Event::Cleared { results: results.len(), freed, why }),
+            Act::CacheEdit { results, .. } => self.live.tell(Event::Cleared { results: results.len(), freed, why }),
             Act::Compact { extent, .. } => {
                 let text = change.summary.unwrap_or_default();
                 walked.summary.clone_from(&text);
                 let made = framing::made_of(&text).unwrap_or(Made::Summary);
-                self.session.append(Body::User { blocks: vec![Block::text(text)], source: Source::Summary })?;
+                self.live.session.append(Body::User { blocks: vec![Block::text(text)], source: Source::Summary })?;
                 if made == Made::Notes {
                     let saved = self.look(&Place { occasion: &Occasion::Request, now, done: &[] }, |_, now| {
                         saved_by_notes(before, now)
                     });
-                    self.record(Fact::NotesUsed { saved: saved as u64 })?;
+                    self.live.record(Fact::NotesUsed { saved: saved as u64 })?;
                 }
                 let from_the_start = !matches!(extent, Extent::Span { .. });
                 let before = walked.compaction.as_ref().map_or(before, |earlier| earlier.before);
                 walked.compaction = Some(Compaction { made, by, from_the_start, before });
             }
             Act::Restore { blocks } => {
-                for (path, stamp) in std::mem::take(&mut self.read) {
+                for (path, stamp) in std::mem::take(&mut self.side.read) {
                     if restore::shows(&blocks, &path) {
-                        self.scope.note(&path, stamp);
+                        self.live.scope.note(&path, stamp);
                     }
                 }
             }
@@ -267,42 +280,36 @@ impl Driver {
         knowledge: &mut Option<Knowledge>,
     ) -> Result<(), Error> {
         if compaction.from_the_start {
-            let prologue = self.prompt.prologue(&self.talk, &self.work, &self.session, None);
-            if self.session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
-                self.session.append(Body::Prologue(prologue))?;
+            let prologue = self.live.prompt.prologue(&self.live.talk, &self.live.work, &self.live.session, None);
+            if self.live.session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
+                self.live.session.append(Body::Prologue(prologue))?;
             }
             if let Some(knowledge) = knowledge {
                 knowledge.compacted();
                 if let Some(beginning) = knowledge.beginning() {
-                    self.session.inject(&beginning.text, beginning.beside)?;
+                    self.live.session.inject(&beginning.text, beginning.beside)?;
                 }
             }
         }
         self.list_agents()?;
-        let (after, threshold) = (self.session.log().view().tally().count(), self.talk.layers.threshold());
-        self.tell(Event::Compacted { made: compaction.made, before: compaction.before, after });
+        let (after, threshold) = (self.live.session.log().view().tally().count(), self.live.talk.layers.threshold());
+        self.live.tell(Event::Compacted { made: compaction.made, before: compaction.before, after });
         if after > threshold && !matches!(occasion, Occasion::Asked { .. }) {
             self.compaction_failed(format!(
                 "it helped, but {after} tokens are still more than the {threshold} that are allowed"
             ))?;
         } else if compaction.by == By::Answer {
-            self.record(Fact::CompactionMade { tokens: after })?;
+            self.live.record(Fact::CompactionMade { tokens: after })?;
         }
         Ok(())
     }
 
-    /// Puts in a text that nobody said.
-    pub(crate) fn inject(&mut self, purpose: Purpose, text: &str) -> Result<(), Error> {
-        self.session.inject(&Injected::new(purpose, text), Beside::default())?;
-        Ok(())
-    }
-
     fn compaction_failed(&mut self, why: String) -> Result<(), Error> {
-        self.tell(Event::CompactionFailed { why: why.clone() });
-        self.record(Fact::CompactionFailed { why })?;
-        if self.session.state().failures >= MOST_FAILURES && !self.session.state().told {
-            self.record(Fact::CompactionStopped)?;
-            self.tell(Event::Warning(format!(
+        self.live.tell(Event::CompactionFailed { why: why.clone() });
+        self.live.record(Fact::CompactionFailed { why })?;
+        if self.live.session.state().failures >= MOST_FAILURES && !self.live.session.state().told {
+            self.live.record(Fact::CompactionStopped)?;
+            self.live.tell(Event::Warning(format!(
                 "{MOST_FAILURES} compactions in a row failed: none will be tried by itself any more. /compact still works."
             )));
         }
@@ -311,9 +318,9 @@ impl Driver {
 
     /// What stands before the messages, where that alone is more than the window holds.
     fn alone_too_large(&self) -> Option<String> {
-        let prologue = self.session.log().view().prologue()?;
-        let tokens = self.session.log().view().tally().of_prologue(prologue);
-        let window = self.talk.layers.window.effective;
+        let prologue = self.live.session.log().view().prologue()?;
+        let tokens = self.live.session.log().view().tally().of_prologue(prologue);
+        let window = self.live.talk.layers.window.effective;
         (tokens >= window).then(|| {
             format!(
                 "the system prompt and the tools alone have about {tokens} tokens, and the window holds {window}: offer \
@@ -324,7 +331,7 @@ impl Driver {
 
     /// With nothing that makes room by itself, a full window is the user's to empty.
     fn blocked(&self) -> Room {
-        let (layers, count) = (&self.talk.layers, self.session.log().view().tally().count());
+        let (layers, count) = (&self.live.talk.layers, self.live.session.log().view().tally().count());
         let by_itself = layers.reactive || layers.collapse || layers.auto_compact == AutoCompact::On;
         if by_itself || !layers.window.fill(count, layers.auto_compact).at_blocking_limit {
             return Room::Enough;

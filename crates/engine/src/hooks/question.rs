@@ -87,22 +87,19 @@ impl Question<'_> {
             ToolPolicy::Tools { tools, .. } => tools,
             _ => &[],
         };
+        let parent = self.request(&model, offered);
         let fork = Fork {
-            kind: KIND,
-            model: asking.small.model.clone(),
-            parent: self.request(&model, offered),
-            directive: Block::text(self.words()),
             tools,
             rounds,
             patience: self.limit,
-            most_output: None,
             budget,
-            ledger: asking.ledger.clone(),
             cancel: cancel.clone(),
+            ..Fork::new(KIND, &asking.small.model, parent, self.words(), &asking.ledger)
         };
-        match fork.run().await {
+        let (forked, used) = fork.run().await;
+        match forked {
             Ok(done) => {
-                let spent = done.rounds >= rounds || budget.is_some_and(|budget| done.usage.total() >= budget);
+                let spent = done.rounds >= rounds || budget.is_some_and(|budget| used.total() >= budget);
                 let said = match answered(self.moment, &done.text) {
                     None if spent && self.who == Who::Agent => {
                         Said::failed(format!("it came to no answer in {} rounds", done.rounds))
@@ -110,9 +107,9 @@ impl Question<'_> {
                     None => Said::failed("the model's answer could not be understood"),
                     Some(said) => said,
                 };
-                Said { used: Some((model, done.usage)), ..said }
+                Said { used: Some((model, used)), ..said }
             }
-            Err((error, used)) => {
+            Err(error) => {
                 let why = match error {
                     ForkError::Late(limit) => format!("it took longer than {} s", limit.as_secs_f64()),
                     ForkError::Cancelled => "it was stopped".to_owned(),

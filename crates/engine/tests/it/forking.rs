@@ -45,7 +45,7 @@ async fn four_forks_at_once_read_the_parents_cache() {
     let answers = futures_util::future::join_all(
         (1..=4).map(|n| fork(&stage, parent.clone(), &format!("Aside {n}: how far is it?")).run()),
     );
-    let mut texts: Vec<String> = answers.await.into_iter().map(|answer| answer.unwrap().text).collect();
+    let mut texts: Vec<String> = answers.await.into_iter().map(|answer| answer.0.unwrap().text).collect();
     texts.sort();
     assert_eq!(texts, ["answer 1", "answer 2", "answer 3", "answer 4"]);
     let main = serde_json::to_string(&stage.simulator.requests()[rounds - 1]["tools"]).unwrap();
@@ -71,12 +71,12 @@ async fn a_fork_ends_with_its_parent_or_its_time() {
     };
     let mut late = fork(&stage, parent.clone(), "x");
     late.patience = Duration::from_millis(50);
-    assert_eq!(late.run().await.unwrap_err().0, ForkError::Late(Duration::from_millis(50)));
+    assert_eq!(late.run().await.0.unwrap_err(), ForkError::Late(Duration::from_millis(50)));
     let cancel = CancellationToken::new();
     let mut stopped = fork(&stage, parent, "x");
     stopped.cancel = cancel.child_token();
     cancel.cancel();
-    assert_eq!(stopped.run().await.unwrap_err().0, ForkError::Cancelled);
+    assert_eq!(stopped.run().await.0.unwrap_err(), ForkError::Cancelled);
 }
 
 /// A model that begins to answer, and is then stopped.
@@ -116,7 +116,8 @@ async fn a_fork_that_is_stopped_in_its_reply_is_paid_for() {
     let mut stopped = fork(&stage, agent.request().unwrap(), "x");
     let (ledger, model) = (stopped.ledger.clone(), stopped.parent.prologue.model.clone());
     stopped.model = Arc::new(Stopped(stopped.cancel.clone()));
-    let (error, used) = stopped.run().await.unwrap_err();
+    let (outcome, used) = stopped.run().await;
+    let error = outcome.unwrap_err();
     assert_eq!((error, used.context(), used.output_tokens), (ForkError::Cancelled, 930, 3));
     assert_eq!(ledger.spent()[&model], used);
 }
@@ -153,7 +154,7 @@ async fn forks_of_one_reply_share_their_beginning() {
     for n in 1..=4 {
         let mut fork = fork(&stage, branch.clone(), &format!("Aside {n}: go on."));
         fork.tools = ToolPolicy::Tools { tools: Vec::new(), scope: agent.scope().clone(), judge: Arc::new(allow) };
-        assert_eq!(fork.run().await.unwrap().text, format!("answer {n}"));
+        assert_eq!(fork.run().await.0.unwrap().text, format!("answer {n}"));
     }
     let requests = &stage.simulator.requests()[1..];
     let beginning = |request: &serde_json::Value| {
@@ -207,7 +208,7 @@ async fn a_fork_of_several_rounds_reads_its_own_rounds_from_the_cache() {
     let mut aside = fork(&stage, agent.request().unwrap(), "Aside: what is it?");
     aside.tools = ToolPolicy::Tools { tools: tools::standard(), scope: agent.scope().clone(), judge: Arc::new(judge) };
     aside.rounds = 5;
-    let forked = aside.run().await.unwrap();
+    let forked = aside.run().await.0.unwrap();
     assert_eq!((forked.text.as_str(), forked.rounds), ("It is granite.", 3));
     assert!(!stage.project().join("made").exists());
     let lines = &stage.simulator.report().requests[rounds..];

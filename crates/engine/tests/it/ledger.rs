@@ -223,15 +223,16 @@ async fn a_spent_budget_stops_a_fork_within_one_round() {
     };
     let rounds = || stage.simulator.requests().len();
     ledger.set_budget(Budget { tokens: Some(1), ..Budget::default() });
-    let (error, usage) = fork(DREAM).run().await.unwrap_err();
+    let (outcome, usage) = fork(DREAM).run().await;
+    let error = outcome.unwrap_err();
     assert!(matches!(error, learning::fork::ForkError::Paused(_)), "{error}");
     assert_eq!(
         (rounds(), usage.total()),
         (2, ledger.today().background.tokens),
         "one round, and what it used is known"
     );
-    assert!(fork(DREAM).run().await.is_err());
+    assert!(fork(DREAM).run().await.0.is_err());
     assert_eq!(rounds(), 2);
-    let forked = fork("compact").run().await.unwrap();
+    let forked = fork("compact").run().await.0.unwrap();
     assert_eq!((rounds(), forked.rounds, ledger.today().kinds["compact"].requests), (7, 5, 5));
 }

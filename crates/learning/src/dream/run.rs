@@ -185,24 +185,21 @@ impl Dream {
         });
         watch.tell(|_| {});
         let tools = rations::rationed(offered());
+        let model: Arc<dyn Model> = Arc::new(Watched { model: self.model.clone(), watch: watch.clone() });
         let fork = Fork {
-            kind: ledger::DREAM,
-            model: Arc::new(Watched { model: self.model.clone(), watch: watch.clone() }),
-            parent: self.request(&tools),
-            directive: Block::text(task),
             tools: restricted.policy(&tools, &scope),
             rounds: ROUNDS,
             patience: PATIENCE,
-            most_output: None,
-            budget: None,
-            ledger: self.ledger.clone(),
             cancel: self.cancel.clone(),
+            ..Fork::new(ledger::DREAM, &model, self.request(&tools), task, &self.ledger)
         };
-        match fork.run().await {
-            Ok(forked) => (over.text, over.usage, over.rounds) = (forked.text, forked.usage, forked.rounds),
-            Err((error, usage)) => {
+        let (forked, usage) = fork.run().await;
+        over.usage = usage;
+        match forked {
+            Ok(forked) => (over.text, over.rounds) = (forked.text, forked.rounds),
+            Err(error) => {
                 over.how = if error == ForkError::Cancelled { How::Killed } else { How::Failed };
-                (over.text, over.usage, over.rounds) = (error.to_string(), usage, watch.rounds());
+                (over.text, over.rounds) = (error.to_string(), watch.rounds());
             }
         }
         let tally = restricted.tally();
@@ -279,13 +276,8 @@ impl Dream {
             max_tokens: MAX_TOKENS,
             system: vec![Block::text(brief::system())],
             static_blocks: 1,
-            own_blocks: 0,
             tools: tools.iter().map(|tool| tool.definition()).collect(),
-            thinking: None,
-            effort: None,
-            betas: Vec::new(),
-            format: None,
-            context_management: None,
+            ..Prologue::default()
         };
         let marks = mark(&prologue, &[], &Seams::default(), Ttl::default());
         Request { prologue: Arc::new(prologue), messages: Vec::new(), marks }

@@ -4,15 +4,13 @@
 //! project that learn are looked at, the newest few, and none that another process has open.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use session::{Fork, Session, record};
 use settings::Learning;
 use transcript::block::Kind;
-use transcript::mark::Marks;
 use transcript::view::Stands;
-use transcript::{Block, Log, Message, Prologue, Request, Role};
+use transcript::{Block, Log, Prologue, Request};
 
 use super::Shared;
 use super::span::{Span, learns, span, texts};
@@ -100,9 +98,7 @@ fn request(tools: &Tools, said: &str) -> Request {
         tools: tools.tools.iter().map(|tool| tool.definition()).collect(),
         ..Prologue::default()
     };
-    let words = Block::text(format!("<conversation>\n{said}</conversation>"));
-    let messages = vec![Message { role: Role::User, blocks: vec![words] }];
-    Request { prologue: Arc::new(prologue), messages, marks: Marks::default() }
+    Request::about(prologue, format!("<conversation>\n{said}</conversation>"))
 }
 
 impl LeftFile {

@@ -118,24 +118,20 @@ impl Tools {
             Ok(restricted) => restricted,
             Err(error) => return Outcome { failed: Some(error.to_string()), ..outcome },
         };
+        let words = self.words(&job);
         let fork = Fork {
-            kind: KIND,
-            model: self.model.clone(),
-            directive: Block::text(self.words(&job)),
-            parent: job.parent,
             tools: restricted.policy(&self.tools, &self.scope),
             rounds: ROUNDS,
             patience: PATIENCE,
             most_output: Some(OUTPUT),
-            budget: None,
-            ledger: self.ledger.clone(),
             cancel,
+            ..Fork::new(KIND, &self.model, job.parent, words, &self.ledger)
         };
-        match fork.run().await {
-            Ok(forked) => {
-                (outcome.usage, outcome.first, outcome.rounds) = (forked.usage, forked.first, forked.rounds);
-            }
-            Err((error, usage)) => (outcome.usage, outcome.failed) = (usage, Some(error.to_string())),
+        let (forked, usage) = fork.run().await;
+        outcome.usage = usage;
+        match forked {
+            Ok(forked) => (outcome.first, outcome.rounds) = (forked.first, forked.rounds),
+            Err(error) => outcome.failed = Some(error.to_string()),
         }
         outcome.run = restricted.end();
         outcome.tally = restricted.tally();

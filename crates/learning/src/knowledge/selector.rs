@@ -12,8 +12,7 @@ use memory::shelf::Shelf;
 use memory::{Header, scan};
 use provider::Model;
 use tools::Scope;
-use transcript::mark::Marks;
-use transcript::{Block, Message, Prologue, Reply, Request, Role};
+use transcript::{Block, Prologue, Reply, Request};
 
 use crate::ledger::{self, Ledger};
 
@@ -61,8 +60,7 @@ impl Asking {
             format: Some(schema),
             ..Prologue::default()
         };
-        let messages = vec![Message { role: Role::User, blocks: vec![Block::text(prompt)] }];
-        let request = Request { prologue: Arc::new(prologue), messages, marks: Marks::default() };
+        let request = Request::about(prologue, prompt);
         let Selector { ledger, model, name, .. } = &self.selector;
         let events = ledger.count(ledger::SELECT, Some(name), model.stream(request));
         let answer = tokio::time::timeout(PATIENCE, reply_of(events)).await;

@@ -252,9 +252,14 @@ fn command_matches(pattern: &str, command: &str) -> bool {
         return command.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
     }
     let pattern = pattern.strip_suffix(":*").map_or_else(|| pattern.to_owned(), |prefix| format!("{prefix} *"));
+    fits(&pattern, command)
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything.
+pub fn fits(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = command.strip_prefix(first) else { return false };
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
     let mut pieces: Vec<&str> = pieces.collect();
     let Some(last) = pieces.pop() else { return rest.is_empty() };
     for piece in pieces {

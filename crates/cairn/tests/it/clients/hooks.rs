@@ -207,7 +207,8 @@ fn shapes(stage: &Stage, left_out: &[&str]) -> Vec<String> {
 
 /// What Claude Code tells at the same time, so that either can be written down first: of a call and of the directory it
 /// moved, of instruction files and of what was said.
-const TOGETHER: [(&str, &str); 2] = [("PostToolUse Bash", "CwdChanged"), ("InstructionsLoaded", "UserPromptSubmit")];
+const TOGETHER: [(&str, &str); 3] =
+    [("PostToolUse Bash", "CwdChanged"), ("CwdChanged", "PostToolBatch"), ("InstructionsLoaded", "UserPromptSubmit")];
 
 /// Puts into one order what is told at the same time.
 pub(super) fn in_order<T>(told: &mut [T], name: fn(&T) -> &str) {

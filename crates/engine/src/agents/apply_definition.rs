@@ -1,18 +1,22 @@
-//! What an agent is made of that is sent out: what its parent is, less what its definition takes away.
+//! What a definition makes of an agent: its parent's parts, less what the definition takes away.
+//!
+//! A subagent gets a copy of its parent's parts; a teammate is a session of its own that becomes an agent of a type at its
+//! beginning. Neither gains anything by it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use session::{Beside, Error, Session};
 use settings::Ground;
-use settings::agents::{Definition, MOST_ROUNDS, Narrowed, OF_PLANS, built_in, narrow};
+use settings::agents::{Definition, MOST_ROUNDS, Narrowed, OF_PLANS, built_in, narrow, offers};
 use tools::Tool;
 use transcript::line::{Body, Source};
-use transcript::tool_names;
 use transcript::window::{Window, WindowHints};
+use transcript::{models, tool_names};
 
 use super::child::{Begins, Order, Seat, Who};
 use super::children::Children;
+use super::memory::{self, Place};
 use crate::agent::Parts;
 
 /// What a fork is told that calls a tool which is its parent's alone.
@@ -28,6 +32,29 @@ pub(super) fn budget(seat: &Seat, who: &Who) -> Option<u64> {
     own.into_iter().chain(seat.parts.out.ledger.budget().agent_tokens).chain(seat.parts.talk.limits.budget).min()
 }
 
+/// What every agent of a type has of its definition: memories of its own, fewer tools, narrower permissions, the effort and
+/// the system prompt. `transcript` is its own file, `session` that of the conversation it works for.
+fn apply(
+    parts: &mut Parts,
+    definition: &Definition,
+    memory: Option<&Place>,
+    ground: &Ground<'_>,
+    (transcript, session): (&Path, &Path),
+) -> Result<(), Error> {
+    let mut definition = definition.clone();
+    if let Some(memory) = memory {
+        memory::add_tools(&mut definition);
+        parts.prompt.sections.push(memory.prompt());
+        parts.consent.policy.rules.allow.extend(memory.rules(ground)?);
+    }
+    let (tools, narrowed) = narrow(&definition, &parts.work.tools, ground)?;
+    parts.work.tools = tools;
+    parts.consent.policy.narrowed = parts.consent.policy.narrowed.below(narrowed);
+    parts.talk.effort = definition.effort.or(parts.talk.effort);
+    parts.prompt.system = Some(built_in::prompt(&definition, &session::folder_of(transcript), session)?);
+    Ok(())
+}
+
 /// What a typed agent is made of.
 pub(super) fn typed(
     seat: &Seat,
@@ -38,19 +65,17 @@ pub(super) fn typed(
     transcript: &Path,
 ) -> Result<Parts, Error> {
     let ground = Ground { directory, home: seat.scope.home() };
-    let mut definition = definition.clone();
-    let memory = super::memory::place(&definition, children);
-    if memory.is_some() {
-        super::memory::add_tools(&mut definition);
-    }
-    let (tools, narrowed) = narrow(&definition, &seat.parts.work.tools, &ground)?;
+    let session = seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
     let mut parts = seat.parts.clone();
+    (parts.prompt.appended, parts.prompt.sections) = (None, Vec::new());
+    let memory = memory::place(definition, children);
+    apply(&mut parts, definition, memory.as_ref(), &ground, (transcript, session))?;
+    let sends = parts.work.tools.iter().any(|tool| tool.name() == tool_names::AGENT);
     // Those that know their session are made anew for it, and plans are a person's.
-    let sends = tools.iter().any(|tool| tool.name() == tool_names::AGENT);
-    parts.work.tools = own(tools).into_iter().filter(|tool| !OF_PLANS.contains(&tool.name())).collect();
+    parts.work.tools = own(parts.work.tools);
+    parts.work.tools.retain(|tool| !OF_PLANS.contains(&tool.name()));
     parts.contacts.agents = sends.then(|| children.below()).flatten();
     parts.lineage.branch = None;
-    parts.consent.policy.narrowed = seat.parts.consent.policy.narrowed.below(narrowed);
     if let Some(mode) = definition.mode {
         parts.consent.policy.mode = seat.parts.consent.policy.mode.below(mode);
     }
@@ -58,16 +83,31 @@ pub(super) fn typed(
         choose(&mut parts, &model);
     }
     parts.talk.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
-    parts.talk.effort = definition.effort.or(parts.talk.effort);
-    parts.consent.hooks = parts.consent.hooks.and(settings::agents::hooks_in(&definition, directory).0);
-    let session = seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
-    let prompt = built_in::prompt(&definition, &session::folder_of(transcript), session)?;
-    (parts.prompt.system, parts.prompt.appended, parts.prompt.sections) = (Some(prompt), None, Vec::new());
-    if let Some(memory) = &memory {
-        parts.prompt.sections.push(memory.prompt());
-        parts.consent.policy.rules.allow.extend(memory.rules(&ground)?);
-    }
+    parts.consent.hooks = parts.consent.hooks.and(settings::agents::hooks_in(definition, directory).0);
     Ok(parts)
+}
+
+/// Makes of a session, by its file, an agent of a type: a teammate. The model is chosen before, the hooks are those of the
+/// session's settings, and what it needs to work in a team stays. Says where it keeps memories of its own, if it does.
+pub fn take_role(
+    parts: &mut Parts,
+    definition: &Definition,
+    ground: &Ground<'_>,
+    session: &Path,
+) -> Result<Option<PathBuf>, Error> {
+    let memory = parts.contacts.agents.as_ref().and_then(|children| memory::place(definition, children));
+    let of_a_team = |tool: &Arc<dyn Tool>| tool.name() == tool_names::SEND_MESSAGE || OF_PLANS.contains(&tool.name());
+    let (kept, others) = std::mem::take(&mut parts.work.tools).into_iter().partition(of_a_team);
+    parts.work.tools = others;
+    apply(parts, definition, memory.as_ref(), ground, (session, session))?;
+    parts.work.tools.extend::<Vec<_>>(kept);
+    parts.contacts.agents = parts.contacts.agents.take().filter(|_| offers(definition, tool_names::AGENT));
+    if let Some(mode) = definition.mode {
+        parts.consent.policy.mode.narrow(mode);
+    }
+    parts.talk.limits.max_rounds = parts.talk.limits.max_rounds.into_iter().chain(definition.max_turns).min();
+    parts.talk.limits.budget = parts.talk.limits.budget.into_iter().chain(definition.budget).min();
+    Ok(memory.map(|memory| memory.directory))
 }
 
 /// What a fork is made of: all that its parent is, so that it sends the same bytes.
@@ -112,18 +152,13 @@ fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
 /// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is; a server
 /// that has none of these kinds stays with the model of its parent.
 fn choose(parts: &mut Parts, model: &str) {
-    let name = match (model, &parts.talk.small) {
-        ("haiku", Some(small)) => {
-            (parts.talk.model, parts.talk.name) = (small.model.clone(), small.name.clone());
-            return narrow_window(parts);
-        }
-        ("haiku", None) => "claude-haiku-4-5",
-        ("sonnet", _) => "claude-sonnet-5",
-        ("opus", _) => "claude-opus-5",
-        (name, _) => name,
-    };
-    if name == model || parts.talk.name.contains("claude") {
-        name.clone_into(&mut parts.talk.name);
+    let kind = models::newest_of(model);
+    if let ("haiku", Some(small)) = (model, &parts.talk.small) {
+        (parts.talk.model, parts.talk.name) = (small.model.clone(), small.name.clone());
+        return narrow_window(parts);
+    }
+    if kind.is_none() || models::is_claude(&parts.talk.name) {
+        kind.unwrap_or(model).clone_into(&mut parts.talk.name);
         narrow_window(parts);
     }
 }

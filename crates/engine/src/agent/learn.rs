@@ -1,12 +1,16 @@
-//! The agent learns: after its turns, and when it ends.
+//! The agent learns, after its turns and when it ends; its memories are brought into order beside it.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use context::Fact;
 use context::worth::Rates;
+use learning::dream::beside::Dreaming;
+use learning::dream::book::Over;
 use learning::extract::{CLOSING, Extraction, KIND, LearningSource, Occasion, Since, learnt};
 use learning::knowledge::{Attached, Knowledge};
+use learning::ledger;
 use memory::Store;
 use session::{Beside, Error};
 use settings::Learning;
@@ -23,13 +27,13 @@ impl Agent {
     /// Lets it learn. What a run left half done that was killed is brought into order first.
     #[must_use]
     pub fn with_learning(mut self, learning: Learning) -> Self {
-        if let Some(memory) = self.knowledge.as_ref().and_then(Knowledge::memory_directory)
+        if let Some(memory) = self.known.knowledge.as_ref().and_then(Knowledge::memory_directory)
             && let Ok(store) = Store::open(memory, learning.indexing)
         {
             let _ = learning.home.changes(memory).settle(&store); // what stays so is tried again at the next start
         }
         // What was saved when the session was left, nobody has told the model of yet.
-        let untold = learnt(self.driver.session.log(), Since::Said);
+        let untold = learnt(self.driver.live.session.log(), Since::Said);
         self.learnt = untold.into_iter().flat_map(|(_, paths)| paths).collect();
         self.extraction = Some(Extraction::new(learning));
         self
@@ -56,28 +60,28 @@ impl Agent {
     /// Learns from what is new.
     pub(super) fn learn(&mut self, occasion: Occasion) -> Result<(), Error> {
         self.take_in_learnt()?;
-        let memory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).map(Path::to_owned);
+        let memory = self.known.knowledge.as_ref().and_then(Knowledge::memory_directory).map(Path::to_owned);
         let (Some(extraction), Some(memory)) = (&mut self.extraction, memory) else { return Ok(()) };
-        if let Some(note) = extraction.begins(&self.driver.session) {
-            self.driver.session.note(&note)?;
+        if let Some(note) = extraction.begins(&self.driver.live.session) {
+            self.driver.live.session.note(&note)?;
         }
         let driver = &self.driver;
-        let listener = driver.out.listener.clone();
+        let listener = driver.live.out.listener.clone();
         let conversation = LearningSource {
-            session: &driver.session,
-            parent: &|| driver.fork_request(driver.session.log().view().len()),
-            model: &driver.talk.model,
-            name: &driver.talk.name,
-            tools: &driver.work.tools,
-            scope: &driver.scope,
+            session: &driver.live.session,
+            parent: &|| driver.live.fork_request(driver.live.session.log().view().len()),
+            model: &driver.live.talk.model,
+            name: &driver.live.talk.name,
+            tools: &driver.live.work.tools,
+            scope: &driver.live.scope,
             rules: &driver.gate.consent.policy.rules,
-            ledger: &driver.out.ledger,
-            rates: Rates::of(driver.talk.layers.price, driver.talk.ttl),
+            ledger: &driver.live.out.ledger,
+            rates: Rates::of(driver.live.talk.layers.price, driver.live.talk.ttl),
             memory: &memory,
             heard: Arc::new(move |outcome| listener(Event::Extracted(Box::new(outcome.clone())))),
         };
         if let Some(passed) = extraction.learn(&conversation, occasion) {
-            self.driver.session.note(&passed.note())?;
+            self.driver.live.session.note(&passed.note())?;
         }
         Ok(())
     }
@@ -97,24 +101,24 @@ impl Agent {
     /// Whether there is anything to learn from, or to wait for, before it ends.
     pub fn has_to_learn(&self) -> bool {
         self.is_dreaming()
-            || self.extraction.as_ref().is_some_and(|extraction| extraction.has_left(&self.driver.session))
+            || self.extraction.as_ref().is_some_and(|extraction| extraction.has_left(&self.driver.live.session))
     }
 
     /// Writes into the log what is over of learning.
     pub fn take_in_learnt(&mut self) -> Result<(), Error> {
         let Some(extraction) = &self.extraction else { return Ok(()) };
         for outcome in extraction.take_ended() {
-            let own = outcome.session == self.driver.session.id();
+            let own = outcome.session == self.driver.live.session.id();
             if outcome.usage != Usage::default() {
                 let agent = if own { KIND } else { EARLIER }.to_owned();
                 let (model, usage) = (outcome.model.clone(), outcome.usage);
-                self.driver.record(Fact::Side { agent, model, usage })?;
+                self.driver.live.record(Fact::Side { agent, model, usage })?;
             }
             if let Some(note) = outcome.note().filter(|_| own) {
-                self.driver.session.note(&note)?;
+                self.driver.live.session.note(&note)?;
             }
             if !outcome.tally.saved.is_empty() || !outcome.tally.removed.is_empty() {
-                if let Some(knowledge) = &self.knowledge {
+                if let Some(knowledge) = &self.known.knowledge {
                     knowledge.memories_changed();
                 }
                 self.learnt.extend(outcome.tally.saved);
@@ -126,7 +130,7 @@ impl Agent {
     /// What was learnt since the user last said something: the model has to know what "forget that" means.
     pub(super) fn what_was_learnt(&mut self) -> Option<Attached> {
         let saved = std::mem::take(&mut self.learnt);
-        let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory)?;
+        let directory = self.known.knowledge.as_ref().and_then(Knowledge::memory_directory)?;
         (!saved.is_empty()).then(|| {
             let text = format!(
                 "Since the last message these memories were saved in the background, in {}: {}. There is \
@@ -136,5 +140,54 @@ impl Agent {
             );
             Attached { text: Injected::new(Purpose::Learnt, &text), beside: Beside::default() }
         })
+    }
+
+    /// Lets dreams come beside it.
+    #[must_use]
+    pub fn with_dreams(mut self, dreaming: Dreaming) -> Self {
+        self.dreaming = Some(dreaming);
+        self
+    }
+
+    /// The dreams beside it, if it may have any.
+    pub fn dreams(&mut self) -> Option<&mut Dreaming> {
+        self.dreaming.as_mut()
+    }
+
+    /// Whether one is under way.
+    pub fn is_dreaming(&self) -> bool {
+        self.dreaming.as_ref().is_some_and(Dreaming::is_running)
+    }
+
+    /// A turn has ended: what is over of dreams is written down, and one begins if it is time.
+    pub(super) async fn dream(&mut self) -> Result<(), Error> {
+        self.take_in_dreams().await?;
+        if let Some(dreaming) = &mut self.dreaming {
+            dreaming.turn_ended();
+        }
+        Ok(())
+    }
+
+    /// Writes into the log what is over of dreams.
+    pub async fn take_in_dreams(&mut self) -> Result<(), Error> {
+        let Some(dreaming) = &mut self.dreaming else { return Ok(()) };
+        let ended = dreaming.take_ended().await;
+        self.dreamt(ended)
+    }
+
+    /// The session ends: a dream under way is waited for, for so long; `stop` ends it.
+    pub async fn finish_dreams(&mut self, patience: Duration, stop: &CancellationToken) -> Result<(), Error> {
+        let Some(dreaming) = &mut self.dreaming else { return Ok(()) };
+        let ended = dreaming.wait(patience, stop).await;
+        self.dreamt(ended)
+    }
+
+    fn dreamt(&mut self, ended: Vec<Over>) -> Result<(), Error> {
+        let model = self.dreaming.as_ref().map(|dreaming| dreaming.model().to_owned()).unwrap_or_default();
+        for over in ended {
+            let agent = ledger::DREAM.to_owned();
+            self.driver.live.record(Fact::Side { agent, model: model.clone(), usage: over.usage })?;
+        }
+        Ok(())
     }
 }

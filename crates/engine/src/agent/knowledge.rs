@@ -1,0 +1,145 @@
+//! What an agent knows beside what is said: instructions and memories that come into view for what it hears and does.
+
+use std::path::Path;
+
+use learning::knowledge::{Agreed, Attached, Knowledge};
+use memory::instructions::Loaded;
+use memory::rank::Doing;
+use session::Error;
+use settings::permission::{Answer, IncludeQuestion, Question};
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::Driver;
+use crate::event::{Event, Recalled};
+use crate::gate::ModelCall;
+use crate::live::LiveSession;
+
+/// Knowledge of an agent.
+#[derive(Default)]
+pub(super) struct AgentKnowledge {
+    /// Instruction files and memory, where it has any.
+    pub(super) knowledge: Option<Knowledge>,
+    /// What the turn has touched and used, for what has to be known about it.
+    pub(super) doing: Doing,
+}
+
+impl AgentKnowledge {
+    /// The user said something: what bears on it comes into view.
+    pub(super) fn said(&mut self, text: &str, live: &mut LiveSession) -> Result<(), Error> {
+        let Some(knowledge) = &mut self.knowledge else { return Ok(()) };
+        let recalled = knowledge.said(text, &self.doing, &live.scope);
+        self.attach(recalled, live)
+    }
+
+    /// Puts before what is said what has to stand there: files changed by hand, and what a session begins with.
+    pub(super) fn begin(&mut self, live: &mut LiveSession) -> Result<(), Error> {
+        let Some(knowledge) = &mut self.knowledge else { return Ok(()) };
+        knowledge.remember(&live.session);
+        let by_hand = knowledge.changed_by_hand();
+        self.load(by_hand, live)?;
+        let beginning = self.knowledge.as_mut().and_then(Knowledge::beginning);
+        self.attach(beginning, live)
+    }
+
+    /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
+    pub(super) async fn touched(
+        &mut self,
+        calls: &[ModelCall],
+        driver: &mut Driver,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        for call in calls {
+            self.doing.tools.push(doing(call));
+            let scope = &driver.live.scope;
+            let Some(tool) = driver.live.work.tools.iter().find(|known| known.name() == call.tool) else { continue };
+            let (subject, changes) = (tool.subject(&call.input, scope), tool.changes(&call.input, scope).is_some());
+            let tools::Subject::Path { real, .. } = subject else { continue };
+            self.doing.files.push(real.display().to_string());
+            let Some(knowledge) = &mut self.knowledge else { continue };
+            if knowledge.is_memory(&real) && changes {
+                let path = real.clone();
+                let is_empty = files::read(&real, 1).is_ok_and(|file| file.bytes.is_empty());
+                let event = if is_empty { Event::MemoryForgotten { path } } else { Event::MemorySaved { path } };
+                driver.live.tell(event);
+                let warned = knowledge.wrote(&real);
+                self.attach(warned, &mut driver.live)?;
+            }
+            let touched = self.knowledge.as_mut().and_then(|knowledge| knowledge.touched(&real));
+            if let Some((files, _)) = &touched {
+                driver.loaded(files, Some(&real), cancel).await?;
+            }
+            self.load(touched, &mut driver.live)?;
+            self.ask_about_outside(&real, driver, cancel).await?;
+            for note in self.knowledge.as_mut().map(Knowledge::warnings).unwrap_or_default() {
+                driver.live.tell(Event::Warning(note));
+            }
+        }
+        let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.does(&self.doing, &driver.live.scope));
+        self.attach(recalled.unwrap_or_default(), &mut driver.live)
+    }
+
+    /// Asks about files from outside the project that a touched file would bring into view, once each and before they are
+    /// read, and loads what is agreed to.
+    async fn ask_about_outside(
+        &mut self,
+        touched: &Path,
+        driver: &mut Driver,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        while let Some(outside) = self.knowledge.as_mut().and_then(Knowledge::next_outside) {
+            let (place, file) = (outside.claim.place.clone(), outside.real.clone());
+            let question = Question::Include(IncludeQuestion { place, file, teammate: None });
+            let answer = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(()),
+                answer = driver.gate.consent.approver.ask(question) => answer,
+            };
+            let agreed = match answer {
+                Answer::Allow | Answer::Always(_) | Answer::With { .. } => Agreed::Yes,
+                Answer::Deny { .. } => Agreed::No,
+                Answer::Unanswered { .. } => continue,
+            };
+            if let Some(knowledge) = &mut self.knowledge {
+                knowledge.answered(&outside, agreed);
+            }
+        }
+        let agreed = self.knowledge.as_mut().and_then(|knowledge| knowledge.agreed(touched));
+        self.load(agreed, &mut driver.live)
+    }
+
+    /// Puts instruction files beside what was said.
+    fn load(&self, loaded: Option<(Vec<Loaded>, Attached)>, live: &mut LiveSession) -> Result<(), Error> {
+        let Some((files, attached)) = loaded else { return Ok(()) };
+        live.tell(Event::InstructionsLoaded { files });
+        self.attach([attached], live)
+    }
+
+    /// Puts context beside what was said.
+    pub(super) fn attach(
+        &self,
+        attached: impl IntoIterator<Item = Attached>,
+        live: &mut LiveSession,
+    ) -> Result<(), Error> {
+        let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).unwrap_or(Path::new(""));
+        let mut memories = Vec::new();
+        for Attached { text, beside } in attached {
+            if let Some(memory) = &beside.memory {
+                let (path, file) = (memory.path.clone(), directory.join(&memory.path));
+                memories.push(Recalled { file, path, text: text.text().to_owned() });
+            }
+            live.session.inject(&text, beside)?;
+        }
+        if !memories.is_empty() {
+            live.tell(Event::Recalled { memories });
+        }
+        Ok(())
+    }
+}
+
+/// A call in words: the tool's name, and the command it runs.
+fn doing(call: &ModelCall) -> String {
+    match call.input["command"].as_str() {
+        Some(command) => format!("{} {command:.200}", call.tool),
+        None => call.tool.clone(),
+    }
+}

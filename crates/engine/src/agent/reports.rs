@@ -1,0 +1,125 @@
+//! What a session hears of the agents it sent out: their reports, what they used, and who was lost.
+
+use std::sync::Arc;
+
+use context::Fact;
+use session::Error;
+use tokio_util::sync::CancellationToken;
+use transcript::Purpose;
+
+use crate::agents::{Children, HeardAgent, lost, notification};
+use crate::errand::{Ended, Errand, How, Phase};
+use crate::event::Event;
+use crate::live::LiveSession;
+
+/// Reports of the agents that a session sent out.
+pub(super) struct SubagentReports {
+    children: Option<Arc<Children>>,
+    /// What they used in this turn, in tokens.
+    pub(super) used: u64,
+}
+
+impl SubagentReports {
+    /// Those of some agents, if there may be any. Who was at work when the session last ended is told of.
+    pub(super) fn of(children: Option<Arc<Children>>, live: &mut LiveSession) -> Result<Self, Error> {
+        for lost in lost(&live.session) {
+            if !lost.is_told {
+                live.inject(Purpose::Report, &lost.notification())?;
+                live.tell(Event::Warning(lost.warning()));
+            }
+            heard_of(live, &lost.past.id, lost.bytes)?;
+            for (agent, model, usage) in lost.used {
+                live.record(Fact::Side { agent, model, usage })?;
+            }
+        }
+        Ok(Self { children, used: 0 })
+    }
+
+    /// Where the user names agents, the model is told that they are wanted.
+    pub(super) fn point_at_agents(&self, said: &str, live: &mut LiveSession) -> Result<(), Error> {
+        let Some(children) = &self.children else { return Ok(()) };
+        let named = memory::recall::agents(said);
+        for agent in children.registry().agents().filter(|agent| named.contains(&agent.name)) {
+            let text = format!(
+                "The user wants the agent {} for this: send it out with the Agent tool, with all it has to know.",
+                agent.name
+            );
+            live.inject(Purpose::Wanted, &text)?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what agents used that were waited for.
+    pub(super) fn take_waited_for(&mut self, live: &mut LiveSession) -> Result<(), Error> {
+        for errand in self.children.as_ref().map(|children| children.take_unaccounted()).unwrap_or_default() {
+            self.account_for(&errand, live)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what has come from agents in the background. Says whether something has.
+    pub(super) fn take(&mut self, live: &mut LiveSession) -> Result<bool, Error> {
+        self.take_waited_for(live)?;
+        let news = self.children.as_ref().map(|children| children.take_news()).unwrap_or_default();
+        self.report(&news, live)?;
+        Ok(!news.is_empty())
+    }
+
+    fn report(&mut self, ended: &[Arc<Errand>], live: &mut LiveSession) -> Result<(), Error> {
+        for errand in ended {
+            if let Some(text) = notification(errand) {
+                live.inject(Purpose::Report, &text)?;
+            }
+            self.account_for(errand, live)?;
+        }
+        Ok(())
+    }
+
+    /// Ends all agents with the session: what became of them is in the log, and the user hears who was stopped.
+    pub(super) async fn end_agents(&mut self, live: &mut LiveSession) {
+        let Some(children) = self.children.clone() else { return };
+        children.close().await;
+        let news = children.take_news();
+        // What cannot be written is told when the session goes on.
+        let _ = self.take_waited_for(live).and_then(|()| self.report(&news, live));
+        let was_stopped =
+            |errand: &&Arc<Errand>| matches!(errand.phase(), Phase::Ended(Ended { how: How::Stopped, .. }));
+        let stopped: Vec<&str> = news.iter().filter(was_stopped).map(|errand| errand.description.as_str()).collect();
+        if !stopped.is_empty() && live.lineage.sent.is_none() {
+            let text = format!("agents were stopped with the session: {}", stopped.join(", "));
+            live.tell(Event::Warning(text));
+        }
+    }
+
+    /// Writes down what an agent used.
+    fn account_for(&mut self, errand: &Errand, live: &mut LiveSession) -> Result<(), Error> {
+        let Phase::Ended(ended) = errand.phase() else { return Ok(()) };
+        heard_of(live, &errand.id, ended.bytes)?;
+        self.used += ended.usage.total() + ended.below;
+        let agent = errand.kind.clone();
+        live.record(Fact::Side { agent, model: ended.model, usage: ended.usage })?;
+        for (who, model, usage) in ended.beside {
+            live.record(Fact::Side { agent: format!("{}: {who}", errand.kind), model, usage })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for agents in the background where nobody would be told of them later. Says whether the turn goes on: one has
+    /// reported, or the user has stopped it.
+    pub(super) async fn wait(&mut self, live: &mut LiveSession, cancel: &CancellationToken) -> Result<bool, Error> {
+        let Some(children) = self.children.clone().filter(|children| children.is_waited_for()) else {
+            return Ok(false);
+        };
+        tokio::select! {
+            () = children.news() => {}
+            () = cancel.cancelled() => {}
+        }
+        Ok(self.take(live)? || cancel.is_cancelled())
+    }
+}
+
+/// Writes down that the conversation has heard of an agent: it is not lost.
+fn heard_of(live: &mut LiveSession, id: &str, bytes: u64) -> Result<(), Error> {
+    let heard = HeardAgent { id: id.to_owned(), bytes };
+    live.session.note(&serde_json::to_value(heard).unwrap_or_default())
+}
