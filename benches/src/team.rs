@@ -61,7 +61,8 @@ impl House {
     async fn open(database: &str) -> Result<Self> {
         let store = Store::open(database).await?;
         let first = store.invitations().first(NOW).await?.context("the database is not new")?;
-        let token = store.invitations().accept(first.reveal(), "Ada", None, "bench", NOW).await?.token.reveal().to_owned();
+        let token =
+            store.invitations().accept(first.reveal(), "Ada", None, "bench", NOW).await?.token.reveal().to_owned();
         Self::serve(store, token).await
     }
 

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Service;
@@ -157,24 +157,10 @@ async fn remove_repository(State(service): State<Service>, signed: Signed, Query
     Ok(Json(json!({"removed": access.repository})))
 }
 
-/// A version of an entry.
-#[derive(Serialize)]
-struct Told {
-    version: u64,
-    text: Option<String>,
-    author: String,
-    at: i64,
-}
-
 async fn history(State(service): State<Service>, signed: Signed, Query(about): Query<About>) -> Answer {
     let access = Access::check(&service, &signed.member, &about.repo, Level::Read).await?;
     let key: Key = about.key.unwrap_or_default().parse().map_err(crate::Error::from)?;
-    let versions = service.store.history().versions(&access.repository, &key).await?;
-    let versions: Vec<Told> = versions
-        .into_iter()
-        .map(|one| Told { version: one.version, text: one.text, author: one.author, at: one.at })
-        .collect();
-    Ok(Json(json!({"versions": versions})))
+    Ok(Json(json!({"versions": service.store.history().versions(&access.repository, &key).await?})))
 }
 
 /// A version that comes back.

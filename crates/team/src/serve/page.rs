@@ -56,18 +56,14 @@ struct About {
 }
 
 async fn index(State(service): State<Service>, headers: HeaderMap) -> Response {
-    let visit = match service.visiting(&headers).await {
-        Ok(visit) => visit,
-        Err(problem) => return failed(&problem),
+    let shown = async {
+        let Some(visit) = service.visiting(&headers).await? else {
+            return Ok(view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: false }));
+        };
+        let repositories = service.store.repositories().visible_to(&visit.member).await?;
+        Ok(view::render(&Index::new(&visit, &repositories)))
     };
-    let page = match visit {
-        None => view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: false }),
-        Some(visit) => match service.store.repositories().visible_to(&visit.member).await {
-            Ok(repositories) => view::render(&Index::new(&visit, &repositories)),
-            Err(error) => return failed(&error.into()),
-        },
-    };
-    page_of(StatusCode::OK, page)
+    answered(shown.await)
 }
 
 async fn style() -> Response {

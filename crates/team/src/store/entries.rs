@@ -265,10 +265,8 @@ async fn put(
     let entry = "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (repository, key) DO UPDATE SET text = excluded.text,
         checksum = excluded.checksum, version = excluded.version, author = excluded.author, at = excluded.at";
-    let history = "INSERT INTO history (repository, key, version, text, checksum, author, at)
-        SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
     transaction.run(entry, values).await?;
-    transaction.run(history, vec![repository.as_str().into(), key.as_str().into()]).await.map(drop)
+    transaction.run(HISTORY, vec![repository.as_str().into(), key.as_str().into()]).await.map(drop)
 }
 
 /// Why an entry cannot be kept, if it cannot.
@@ -306,6 +304,9 @@ async fn is_as_seen(transaction: &mut Transaction, repository: &Repository, writ
     Ok(true)
 }
 
+/// An entry as it stands, into its history.
+const HISTORY: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
+    SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
 const BASE: &str = "UPDATE history SET base = $4 WHERE repository = $1 AND key = $2 AND version = $3";
 
 /// Puts texts back that the history has lost, and what is there now above them, as its author wrote it.
@@ -322,8 +323,6 @@ async fn keep(
     const KEEP: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at, put_back)
         VALUES ($1, $2, $3, $4, $5, $6, $7, 1)";
     const RAISE: &str = "UPDATE entries SET version = $3 WHERE repository = $1 AND key = $2";
-    const ABOVE: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
-        SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
     for (key, text) in write.kept.iter().filter(|(_, text)| text.len() <= ENTRY_BYTES && !text.contains('\0')) {
         let (checksum, of) = (checksum::of(text), || vec![repository.as_str().into(), key.as_str().into()]);
         let with = |more: Vec<Value>| of().into_iter().chain(more).collect::<Vec<Value>>();
@@ -334,7 +333,7 @@ async fn keep(
             vec![(version as i64).into(), text.clone().into(), checksum.into(), member.id.as_str().into(), now.into()];
         transaction.run(KEEP, with(kept)).await?;
         transaction.run(RAISE, with(vec![((version + 1) as i64).into()])).await?;
-        transaction.run(ABOVE, of()).await?;
+        transaction.run(HISTORY, of()).await?;
     }
     Ok(())
 }

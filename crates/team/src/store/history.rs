@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use super::rows::{Database, Row};
 use super::{Limits, Member, Time};
 use crate::error::Error;
@@ -13,7 +15,7 @@ use crate::repository::Repository;
 const TOLD: i64 = 200;
 
 /// One version of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Version {
     /// The repository's version that it came with.
     pub version: u64,
