@@ -25,6 +25,8 @@ mod recall;
 mod recording;
 mod regret;
 mod secrets;
+#[path = "../../tests/skipped.rs"]
+mod skipped;
 mod start;
 mod table;
 mod team;

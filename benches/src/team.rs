@@ -60,8 +60,9 @@ struct House {
 impl House {
     async fn open(database: &str) -> Result<Self> {
         let store = Store::open(database).await?;
-        let first = store.first_invitation(NOW).await?.context("the database is not new")?;
-        let token = store.join(first.reveal(), "Ada", None, "bench", NOW).await?.token.reveal().to_owned();
+        let first = store.invitations().first(NOW).await?.context("the database is not new")?;
+        let token =
+            store.invitations().accept(first.reveal(), "Ada", None, "bench", NOW).await?.token.reveal().to_owned();
         Self::serve(store, token).await
     }
 
@@ -211,7 +212,7 @@ async fn pushes(database: &str, first: &House, servers: usize) -> Result<(Measur
         each.extend(member.await??);
     }
     let measured = Measured::of(each, began.elapsed().as_secs_f64());
-    let history = first.store.history(&repository.parse()?, &SHARED.parse()?).await?;
+    let history = first.store.history().versions(&repository.parse()?, &SHARED.parse()?).await?;
     let texts: Vec<_> = history.iter().filter_map(|version| version.text.clone()).collect();
     let once: std::collections::BTreeSet<_> = texts.iter().collect();
     let reverts = texts.len() - once.len();

@@ -8,7 +8,6 @@ mod lines;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::Event;
@@ -16,6 +15,7 @@ use engine::agent::Turn;
 use engine::event::News;
 use engine::run::End;
 use engine::run::Ending;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
 use session::stats::Teammate;
@@ -110,7 +110,7 @@ impl Output {
 
     /// Shows an event.
     pub(crate) fn event(&self, event: &Event) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.heard(event);
         if let Event::Warning(text) = event {
             out::warn(text); // whether anybody watches or not
@@ -132,19 +132,19 @@ impl Output {
 
     /// A further turn begins.
     pub(crate) fn again(&self) {
-        self.state().to_begin = true;
+        self.state.lock().to_begin = true;
     }
 
     /// The agents there are.
     pub(crate) fn knows(&self, registry: &Registry) {
-        if let Some(init) = &mut self.state().init {
+        if let Some(init) = &mut self.state.lock().init {
             init["agents"] = registry.agents().map(|agent| agent.name.as_str()).collect();
         }
     }
 
     /// Prints a line that is no event's, as it is.
     pub(crate) fn line(&self, line: &Value) {
-        let _state = self.state(); // one at a time
+        let _state = self.state.lock(); // one at a time
         let _ = data!("{line}");
     }
 
@@ -154,7 +154,7 @@ impl Output {
         if facts.closed == Some(Closed::Unread) {
             return code;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.begin();
         let (cost, models) = facts.spent();
         state.cost = Some(json!(cost));
@@ -191,17 +191,13 @@ impl Output {
 
     /// Prints a result for a run that could not begin, or broke down.
     pub(crate) fn trouble(&self, error: &anyhow::Error) {
-        let (text, state) = (format!("{error:#}"), self.state());
+        let (text, state) = (format!("{error:#}"), self.state.lock());
         let line = json!({
             "type": "result", "subtype": "error_during_execution", "is_error": true, "duration_ms": 0,
             "duration_api_ms": 0, "num_turns": 0, "result": text, "errors": [text], "total_cost_usd": state.cost.clone().unwrap_or(json!(0)),
             "permission_denials": [],
         });
         print_line(line, &state.session);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

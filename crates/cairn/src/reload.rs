@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use engine::agent::{Changed, Reload};
 use learning::knowledge::Copied;
+use parking_lot::Mutex;
 use provider::Model;
 use settings::trust::{self, Claim};
 use settings::{Provider, Settings, Watch};
@@ -29,7 +30,7 @@ pub(crate) fn reload(watch: Watch, follower: Follower) -> Reload {
     let (watch, follower) = (Mutex::new(watch), Arc::new(tokio::sync::Mutex::new(follower)));
     Arc::new(move || {
         let files: Vec<_> = {
-            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut watch = watch.lock();
             let files = watch.changed();
             files.into_iter().map(|file| (file.clone(), watch.told_as(&file))).collect()
         };

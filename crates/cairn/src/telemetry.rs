@@ -5,12 +5,13 @@
 //! end of the program, and that not for long.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::event::Listener;
 use engine::{Event, journal};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
 
@@ -56,7 +57,7 @@ impl Telemetry {
         let Some(collector) = self.0.clone() else { return listener };
         let (world, session) = (World::real(), Mutex::new(String::new()));
         Arc::new(move |event| {
-            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut session = session.lock();
             if let Event::SessionStarted { session: id, .. } = &event {
                 session.clone_from(id);
             }
@@ -87,7 +88,7 @@ impl Telemetry {
 
 impl Collector {
     fn add(&self, record: Value) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.len() < MOST {
             waiting.push(record);
         }
@@ -96,7 +97,7 @@ impl Collector {
     /// Sends what waits. What is wrong is said once.
     async fn send(&self) -> Option<String> {
         let _sending = self.sending.lock().await;
-        let records = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let records = std::mem::take(&mut *self.waiting.lock());
         if records.is_empty() {
             return None;
         }

@@ -9,6 +9,8 @@
     reason = "tests"
 )]
 
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
 #[path = "it/stage.rs"]
 mod stage;
 

@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::Mail;
+use parking_lot::Mutex;
 use settings::permission::{Answer, CallQuestion};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -193,12 +193,12 @@ impl Errand {
 
     /// Whether it has ended in the background.
     pub fn ended_behind(&self) -> bool {
-        self.now().ended_behind
+        self.now.lock().ended_behind
     }
 
     /// What it has done so far.
     pub fn progress(&self) -> Progress {
-        self.now().progress.clone()
+        self.now.lock().progress.clone()
     }
 
     /// Stops it. It ends soon after.
@@ -219,19 +219,19 @@ impl Errand {
 
     /// Its questions are asked at once from now on: somebody looks at it.
     pub fn bring_to_front(&self) {
-        self.now().asks = Asks::AtOnce;
+        self.now.lock().asks = Asks::AtOnce;
     }
 
     /// The first question it waits with, if it does; whoever takes it answers.
     pub fn take_question(&self) -> Option<(CallQuestion, oneshot::Sender<Answer>)> {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         now.forget_stopped();
         now.questions.pop_front()
     }
 
     /// The tool it waits to be allowed, if it does.
     pub fn waits_for(&self) -> Option<String> {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         now.forget_stopped();
         now.questions.front().map(|(question, _)| question.tool.clone())
     }
@@ -269,7 +269,7 @@ impl Errand {
         // Both at once: whoever sees that it has ended sees where.
         self.phase.send_modify(|phase| {
             std::mem::swap(phase, &mut before);
-            let mut now = self.now();
+            let mut now = self.now.lock();
             now.questions.clear();
             now.ended_behind = matches!(before, Phase::Background);
         });
@@ -278,24 +278,20 @@ impl Errand {
 
     /// Whether a question has to wait until somebody looks.
     pub(crate) fn keeps_questions(&self) -> bool {
-        self.is_background() && self.now().asks == Asks::Waits
+        self.is_background() && self.now.lock().asks == Asks::Waits
     }
 
     /// Waits with a question until somebody takes it and answers.
     pub(crate) fn keep_question(&self, question: CallQuestion) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
-        self.now().questions.push_back((question, reply));
+        self.now.lock().questions.push_back((question, reply));
         answer
     }
 
     /// It has done something.
     pub(crate) fn progressed(&self, now: Timestamp, change: impl FnOnce(&mut Progress)) {
-        let progress = &mut self.now().progress;
+        let progress = &mut self.now.lock().progress;
         progress.took = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();
         change(progress);
-    }
-
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,9 @@
 //! What the user says while the agent works: kept until the next round begins, and until then it can be taken back.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use transcript::Block;
 
 /// Messages that wait. Clones share them.
@@ -14,25 +15,21 @@ pub struct Inbox {
 impl Inbox {
     /// Puts a message at the end.
     pub fn push(&self, said: Vec<Block>) {
-        self.waiting().push_back(said);
+        self.waiting.lock().push_back(said);
     }
 
     /// Takes back the newest one.
     pub fn take_back(&self) -> Option<Vec<Block>> {
-        self.waiting().pop_back()
+        self.waiting.lock().pop_back()
     }
 
     /// What waits, oldest first.
     pub fn peek(&self) -> Vec<Vec<Block>> {
-        self.waiting().iter().cloned().collect()
+        self.waiting.lock().iter().cloned().collect()
     }
 
     /// Takes the oldest one: its round has come.
     pub fn next(&self) -> Option<Vec<Block>> {
-        self.waiting().pop_front()
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Vec<Block>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().pop_front()
     }
 }

@@ -4,10 +4,11 @@
 //! but may quote others: one in which a secret is found is left out. A journal that cannot be written stops nothing.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mail::mailbox::Rest;
 use memory::secrets::{Remarks, scan};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
 use transcript::{Outcome, Usage};
@@ -35,7 +36,7 @@ impl Journal {
 
     /// It is written there from now on, or nowhere.
     pub(crate) fn move_to(&self, path: Option<PathBuf>) {
-        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+        *self.path.lock() = path;
     }
 
     /// Hears of what happens first, whoever tells it.
@@ -49,7 +50,7 @@ impl Journal {
 
     /// Adds what happened.
     fn add(&self, event: &Event) {
-        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let path = self.path.lock().clone();
         if let Some(path) = path
             && let Some((name, mut line)) = entry(event)
         {
@@ -204,7 +205,7 @@ mod tests {
         let journal = Journal::new("s", World::real(), Some(path.clone()));
         let heard = Arc::new(Mutex::new(0));
         let counting = heard.clone();
-        let listener = journal.hearing(Arc::new(move |_| *counting.lock().unwrap() += 1));
+        let listener = journal.hearing(Arc::new(move |_| *counting.lock() += 1));
         let mut progress = learning::dream::progress::Progress::default();
         progress.touched.push("a-secret-name.md".into());
         listener(Event::Dream(Box::new(progress)));
@@ -214,7 +215,7 @@ mod tests {
         let text = String::from_utf8(files::read(&path, 10_000).unwrap().bytes).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let names: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
-        assert_eq!((names, *heard.lock().unwrap()), (vec!["dream", "team_memory"], 3));
+        assert_eq!((names, *heard.lock()), (vec!["dream", "team_memory"], 3));
         assert_eq!((&lines[0]["phase"], &lines[0]["touched"]), (&json!("starting"), &json!(1)));
         assert!(!text.contains("secret"), "{text}");
     }

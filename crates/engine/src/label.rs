@@ -5,12 +5,13 @@
 //! else to the cheapest model, which is shown the end of it. Nothing waits for them, and nothing is asked where nothing
 //! has changed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use learning::fork::Fork;
 use learning::ledger::{self, Ledger};
+use parking_lot::Mutex;
 use provider::Model;
 use session::World;
 use tokio_util::sync::CancellationToken;
@@ -47,11 +48,11 @@ pub struct Latest(Arc<Mutex<Option<(Request, Timestamp)>>>);
 impl Latest {
     /// It was sent.
     pub(crate) fn sent(&self, request: &Request, now: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((request.clone(), now));
+        *self.0.lock() = Some((request.clone(), now));
     }
 
     fn get(&self) -> Option<(Request, Timestamp)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

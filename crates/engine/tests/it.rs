@@ -1,6 +1,8 @@
 //! Turns through the real engine, against the simulated model.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, unreachable_pub, reason = "tests")]
 
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
 #[path = "it/stage.rs"]
 mod stage;
 

@@ -267,7 +267,7 @@ mod tests {
         let names = || -> Vec<String> {
             dir.entries().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
         };
-        let mounted = crate::faults::mount(&place, std::sync::Arc::new(std::sync::Mutex::new(Killed)));
+        let mounted = crate::faults::mount(&place, std::sync::Arc::new(parking_lot::Mutex::new(Killed)));
         replace(&dir, OsStr::new("one"), b"1", Mode::Inherited).unwrap_err();
         create_new(&dir, OsStr::new("two"), b"2", Mode::Inherited).unwrap_err();
         assert_eq!(names().len(), 2, "{:?}", names());

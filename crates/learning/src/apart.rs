@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use files::{Glance, Lines, Text};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, Wall, decide};
 use tools::sandbox::Leaves;
@@ -68,7 +68,7 @@ impl Apart {
     pub(crate) fn has(&self, path: &Path) -> bool {
         let Some(session) = self.folders.iter().find_map(|folder| session(folder, path)) else { return false };
         let Some(glance) = files::glance(&session) else { return false };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         match known.get(&session) {
             Some((seen, apart)) if *seen == glance => *apart,
             _ => {

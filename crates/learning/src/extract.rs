@@ -12,10 +12,11 @@ mod span;
 mod work;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use context::worth::Rates;
+use parking_lot::Mutex;
 use provider::Model;
 use session::Session;
 use settings::{Gate, Learning};
@@ -165,13 +166,13 @@ impl Extraction {
 
     /// Whether something is under way, or was not learnt from yet.
     pub fn has_left(&self, session: &Session) -> bool {
-        let cursor = self.shared.state().cursor.clone();
+        let cursor = self.shared.state.lock().cursor.clone();
         self.is_busy() || span(session.log(), cursor.as_ref()).is_some_and(|new| new.turns > 0)
     }
 
     /// Takes what is over and not in the log yet.
     pub fn take_ended(&self) -> Vec<Outcome> {
-        std::mem::take(&mut self.shared.state().ended)
+        std::mem::take(&mut self.shared.state.lock().ended)
     }
 
     /// Whether work is under way.
@@ -200,11 +201,11 @@ impl Extraction {
     /// Learns from what is new, if that is due. What no run is needed for is returned, to be written down.
     pub fn learn(&mut self, on: &LearningSource<'_>, occasion: Occasion) -> Option<Passed> {
         let log = on.session.log();
-        let cursor = self.shared.state().cursor.clone();
+        let cursor = self.shared.state.lock().cursor.clone();
         let new = span(log, cursor.as_ref()).filter(|new| new.turns > 0)?;
         let covers = new.covers()?.clone();
         if let Some(why) = passed_over(&self.learning, on.session.path(), &new, on.scope, on.memory) {
-            self.shared.state().cursor = Some(covers.clone());
+            self.shared.state.lock().cursor = Some(covers.clone());
             return Some(Passed { covers, why });
         }
         let due = occasion == Occasion::End || new.turns >= self.learning.every && self.can_pay(on);
@@ -215,11 +216,11 @@ impl Extraction {
         let session = on.session.id().to_owned();
         let job = Job { session, own: true, parent, messages: new.messages, all: new.all, texts: texts(log) };
         if self.is_busy() {
-            let running = self.shared.state().running.clone();
+            let running = self.shared.state.lock().running.clone();
             let beyond = span(log, running.as_ref().or(cursor.as_ref()));
             // What is passed over is looked at again when it is known how far the run under way came.
             if beyond.is_some_and(|beyond| looks_worth_it(&self.learning, &beyond)) {
-                self.shared.state().waiting = Some(job);
+                self.shared.state.lock().waiting = Some(job);
             }
             return None;
         }
@@ -283,16 +284,12 @@ impl Extraction {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Runs a job, and tells of it.
     async fn run(&self, tools: &Tools, job: Job, heard: &Heard, cancel: &CancellationToken) {
         let own = job.own;
-        self.state().running = job.messages.last().filter(|_| own).cloned();
+        self.state.lock().running = job.messages.last().filter(|_| own).cloned();
         let outcome = tools.run(job, cancel.clone()).await;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if outcome.failed.is_none() && own {
             state.cursor.clone_from(&outcome.covers);
         }
@@ -303,7 +300,7 @@ impl Shared {
 
     /// The request that waits, about what is new by now.
     fn next(&self) -> Option<Job> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut job = state.waiting.take()?;
         let known = state.cursor.as_ref().and_then(|cursor| job.messages.iter().position(|line| line == cursor));
         job.messages.drain(..known.map_or(0, |at| at + 1));

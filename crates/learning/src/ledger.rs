@@ -15,11 +15,11 @@ mod under_way;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
+use parking_lot::Mutex;
 use session::World;
 use settings::Budget;
 use transcript::Usage;
@@ -135,12 +135,12 @@ impl Ledger {
 
     /// What may be spent.
     pub fn budget(&self) -> Budget {
-        self.state().budget
+        self.state.lock().budget
     }
 
     /// What may be spent from now on.
     pub fn set_budget(&self, budget: Budget) {
-        self.state().budget = budget;
+        self.state.lock().budget = budget;
     }
 
     /// Asked before each round: whether a kind of work may make one more.
@@ -149,7 +149,7 @@ impl Ledger {
             return Ok(());
         }
         let today = self.today();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let paused = today.unread.clone().or_else(|| exceeded_by(&state.budget, &today));
         let Some(why) = paused else { return Ok(()) };
         let paused = Paused(why);
@@ -159,7 +159,7 @@ impl Ledger {
 
     /// Writes down what a request used that nobody has followed from its beginning.
     pub fn record(&self, kind: &str, model: &str, usage: &Usage) {
-        *self.state().spent.entry(model.to_owned()).or_default() += *usage;
+        *self.state.lock().spent.entry(model.to_owned()).or_default() += *usage;
         self.write(self.date(), self.entry(kind, model, usage));
     }
 
@@ -169,7 +169,7 @@ impl Ledger {
         let (now, serial) = (self.world.now().as_millisecond(), SERIAL.fetch_add(1, Ordering::Relaxed));
         let id = format!("{}-{now}-{serial}", std::process::id());
         let begun = Begun { id, kind, model: model.to_owned(), date: self.date() };
-        self.state().under_way.insert(begun.id.clone(), (begun.model.clone(), *usage));
+        self.state.lock().under_way.insert(begun.id.clone(), (begun.model.clone(), *usage));
         let entry = self.entry(kind, model, usage);
         self.write(begun.date, Entry { begins: Some(begun.id.clone()), ..entry });
         begun
@@ -186,7 +186,7 @@ impl Ledger {
     }
 
     fn settle(&self, begun: Begun, usage: &Usage, broken_off: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.under_way.remove(&begun.id);
         *state.spent.entry(begun.model.clone()).or_default() += *usage;
         drop(state);
@@ -213,12 +213,12 @@ impl Ledger {
 
     fn write(&self, date: Date, entry: Entry) {
         let Some(folder) = &self.folder else {
-            self.state().keep(date, entry, &self.spender.project);
+            self.state.lock().keep(date, entry, &self.spender.project);
             return;
         };
         let line = serde_json::to_vec(&entry).unwrap_or_default();
         if let Err(error) = files::add_line(file(folder, date), &line) {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.keep(date, entry, &self.spender.project);
             let text = format!("what is spent cannot be written down and counts for this session alone: {error}");
             state.tell(date, News::NotWritten, text);
@@ -227,7 +227,7 @@ impl Ledger {
 
     /// What was used since this was opened, whatever it was for, by the model. Of what is under way, what is known counts.
     pub fn spent(&self) -> BTreeMap<String, Usage> {
-        let state = self.state();
+        let state = self.state.lock();
         let mut spent = state.spent.clone();
         for (model, usage) in state.under_way.values() {
             *spent.entry(model.clone()).or_default() += *usage;
@@ -246,7 +246,7 @@ impl Ledger {
     pub fn today(&self) -> Day {
         let today = self.date();
         let counts = |date: &Date| *date == today || Some(*date) == tomorrow(today);
-        let state = &mut *self.state();
+        let state = &mut *self.state.lock();
         state.readings.retain(|(date, _)| counts(date));
         let mut sum = Day::default();
         if let Some(folder) = &self.folder {
@@ -279,11 +279,7 @@ impl Ledger {
 
     /// What the user is to hear: each once a day.
     pub fn news(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().news)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut self.state.lock().news)
     }
 
     fn date(&self) -> Date {

@@ -11,12 +11,13 @@
 mod saving;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memory::changes::{Change, Changes, Head, Writer};
 use memory::echo::Injected;
 use memory::remember::Origin;
 use memory::store::{Indexing, Store};
+use parking_lot::Mutex;
 use serde_json::Value;
 use session::World;
 use settings::sandbox;
@@ -154,17 +155,17 @@ impl Restricted {
 
     /// What it did so far.
     pub fn tally(&self) -> Tally {
-        self.counts().clone()
+        self.tally.lock().clone()
     }
 
     /// The run under which its changes are kept, if there are any.
     pub fn run(&self) -> Option<String> {
-        self.changes().as_ref().map(|run| run.id().to_owned())
+        self.run.lock().as_ref().map(|run| run.id().to_owned())
     }
 
     /// It is over: file and index are in step. Says under which run its changes are kept.
     pub fn end(&self) -> Option<String> {
-        let run = self.changes().take()?;
+        let run = self.run.lock().take()?;
         let id = run.id().to_owned();
         let _ = run.end(); // without this line they are looked at once more
         Some(id)
@@ -265,7 +266,7 @@ impl Restricted {
 
     /// Keeps a change before it is made.
     fn keep(&self, change: &Change) -> Result<(), memory::Error> {
-        let mut run = self.changes();
+        let mut run = self.run.lock();
         let writer = match &mut *run {
             Some(writer) => writer,
             none => {
@@ -300,17 +301,9 @@ impl Restricted {
 
     /// Counts a refusal, whoever refuses.
     fn refused(&self, access: Access) {
-        let mut tally = self.counts();
+        let mut tally = self.tally.lock();
         tally.denied += 1;
         tally.denied_writes += u32::from(access == Access::Changes);
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn changes(&self) -> MutexGuard<'_, Option<Writer>> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

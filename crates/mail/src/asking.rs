@@ -5,16 +5,15 @@
 //!
 //! What it refuses to do: believe anybody but the lead; let an answer add rules.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::json;
 use settings::permission::{Answer, Approver, LiveMode, Question, Who};
 use tools::permission::Mode;
 
 use super::{Post, Team};
-use crate::incoming::lock;
 use crate::mailbox::{Asking, LEAD, LeadAnswer, MailError, Mailbox, Message, Unless, Word};
 
 /// How often a file is looked at: a stat each.
@@ -137,7 +136,7 @@ pub fn mode_below(team: Team, mode: Mode) -> LiveMode {
     let known = Mutex::new((None, Mode::default()));
     LiveMode::held_to(
         move || {
-            let (now, mut known) = (team.glance(), lock(&known));
+            let (now, mut known) = (team.glance(), known.lock());
             if now.is_none() || now != known.0 {
                 *known = (now, team.mode());
             }

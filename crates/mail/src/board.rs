@@ -5,9 +5,10 @@
 //! the lead may change it, and nobody takes it over before it was given back.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use files::Root;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::mailbox::{LEAD, PATIENCE};
@@ -81,13 +82,13 @@ impl Board {
                 Ok(())
             })?;
         }
-        *self.shared() = Some(Shared { folder: team.to_owned(), me: me.to_owned() });
+        *self.0.lock() = Some(Shared { folder: team.to_owned(), me: me.to_owned() });
         Ok(())
     }
 
     /// The tasks; `own` is where the session's own list lies.
     pub fn tasks(&self, own: &Path) -> Vec<Task> {
-        let shared = self.shared().clone();
+        let shared = self.0.lock().clone();
         read(shared.as_ref().map_or(own, |shared| &shared.folder))
     }
 
@@ -97,13 +98,9 @@ impl Board {
         own: &Path,
         by: impl FnOnce(&mut Vec<Task>, Option<&str>) -> Result<T, String>,
     ) -> Result<T, String> {
-        let shared = self.shared().clone();
+        let shared = self.0.lock().clone();
         let folder = shared.as_ref().map_or(own, |shared| &shared.folder);
         change(folder, |tasks| by(tasks, shared.as_ref().map(|shared| shared.me.as_str())))
-    }
-
-    fn shared(&self) -> std::sync::MutexGuard<'_, Option<Shared>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,10 +9,11 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use files::Glance;
+use parking_lot::Mutex;
 use session::{Beside, Error, Session};
 use tokio::sync::Notify;
 use transcript::{Injected, Purpose};
@@ -34,25 +35,30 @@ pub struct Mail {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Where messages of agents in this process are kept until they are heard.
-    kept: Mutex<Option<PathBuf>>,
-    queue: Mutex<VecDeque<Arrived>>,
-    doors: Mutex<Vec<Door>>,
-    heard: Mutex<HashSet<String>>,
-    life: Mutex<Life>,
-    /// Who works, for whom, and the last message by which they were given something to do.
-    busy: Mutex<BTreeMap<(String, String), String>>,
-    /// The last such message that was done, where we heard of it.
-    done: Mutex<BTreeMap<(String, String), String>>,
-    /// Who has said that they end.
-    left: Mutex<HashSet<String>>,
-    /// The newest message of the team that was heard, by the sender.
-    newest: Mutex<BTreeMap<String, String>>,
-    /// The newest message to others of the team since we were last idle.
-    handed: Mutex<BTreeMap<String, String>>,
-    /// What the user was told that is wrong.
-    warned: Mutex<HashSet<String>>,
+    state: Mutex<MailState>,
     news: Notify,
+}
+
+#[derive(Debug, Default)]
+struct MailState {
+    /// Where messages of agents in this process are kept until they are heard.
+    kept: Option<PathBuf>,
+    queue: VecDeque<Arrived>,
+    doors: Vec<Door>,
+    heard: HashSet<String>,
+    life: Life,
+    /// Who works, for whom, and the last message by which they were given something to do.
+    busy: BTreeMap<(String, String), String>,
+    /// The last such message that was done, where we heard of it.
+    done: BTreeMap<(String, String), String>,
+    /// Who has said that they end.
+    left: HashSet<String>,
+    /// The newest message of the team that was heard, by the sender.
+    newest: BTreeMap<String, String>,
+    /// The newest message to others of the team since we were last idle.
+    handed: BTreeMap<String, String>,
+    /// What the user was told that is wrong.
+    warned: HashSet<String>,
 }
 
 /// A mailbox that is the session's own.
@@ -84,7 +90,7 @@ pub enum Life {
 impl Mail {
     /// Opens a mailbox that is the session's own from now on.
     pub fn open(&self, mailbox: Mailbox, origin: Origin) {
-        lock(&self.inner.doors).push(Door { mailbox, origin, seen: None });
+        self.inner.state.lock().doors.push(Door { mailbox, origin, seen: None });
         self.ring();
     }
 
@@ -95,13 +101,13 @@ impl Mail {
                 self.door_of(origin, &folder, name)?;
             }
         }
-        *lock(&self.inner.kept) = Some(folder);
+        self.inner.state.lock().kept = Some(folder);
         Ok(())
     }
 
     /// Opens the mailbox for what an agent in this process writes, where it is not open yet.
     fn door_of(&self, origin: Origin, folder: &Path, name: &str) -> Result<(), MailError> {
-        let is_open = lock(&self.inner.doors).iter().any(|door| door.origin == origin);
+        let is_open = self.inner.state.lock().doors.iter().any(|door| door.origin == origin);
         if !is_open {
             self.open(Mailbox::create(folder, name)?, origin);
         }
@@ -110,14 +116,14 @@ impl Mail {
 
     /// Takes a message of an agent in this process. It is on the disk when this returns, where the session has a place for it.
     pub fn take(&self, message: &Message, origin: Origin) -> Result<(), MailError> {
-        let kept = lock(&self.inner.kept).clone();
+        let kept = self.inner.state.lock().kept.clone();
         let name = KEPT.iter().find(|(known, _)| *known == origin).map(|(_, name)| *name);
         let Some((folder, name)) = kept.zip(name) else {
             self.push(message.clone(), origin);
             return Ok(());
         };
         self.door_of(origin, &folder, name)?;
-        if let Some(door) = lock(&self.inner.doors).iter().find(|door| door.origin == origin) {
+        if let Some(door) = self.inner.state.lock().doors.iter().find(|door| door.origin == origin) {
             door.mailbox.send(message)?;
         }
         self.ring();
@@ -126,7 +132,7 @@ impl Mail {
 
     /// Puts a word about an agent in this process into the queue.
     pub fn push(&self, message: Message, origin: Origin) {
-        lock(&self.inner.queue).push_back(Arrived { message, origin });
+        self.inner.state.lock().queue.push_back(Arrived { message, origin });
         self.ring();
     }
 
@@ -142,20 +148,22 @@ impl Mail {
 
     /// Takes from the log what was delivered before.
     pub fn remember(&self, session: &Session) {
-        lock(&self.inner.heard).extend(session.heard());
+        self.inner.state.lock().heard.extend(session.heard());
     }
 
     /// Whether somebody can write to the session at all.
     pub fn is_open(&self) -> bool {
-        !lock(&self.inner.doors).is_empty() || !lock(&self.inner.queue).is_empty()
+        let state = self.inner.state.lock();
+        !state.doors.is_empty() || !state.queue.is_empty()
     }
 
     /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came. A
     /// mailbox that cannot be read is an error where nothing else waits.
     pub fn waiting(&self) -> Result<Vec<Arrived>, MailError> {
-        let mut waiting: Vec<Arrived> = lock(&self.inner.queue).iter().cloned().collect();
+        let state = &mut *self.inner.state.lock();
+        let mut waiting: Vec<Arrived> = state.queue.iter().cloned().collect();
         let mut broken = None;
-        for door in lock(&self.inner.doors).iter_mut() {
+        for door in &mut state.doors {
             // Looked at before it is read: what comes in between is seen the next time.
             door.seen = files::glance(door.mailbox.path());
             let origin = door.origin;
@@ -164,8 +172,8 @@ impl Mail {
                 Err(error) => broken = Some(error),
             }
         }
-        let (heard, mut here) = (lock(&self.inner.heard), HashSet::new());
-        waiting.retain(|Arrived { message, .. }| !heard.contains(&message.id) && here.insert(message.id.clone()));
+        let mut here = HashSet::new();
+        waiting.retain(|Arrived { message, .. }| !state.heard.contains(&message.id) && here.insert(message.id.clone()));
         waiting.sort_by_key(|arrived| arrived.message.order());
         // What can be read is heard first, whatever lies in another's place.
         match broken.filter(|_| waiting.is_empty()) {
@@ -176,7 +184,7 @@ impl Mail {
 
     /// Whether a trouble was not told of yet.
     pub fn is_new(&self, trouble: &str) -> bool {
-        lock(&self.inner.warned).insert(trouble.to_owned())
+        self.inner.state.lock().warned.insert(trouble.to_owned())
     }
 
     /// Enters a message into the log: now it is delivered.
@@ -191,14 +199,15 @@ impl Mail {
 
     /// Nobody is to hear of it any more.
     pub fn forget(&self, id: &str) {
-        lock(&self.inner.heard).insert(id.to_owned());
-        lock(&self.inner.queue).retain(|arrived| arrived.message.id != id);
+        let mut state = self.inner.state.lock();
+        state.heard.insert(id.to_owned());
+        state.queue.retain(|arrived| arrived.message.id != id);
     }
 
     /// Marks in the mailboxes what was delivered.
     pub fn mark(&self) -> Result<(), MailError> {
-        let heard = lock(&self.inner.heard);
-        let marked = lock(&self.inner.doors).iter().map(|door| door.mailbox.delivered(&heard)).collect::<Vec<_>>();
+        let state = self.inner.state.lock();
+        let marked = state.doors.iter().map(|door| door.mailbox.delivered(&state.heard)).collect::<Vec<_>>();
         marked.into_iter().collect()
     }
 
@@ -225,17 +234,18 @@ impl Mail {
 
     fn has_news(&self) -> bool {
         let changed = |door: &Door| files::glance(door.mailbox.path()) != door.seen;
-        !lock(&self.inner.queue).is_empty() || lock(&self.inner.doors).iter().any(changed)
+        let state = self.inner.state.lock();
+        !state.queue.is_empty() || state.doors.iter().any(changed)
     }
 
     /// Whether the session is to go on.
     pub fn life(&self) -> Life {
-        lock(&self.inner.life).clone()
+        self.inner.state.lock().life.clone()
     }
 
     /// It was asked to end, has agreed to, or goes on after all.
     pub fn set_life(&self, life: Life) {
-        *lock(&self.inner.life) = life;
+        self.inner.state.lock().life = life;
     }
 
     /// Takes in what a message of the team does beside being read.
@@ -246,71 +256,68 @@ impl Mail {
                 self.set_life(Life::Asked { by: message.from.clone(), request });
             }
             Word::ShutdownResponse { approve: true, .. } => {
-                lock(&self.inner.left).insert(message.from.clone());
+                self.inner.state.lock().left.insert(message.from.clone());
                 self.rests(&message.from);
             }
             Word::Idle { heard, .. } => self.has_done(&message.from, heard),
             _ => {}
         }
-        lock(&self.inner.newest).insert(message.from.clone(), message.id.clone());
+        self.inner.state.lock().newest.insert(message.from.clone(), message.id.clone());
     }
 
     /// Who has said that they end.
     pub fn left(&self) -> Vec<String> {
-        lock(&self.inner.left).iter().cloned().collect()
+        self.inner.state.lock().left.iter().cloned().collect()
     }
 
     /// Whether somebody has said that they end; asked once.
     pub fn has_left(&self, name: &str) -> bool {
-        lock(&self.inner.left).remove(name)
+        self.inner.state.lock().left.remove(name)
     }
 
     /// Somebody was given something to do, by us.
     pub fn works(&self, name: &str, message: &str) {
-        lock(&self.inner.handed).insert(name.to_owned(), message.to_owned());
+        self.inner.state.lock().handed.insert(name.to_owned(), message.to_owned());
         self.works_for(name, LEAD, message);
     }
 
     /// Somebody was given something to do, by another, unless we know already that it is done.
     pub fn works_for(&self, name: &str, other: &str, message: &str) {
         let (who, message) = ((name.to_owned(), other.to_owned()), message.to_owned());
-        if lock(&self.inner.done).get(&who) != Some(&message) {
-            lock(&self.inner.busy).insert(who, message);
+        let mut state = self.inner.state.lock();
+        if state.done.get(&who) != Some(&message) {
+            state.busy.insert(who, message);
         }
     }
 
     /// Somebody has nothing more to do of what they were given by these messages, the newest of each sender.
     pub fn has_done(&self, name: &str, messages: BTreeMap<String, String>) {
+        let mut state = self.inner.state.lock();
         for (other, message) in messages {
             let who = (name.to_owned(), other);
-            let mut busy = lock(&self.inner.busy);
-            if busy.get(&who) == Some(&message) {
-                busy.remove(&who);
+            if state.busy.get(&who) == Some(&message) {
+                state.busy.remove(&who);
             }
-            lock(&self.inner.done).insert(who, message);
+            state.done.insert(who, message);
         }
     }
 
     /// Somebody has nothing to do any more, whatever it was.
     pub fn rests(&self, name: &str) {
-        lock(&self.inner.busy).retain(|(busy, _), _| busy != name);
+        self.inner.state.lock().busy.retain(|(busy, _), _| busy != name);
     }
 
     /// Who works for us, or for others who do.
     pub fn busy(&self) -> Vec<String> {
-        let mut names: Vec<String> = lock(&self.inner.busy).keys().map(|(name, _)| name.clone()).collect();
+        let mut names: Vec<String> = self.inner.state.lock().busy.keys().map(|(name, _)| name.clone()).collect();
         names.dedup();
         names
     }
 
     /// What is said to the lead when there is nothing more to do.
     pub fn idle(&self, rest: Rest, said: &str) -> Word {
-        let (heard, handed) = (lock(&self.inner.newest).clone(), std::mem::take(&mut *lock(&self.inner.handed)));
+        let mut state = self.inner.state.lock();
+        let (heard, handed) = (state.newest.clone(), std::mem::take(&mut state.handed));
         Word::Idle { rest, said: said.to_owned(), heard, handed }
     }
-}
-
-/// Locks, also where another thread has panicked: what is guarded is whole at every step.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

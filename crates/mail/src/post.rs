@@ -5,8 +5,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use session::World;
 
 use super::{Team, socket};
@@ -31,12 +32,18 @@ struct Inner {
     mail: Mail,
     /// Who was sent out: its own name, and whoever sent it, with their mail.
     below: Option<Below>,
-    /// Agents of this process.
-    near: Mutex<Vec<Near>>,
-    team: Mutex<Option<Team>>,
-    /// Where the sockets of sessions lie, and our own if we have one.
+    /// Where the sockets of sessions lie.
     sockets: Option<PathBuf>,
-    own: Mutex<Option<PathBuf>>,
+    state: Mutex<PostState>,
+}
+
+#[derive(Debug, Default)]
+struct PostState {
+    /// Agents of this process.
+    near: Vec<Near>,
+    team: Option<Team>,
+    /// Our own socket, if we have one.
+    own: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -75,8 +82,7 @@ impl fmt::Debug for Near {
 impl Post {
     /// Of a session with this mail. `sockets` is where the sockets of sessions lie.
     pub fn new(world: World, mail: Mail, sockets: Option<PathBuf>) -> Self {
-        let (near, team, own) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { world, mail, below: None, near, team, sockets, own }) }
+        Self { inner: Arc::new(Inner { world, mail, below: None, sockets, state: Mutex::default() }) }
     }
 
     /// Of an agent that is sent out: it reaches whoever sent it and the others that they sent, and nobody else.
@@ -87,10 +93,8 @@ impl Post {
             world: self.inner.world.clone(),
             mail: mail.clone(),
             below: Some(below),
-            near: Mutex::new(vec![near]),
-            team: Mutex::default(),
             sockets: None,
-            own: Mutex::default(),
+            state: Mutex::new(PostState { near: vec![near], ..PostState::default() }),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -98,18 +102,19 @@ impl Post {
     /// Agents that it sends out can be written to from now on.
     pub fn sends_out(&self, children: &Arc<dyn Neighbours>) {
         let children = Arc::downgrade(children);
-        lock(&self.inner.near).retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
-        lock(&self.inner.near).push(Near { children, origin: Origin::Parent });
+        let near = &mut self.inner.state.lock().near;
+        near.retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
+        near.push(Near { children, origin: Origin::Parent });
     }
 
     /// The session belongs to a team from now on.
     pub fn join(&self, team: Team) {
-        *lock(&self.inner.team) = Some(team);
+        self.inner.state.lock().team = Some(team);
     }
 
     /// The session can be reached at a socket.
     pub fn listens_at(&self, path: &Path) {
-        *lock(&self.inner.own) = Some(path.to_owned());
+        self.inner.state.lock().own = Some(path.to_owned());
     }
 
     /// The session's own mail.
@@ -119,7 +124,7 @@ impl Post {
 
     /// The team, if there is one.
     pub fn team(&self) -> Option<Team> {
-        lock(&self.inner.team).clone()
+        self.inner.state.lock().team.clone()
     }
 
     /// Under which name it is known to those of its process and its team.
@@ -153,8 +158,8 @@ impl Post {
     }
 
     fn near(&self) -> Vec<(Arc<dyn Neighbours>, Origin)> {
-        let near = lock(&self.inner.near);
-        near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
+        let state = self.inner.state.lock();
+        state.near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
     }
 
     /// What a message that is more than words looks like when it is sent from here.
@@ -174,7 +179,7 @@ impl Post {
         }
         if let Some(path) = to.strip_prefix(SOCKET) {
             let path = self.reachable(Path::new(path))?;
-            let from = lock(&self.inner.own).clone();
+            let from = self.inner.state.lock().own.clone();
             let from = from.map_or_else(|| "another session".to_owned(), |own| format!("{SOCKET}{}", own.display()));
             socket::send(&path, &self.message(&from, text, summary)).await?;
             return Ok(vec![to.to_owned()]);
@@ -237,8 +242,4 @@ impl Post {
             _ => Err(MailError::NoSession(path.to_owned())),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use files::Root;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use settings::agents::Isolation;
@@ -17,7 +18,6 @@ use settings::permission::LiveMode;
 use tools::permission::Mode;
 
 use crate::board;
-use crate::incoming::lock;
 use crate::mailbox::{Known, LEAD, MailError, Mailbox, Message, PATIENCE, Seal, SealKey, checked, folder};
 
 /// Who belongs to the team.
@@ -158,7 +158,7 @@ impl Team {
     /// What a teammate is to seal its letters with, the same for as long as this lead is there: what it wrote before it
     /// ended is still its own.
     pub fn secret_for(&self, name: &str) -> Option<String> {
-        let mut given = lock(&self.given);
+        let mut given = self.given.lock();
         if !given.contains_key(name) {
             given.insert(name.to_owned(), Seal::new()?);
         }
@@ -231,7 +231,7 @@ impl Team {
             config.members.insert(0, self.member(LEAD, LEAD, directory, now));
             Ok(())
         })?;
-        self.held.iter().for_each(|held| *lock(&held.told) = None);
+        self.held.iter().for_each(|held| *held.told.lock() = None);
         self.tell_mode()?;
         self.mailbox()
     }
@@ -262,7 +262,7 @@ impl Team {
     /// Says in which mode the lead is, where the team was not told of it yet.
     pub fn tell_mode(&self) -> Result<(), MailError> {
         let Some(held) = &self.held else { return Ok(()) };
-        let mut told = lock(&held.told);
+        let mut told = held.told.lock();
         let mode = held.mode.get();
         if *told == Some(mode) {
             return Ok(());

@@ -206,11 +206,6 @@ pub fn chosen(answer: &str, candidates: &[Header]) -> Result<Vec<String>, serde_
     Ok(chosen)
 }
 
-/// Reads and renders what was chosen. What is gone by now, or cannot be read, is left out.
-pub fn surface(root: &Root, paths: &[String], now: Timestamp) -> Vec<Attachment> {
-    paths.iter().filter_map(|path| surface_over(root, path, &[], None, now).ok()).collect()
-}
-
 /// Reads and renders one memory, as it lies on the disk, and names older ones that say the same with other values.
 ///
 /// What it names and is gone is said, where a working tree is given to look in.

@@ -5,10 +5,11 @@
 //! being read again answers from what it knew before.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use files::Root;
 use jiff::Timestamp;
+use parking_lot::RwLock;
 
 use crate::error::Error;
 use crate::rank::{self, Hit, Question, Ranker};
@@ -23,15 +24,6 @@ pub enum Scope {
     Agent(String),
     /// Those that are shared with others.
     Team,
-}
-
-/// How far what lies there is trusted. Whatever it is, it is data and gives no orders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Written by the user, or for them.
-    Own,
-    /// Written by others, too.
-    Shared,
 }
 
 /// A place where memories lie.
@@ -83,14 +75,6 @@ impl Shelf {
         &self.scope
     }
 
-    /// How far it is trusted.
-    pub fn trust(&self) -> Trust {
-        match self.scope {
-            Scope::Private | Scope::Agent(_) => Trust::Own,
-            Scope::Team => Trust::Shared,
-        }
-    }
-
     /// Where a memory lies on the disk.
     pub fn file(&self, path: &str) -> PathBuf {
         self.root.path().join(path)
@@ -103,14 +87,14 @@ impl Shelf {
             None => Some(Ranker::load(&self.root)?),
         };
         if let Some(fresh) = fresh {
-            *self.ranker.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(fresh));
+            *self.ranker.write() = Some(Arc::new(fresh));
         }
         Ok(())
     }
 
     /// What is known of it; nothing before the first reading.
     pub fn ranker(&self) -> Option<Arc<Ranker>> {
-        self.ranker.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.ranker.read().clone()
     }
 
     /// Reads and renders a memory for a request; says who wrote it, where others do too and it is known.

@@ -4,9 +4,10 @@ mod update;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, Verdict, always, decide};
 use tools::sandbox::Leaves;
@@ -74,7 +75,7 @@ pub enum ChosenBy {
 impl LiveMode {
     /// The mode.
     pub fn get(&self) -> Mode {
-        let own = self.0.lock().unwrap_or_else(PoisonError::into_inner).0;
+        let own = self.0.lock().0;
         self.1.as_ref().map_or(own, |above| stricter(own, above.get()))
     }
 
@@ -91,18 +92,18 @@ impl LiveMode {
 
     /// Changes it by hand, for everyone who shares it.
     pub fn set(&self, mode: Mode) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (mode, ChosenBy::Hand);
+        *self.0.lock() = (mode, ChosenBy::Hand);
     }
 
     /// Changes it to a stricter one, if this is stricter.
     pub fn narrow(&self, mode: Mode) {
-        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.0.lock();
         *now = (stricter(now.0, mode), ChosenBy::Hand);
     }
 
     /// Changes it to what the settings say, unless it was chosen by hand.
     pub fn follow(&self, mode: Mode) {
-        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.0.lock();
         if now.1 == ChosenBy::Settings {
             now.0 = mode;
         }

@@ -5,9 +5,10 @@
 //! arrives and told when the reply begins, so two requests in flight cannot read each other's writes.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -105,12 +106,12 @@ impl Simulator {
 
     /// What happened so far.
     pub fn report(&self) -> Report {
-        self.shared.state().report.clone()
+        self.shared.state.lock().report.clone()
     }
 
     /// The bodies of recent requests to `/v1/messages`, oldest first, refused ones included.
     pub fn requests(&self) -> Vec<Value> {
-        self.shared.state().bodies.iter().filter_map(|body| serde_json::from_slice(body).ok()).collect()
+        self.shared.state.lock().bodies.iter().filter_map(|body| serde_json::from_slice(body).ok()).collect()
     }
 
     /// Moves the clock forward.
@@ -120,7 +121,7 @@ impl Simulator {
 
     /// Adds a fault after those that wait already.
     pub fn push_fault(&self, fault: Fault) -> Result<(), Error> {
-        self.shared.state().faults.push(fault)
+        self.shared.state.lock().faults.push(fault)
     }
 
     /// Stops, and waits until open replies have ended; stalled ones are dropped.
@@ -207,11 +208,6 @@ impl Shared {
             options,
             state: Mutex::new(state),
         })
-    }
-
-    /// The state; a panic elsewhere does not make it unreadable.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use files::{EntryKind, Glance, Root, Stamp};
 use memory::secrets::Remarks;
+use parking_lot::Mutex;
 
 use crate::checksum::{self, Checksums};
 use crate::error::Error;
@@ -107,7 +107,7 @@ impl Folder {
     /// `written`, a file that was written before this look: else it may have been changed since without looking so.
     pub fn look_since(&self, written: Option<&Glance>) -> Result<Listing, Error> {
         let mut listing = Listing::default();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let mut before = std::mem::take(&mut *known);
         let mut folded: BTreeSet<String> = BTreeSet::new();
         let walk = self.root.walk_whole(is_visible)?;

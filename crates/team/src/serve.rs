@@ -3,6 +3,7 @@
 //! It holds no state of its own but counters and rate limits: any number of servers on one database are one service. What
 //! a client sends is bounded in size and time before it is looked at.
 
+mod access;
 mod admin;
 mod api;
 mod issuer;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -31,6 +33,7 @@ use crate::store::{Limits, Store, Time};
 use issuer::IssuerCache;
 use limit::Rates;
 use metrics::Metrics;
+use problem::Problem;
 
 /// Those who are no members may ask so many times as often, together, as one of them.
 const STRANGERS: u32 = 10;
@@ -70,6 +73,24 @@ struct Service {
 impl Service {
     fn now(&self) -> Time {
         (self.options.clock)()
+    }
+
+    /// The JSON of a body, within the limits of size and time.
+    async fn json<T: serde::de::DeserializeOwned>(&self, body: Body) -> Result<T, Problem> {
+        let read = axum::body::to_bytes(body, self.options.body_bytes);
+        let bytes = tokio::time::timeout(self.options.body_patience, read)
+            .await
+            .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout_error", "the body did not arrive in time"))?
+            .map_err(|_| {
+                let most = self.options.body_bytes;
+                Problem::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "request_too_large",
+                    format!("a request has at most {most} bytes"),
+                )
+            })?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Problem::bad(format!("the body is not what is expected: {error}")))
     }
 }
 

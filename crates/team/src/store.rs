@@ -1,29 +1,30 @@
 //! Where a server keeps repositories, members, and what they did.
 //!
-//! One [`Store`] on SQLite or PostgreSQL, with the same statements for both. Every change is one transaction with its line
+//! One [`Store`] on SQLite or PostgreSQL, with the same statements for both; each of its tables has a type of its own, which
+//! borrows the database. Every change is one transaction with its line
 //! in the audit log, so what was acknowledged is whole and can be accounted for. Nothing is overwritten: the text an entry
 //! had stays in its history for as long as the retention says. Time is passed in as milliseconds since 1970.
 
 mod audit;
 mod backup;
 mod entries;
+mod history;
 mod invitations;
 mod members;
-mod past;
-mod rights;
+mod repositories;
 mod rows;
 mod schema;
 mod tokens;
-mod used;
 mod visits;
 
-pub use audit::{Action, Audited};
-pub use entries::{Limits, State, Version};
-pub use invitations::{Invitation, Invited};
-pub use members::Member;
-pub use rights::Granted;
-pub use tokens::{Known, Secret};
-pub use visits::Visit;
+pub use audit::{Action, AuditLine, AuditLog};
+pub use entries::{Entries, Limits, State};
+pub use history::{History, Version};
+pub use invitations::{Invitation, Invitations, NewMember};
+pub use members::{Member, Members};
+pub use repositories::{Repositories, Right};
+pub use tokens::{Secret, Token, Tokens};
+pub use visits::{Visit, Visits};
 
 use crate::error::Error;
 pub use crate::protocol::{Level, Time};
@@ -47,6 +48,46 @@ impl Store {
     /// Whether the database answers.
     pub async fn is_ready(&self) -> bool {
         self.database.rows("SELECT COUNT(*) FROM members", Vec::new()).await.is_ok()
+    }
+
+    /// The entries of repositories.
+    pub fn entries(&self) -> Entries<'_> {
+        Entries(&self.database)
+    }
+
+    /// The versions that entries had.
+    pub fn history(&self) -> History<'_> {
+        History(&self.database)
+    }
+
+    /// The repositories, and the rights to them.
+    pub fn repositories(&self) -> Repositories<'_> {
+        Repositories(&self.database)
+    }
+
+    /// The members.
+    pub fn members(&self) -> Members<'_> {
+        Members(&self.database)
+    }
+
+    /// The tokens of members.
+    pub fn tokens(&self) -> Tokens<'_> {
+        Tokens(&self.database)
+    }
+
+    /// The invitations to become a member.
+    pub fn invitations(&self) -> Invitations<'_> {
+        Invitations(&self.database)
+    }
+
+    /// The visits to the page.
+    pub fn visits(&self) -> Visits<'_> {
+        Visits(&self.database)
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> AuditLog<'_> {
+        AuditLog(&self.database)
     }
 
     /// Waits for what is under way, and closes.

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use files::Glance;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -115,7 +116,7 @@ impl Watching {
 
     /// How it stands.
     pub fn standing(&self) -> Standing {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.standing.lock().clone()
     }
 
     /// Pulls and pushes now.
@@ -183,7 +184,7 @@ impl Work {
             self.heard(outcome);
         }
         self.look((self.clock)());
-        if !self.stand().waiting.is_empty()
+        if !self.standing.lock().waiting.is_empty()
             && !self.rhythm.is_silent()
             && let Ok(outcome) = tokio::time::timeout(FAREWELL, self.mirror.push()).await
         {
@@ -203,7 +204,7 @@ impl Work {
             self.rhythm.changed(now, !waiting.delete.is_empty());
         }
         let known = {
-            let mut standing = self.stand();
+            let mut standing = self.standing.lock();
             standing.waiting = waiting.send.union(&waiting.delete).cloned().collect();
             std::mem::replace(&mut standing.left, left.clone())
         };
@@ -216,7 +217,7 @@ impl Work {
     fn heard(&mut self, outcome: Result<SyncReport, Stopped>) {
         let (now, is_silent) = ((self.clock)(), self.rhythm.is_silent());
         let mut news = Vec::new();
-        let mut standing = self.stand();
+        let mut standing = self.standing.lock();
         standing.is_silent = is_silent;
         match outcome {
             Ok(report) => {
@@ -244,10 +245,6 @@ impl Work {
         }
         drop(standing);
         news.into_iter().for_each(|news| (self.tell)(news));
-    }
-
-    fn stand(&self) -> std::sync::MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests look at the disk and at processes by themselves")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed assumption is a failed test")]
-#![allow(clippy::print_stderr, reason = "a test that cannot run here says so")]
+#![allow(clippy::print_stderr, reason = "a test tells what it did")]
+
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
 
 mod it {
     mod browser;

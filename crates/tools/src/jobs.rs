@@ -9,10 +9,11 @@
 //! foreground or given input, and nobody is woken by its end.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -144,7 +145,7 @@ impl Jobs {
 
     /// The last of what a job printed. The model is still to see it.
     pub fn recent(&self, id: &str) -> Result<String, NoSuchJob> {
-        self.find(id).map(|handle| lock(&handle.unread).recent())
+        self.find(id).map(|handle| handle.unread.lock().recent())
     }
 
     /// The lines that a job has printed after so many bytes, and how many it has printed with them. What the model is
@@ -152,7 +153,7 @@ impl Jobs {
     pub fn printed_after(&self, id: &str, shown: u64) -> Result<(String, u64), NoSuchJob> {
         let job = self.find(id)?;
         let leave = if job.status().state == JobState::Running { Leave::Line } else { Leave::Nothing };
-        let unread = lock(&job.unread);
+        let unread = job.unread.lock();
         Ok(unread.lines_after(shown, leave))
     }
 
@@ -172,12 +173,12 @@ impl Jobs {
 
     /// The guarded paths that jobs which have ended made in a sandbox, each once.
     pub fn take_made(&self) -> Vec<MadePath> {
-        std::mem::take(&mut *lock(&self.made))
+        std::mem::take(&mut *self.made.lock())
     }
 
     /// Jobs of one who knows of these but does not share them. No id means one job here and another there.
     pub(crate) fn fork(&self) -> Self {
-        let known = Known { started: self.known().started, entries: Vec::new() };
+        let known = Known { started: self.known.lock().started, entries: Vec::new() };
         Self { known: Mutex::new(known), made: Arc::default() }
     }
 
@@ -188,7 +189,7 @@ impl Jobs {
         limit: Option<Duration>,
         ground: Ground<'_>,
     ) -> Result<String, NotStarted> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.forget();
         let running: Vec<String> = known.entries.iter().filter(|entry| entry.runs()).map(Entry::id).collect();
         if running.len() >= RUNNING {
@@ -211,7 +212,7 @@ impl Jobs {
         directory: &Path,
         guard: Option<&Path>,
     ) -> Result<impl Future<Output = JobState> + Send + 'static, String> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.entries.retain(|entry| entry.runs() || entry.id() != name);
         known.forget();
         let running = known.entries.iter().filter(|entry| entry.runs());
@@ -242,10 +243,10 @@ impl Jobs {
         let handle = Handle { id: id.clone(), command, kind, unread: unread.clone(), status, stop: stop.clone() };
         let task = tokio::spawn(async move {
             let limit = limit.unwrap_or(Duration::MAX);
-            let ended = process.watch(limit, &stop, |bytes| lock(&unread).push(bytes)).await;
+            let ended = process.watch(limit, &stop, |bytes| unread.lock().push(bytes)).await;
             match &ended {
-                Ok(ended) => lock(&made).extend(ended.made.iter().cloned()),
-                Err(trouble) => lock(&unread).push(trouble.to_string().as_bytes()),
+                Ok(ended) => made.lock().extend(ended.made.iter().cloned()),
+                Err(trouble) => unread.lock().push(trouble.to_string().as_bytes()),
             }
             told.send_replace(Status::of(ended));
         });
@@ -264,11 +265,7 @@ impl Jobs {
     }
 
     fn handles(&self) -> Vec<Handle> {
-        self.known().entries.iter().map(|entry| entry.handle.clone()).collect()
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+        self.known.lock().entries.iter().map(|entry| entry.handle.clone()).collect()
     }
 }
 
@@ -308,7 +305,7 @@ impl Handle {
 
     /// What it printed since this was last asked, without what is to be left for the next time.
     pub(crate) fn take(&self, leave: Leave) -> Printed {
-        lock(&self.unread).take(leave)
+        self.unread.lock().take(leave)
     }
 
     async fn stop(&self) {
@@ -335,8 +332,4 @@ impl Status {
 
 fn existing(known: &[String]) -> String {
     if known.is_empty() { "There are none.".to_owned() } else { format!("There are: {}.", known.join(", ")) }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

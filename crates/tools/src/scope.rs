@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use files::Stamp;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::confinement::Confinement;
@@ -163,7 +164,7 @@ impl Scope {
     /// A scope that starts with what this one knows and shares nothing with it from then on.
     #[must_use]
     pub fn fork(&self) -> Self {
-        let memory = self.memory().clone();
+        let memory = self.memory.lock().clone();
         Self {
             places: self.places.clone(),
             memory: Arc::new(Mutex::new(memory)),
@@ -215,20 +216,20 @@ impl Scope {
 
     /// The sandbox that commands run in, if they do.
     pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
-        self.memory().sandbox.clone()
+        self.memory.lock().sandbox.clone()
     }
 
     /// Lets commands run in a sandbox from now on, or in none.
     pub fn set_sandbox(&self, sandbox: Option<Arc<Sandbox>>) {
-        self.memory().sandbox = sandbox;
+        self.memory.lock().sandbox = sandbox;
     }
 
     /// Finds out whether the kernel can hold commands to looking, where that is not known yet.
     pub async fn find_wall(&self) {
-        let known = self.memory().wall.is_some();
+        let known = self.memory.lock().wall.is_some();
         if !known {
             let found = self.try_wall().await;
-            self.memory().wall = Some(found);
+            self.memory.lock().wall = Some(found);
         }
     }
 
@@ -257,12 +258,12 @@ impl Scope {
 
     /// Whether the kernel can hold commands to looking, as far as that was found out.
     pub fn wall(&self) -> Wall {
-        if matches!(self.memory().wall, Some(Ok(()))) { Wall::Whole } else { Wall::None }
+        if matches!(self.memory.lock().wall, Some(Ok(()))) { Wall::Whole } else { Wall::None }
     }
 
     /// Why the kernel cannot hold commands to looking, if it cannot.
     pub fn no_wall(&self) -> Option<String> {
-        self.memory().wall.clone().and_then(Result::err)
+        self.memory.lock().wall.clone().and_then(Result::err)
     }
 
     /// The project's directory.
@@ -297,12 +298,12 @@ impl Scope {
 
     /// The working directory: Bash moves it, and relative paths start from it.
     pub fn directory(&self) -> PathBuf {
-        self.memory().directory.clone()
+        self.memory.lock().directory.clone()
     }
 
     /// Moves the working directory.
     pub fn set_directory(&self, directory: PathBuf) {
-        self.memory().directory = directory;
+        self.memory.lock().directory = directory;
     }
 
     /// A path as a model writes it, made absolute: `~` and relative paths resolved, `.` and `..` taken out by name.
@@ -340,7 +341,7 @@ impl Scope {
 
     /// A path as it is shown: relative to the working directory where it lies below it.
     pub fn shown(&self, path: &Path) -> String {
-        let memory = self.memory();
+        let memory = self.memory.lock();
         let path = path.strip_prefix(&memory.directory).unwrap_or(path);
         if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() }
     }
@@ -352,16 +353,12 @@ impl Scope {
 
     /// What a file was when it was last read or written here.
     pub fn seen(&self, path: &Path) -> Option<Stamp> {
-        self.memory().seen.get(&real(path)).copied()
+        self.memory.lock().seen.get(&real(path)).copied()
     }
 
     /// Notes what a file is, now that it was read or written.
     pub fn note(&self, path: &Path, stamp: Stamp) {
-        self.memory().seen.insert(real(path), stamp);
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock().seen.insert(real(path), stamp);
     }
 }
 

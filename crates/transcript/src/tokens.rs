@@ -141,8 +141,8 @@ impl Tally {
         }
     }
 
-    /// How much is visible.
-    pub(crate) fn visible(&self) -> Size {
+    /// How much is visible, for estimates.
+    pub fn visible(&self) -> Size {
         self.visible
     }
 

@@ -167,11 +167,6 @@ impl View {
         self.visits
     }
 
-    /// How much is visible, for estimates.
-    pub fn visible_size(&self) -> Size {
-        self.tally.visible()
-    }
-
     /// The token count of the conversation as it stands.
     pub fn tally(&self) -> &Tally {
         &self.tally

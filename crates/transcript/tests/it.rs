@@ -3,6 +3,8 @@
 
 #[path = "it/session.rs"]
 mod session;
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
 
 #[path = "it/changes.rs"]
 mod changes;

@@ -8,7 +8,7 @@ mod agents;
 mod night;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use engine::agent::Parts;
 use engine::context::{Layers, Reach, list};
@@ -19,6 +19,7 @@ use engine::{Agent, Event};
 use learning::knowledge::Knowledge;
 use memory::instructions::Sources;
 use memory::taxonomy::{Rules, Variant, rules};
+use parking_lot::Mutex;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Fork, Home, Session, World};
 use settings::permission::Policy;
@@ -289,7 +290,7 @@ impl Timeline {
     }
 
     fn speak(&self, text: &str) {
-        let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut speaking = self.speaking.lock();
         if !*speaking {
             show_part!([self.time(), "  ", bold("model    ")]);
             *speaking = true;
@@ -298,7 +299,7 @@ impl Timeline {
     }
 
     fn quiet(&self) {
-        let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut speaking = self.speaking.lock();
         if std::mem::take(&mut *speaking) {
             show!();
         }

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::agents::git;
+use crate::skipped::is_full;
 use crate::stage::{Stage, run};
 use crate::teammates::{lead, processes, until};
 
@@ -64,7 +65,7 @@ const UNDER_WAY: usize = 8;
 /// what was known, and their number is told. Nothing runs on.
 #[test]
 fn a_killed_crowd_is_heard_or_told_lost_and_paid_for() {
-    let kills = KILLS[usize::from(std::env::var_os("CAIRN_TEST_FULL").is_some())];
+    let kills = KILLS[usize::from(is_full())];
     let (mut sent, mut lost) = (0, 0);
     for kill in 0..kills {
         let stage = Stage::new(CROWD);

@@ -1,11 +1,11 @@
 //! Real clients: the official SDKs, Claude Code, and a small model behind llama.cpp.
 //!
 //! They run only in `./test full`, which installs them below `target` and says so when it cannot.
-#![allow(clippy::print_stderr, reason = "a test that is left out says so")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::skipped::{is_full, skipped};
 use crate::stage::Stage;
 
 #[path = "clients/agents.rs"]
@@ -39,16 +39,13 @@ fn root() -> PathBuf {
 
 /// A path below the repository, when the tests run in full and it was installed.
 fn installed(path: &str) -> Option<PathBuf> {
-    if std::env::var_os("CAIRN_TEST_FULL").is_none() {
-        eprintln!("left out: ./test full runs it");
-        return None;
-    }
     let path = root().join(path);
-    if !path.exists() {
-        eprintln!("left out: {} is missing; ./test full installs it, and says why when it cannot", path.display());
-        return None;
+    match (is_full(), path.exists()) {
+        (false, _) => skipped("./test full runs it"),
+        (true, false) => skipped(&format!("{} is missing; ./test full installs it", path.display())),
+        (true, true) => return Some(path),
     }
-    Some(path)
+    None
 }
 
 /// Claude Code in the stage's project and config home, talking to the stage's simulator and to nobody else.

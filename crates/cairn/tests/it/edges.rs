@@ -1,4 +1,5 @@
-//! The crates import one another only as ARCHITECTURE.md draws it, and no module of a crate imports one that imports it.
+//! The crates import one another only as ARCHITECTURE.md draws it, no module of a crate imports one that imports it, and no
+//! type collects what belongs into several.
 
 #[path = "edges/modules.rs"]
 mod modules;
@@ -48,6 +49,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 /// The one cycle of modules there is: a subagent is an agent, which has subagents.
 const CYCLES: &[(&str, &str)] = &[("engine", "agent agents")];
+
+/// A type with methods in more files than this is several types.
+const MOST_FILES_OF_A_TYPE: usize = 5;
 
 /// All of it is tests, of everything.
 const TESTS: &str = "storm";
@@ -133,6 +137,24 @@ fn no_module_imports_one_that_imports_it() {
     }
     assert!(wrong.is_empty(), "modules that import one another:\n{wrong}");
     assert!(seen >= 500, "only {seen} edges: are the sources read right?");
+}
+
+#[test]
+fn no_type_has_methods_in_more_than_five_files() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let (mut wrong, mut seen) = (String::new(), 0);
+    for (name, _) in ALLOWED {
+        let mut files = Vec::new();
+        read_sources(&crates.join(name).join("src"), Path::new(""), &mut files);
+        for (of, files) in modules::implementations(&files) {
+            seen += 1;
+            if files.len() > MOST_FILES_OF_A_TYPE {
+                wrong += &format!("{name}: {of} in {} files, {files:?}\n", files.len());
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "types that are several:\n{wrong}");
+    assert!(seen >= 500, "only {seen} types: are the sources read right?");
 }
 
 /// All files below a folder, by their paths from it.

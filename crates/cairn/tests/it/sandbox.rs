@@ -2,6 +2,7 @@
 
 use tools::sandbox::Standing;
 
+use crate::skipped::skipped_on_this_machine;
 use crate::stage::{Ran, Stage, piped, run};
 use crate::terminal::{ENTER, ESC, Terminal};
 
@@ -22,12 +23,11 @@ const RUNNER: &str = r#"
 "#;
 
 /// A stage with a sandbox by the user's settings, or none where the system has none.
-#[expect(clippy::print_stdout, reason = "a test that cannot run here says so")]
 fn stage(sandbox: &str) -> Option<Stage> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let standing = runtime.block_on(Standing::find_out(Some(env!("CARGO_BIN_EXE_cairn").as_ref())));
     if standing != Standing::Wholly {
-        println!("skipped: there is no sandbox here: {standing:?}");
+        skipped_on_this_machine(&format!("there is no sandbox here: {standing:?}"));
         return None;
     }
     let stage = Stage::new(RUNNER);

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use crate::databases::Postgres;
 use crate::office::Office;
+use crate::skipped::skipped;
 use crate::stage::{Ran, bare, run};
 use crate::team::{Checkout, Server};
 
@@ -207,7 +208,7 @@ fn the_units_are_good_and_their_commands_run() {
         Ok(told) => {
             assert!(told.status.success() && told.stderr.is_empty(), "{}", String::from_utf8_lossy(&told.stderr));
         }
-        Err(_) => eprintln!("left out: systemd-analyze is not installed"),
+        Err(_) => skipped("systemd-analyze is not installed"),
     }
     let database = postgres.database();
     let home = root.path().join("home");
@@ -238,8 +239,7 @@ fn the_units_are_good_and_their_commands_run() {
 fn a_server_with_a_certificate_speaks_tls() {
     let root = tempfile::tempdir().unwrap();
     if Command::new("openssl").arg("version").output().is_err() {
-        eprintln!("left out: openssl is not installed");
-        return;
+        return skipped("openssl is not installed");
     }
     let file = |name: &str| root.path().join(name).display().to_string();
     let make = |name: &str, more: &[&str]| {

@@ -25,6 +25,7 @@ use team::sync::Deletions;
 use team::{Key, Repository, checksum};
 
 use crate::databases::Postgres;
+use crate::skipped::is_full;
 use crate::stage::bare;
 
 /// So many members.
@@ -290,14 +291,14 @@ impl Member {
 }
 
 async fn members(store: &Store, address: &str, root: &std::path::Path) -> Vec<Arc<Member>> {
-    let first = store.first_invitation(NOW).await.unwrap().unwrap();
-    let admin = store.join(first.reveal(), "Ada", None, "test", NOW).await.unwrap().member;
+    let first = store.invitations().first(NOW).await.unwrap().unwrap();
+    let admin = store.invitations().accept(first.reveal(), "Ada", None, "test", NOW).await.unwrap().member;
     let mut members = Vec::new();
     for number in 0..CLIENTS {
         let invitation = Invitation::Repository(repository(), Level::Write);
-        let invitation = store.invite(&admin, &invitation, NOW).await.unwrap();
+        let invitation = store.invitations().create(&admin, &invitation, NOW).await.unwrap();
         let name = format!("member {number}");
-        let joined = store.join(invitation.reveal(), &name, None, "test", NOW).await.unwrap();
+        let joined = store.invitations().accept(invitation.reveal(), &name, None, "test", NOW).await.unwrap();
         let client = Client::new(address, joined.token.reveal(), repository()).unwrap();
         let home = root.join(format!("member-{number}"));
         std::fs::create_dir_all(&home).unwrap();
@@ -311,7 +312,7 @@ async fn members(store: &Store, address: &str, root: &std::path::Path) -> Vec<Ar
 #[test]
 fn a_hundred_members_lose_nothing_while_servers_and_the_database_die() {
     let Some(mut postgres) = Postgres::start() else { return };
-    let is_long = std::env::var_os("CAIRN_TEST_FULL").is_some();
+    let is_long = is_full();
     // A hundred machines have a hundred disks: here they share one, so where it can their folders lie in memory, and there
     // are threads enough that one member's writing holds up no other.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(32).enable_all().build().unwrap();
@@ -396,14 +397,14 @@ fn a_hundred_members_lose_nothing_while_servers_and_the_database_die() {
         runtime.block_on(pulled).unwrap().unwrap();
     }
 
-    let hashes = runtime.block_on(store.hashes(&repository())).unwrap().unwrap();
+    let hashes = runtime.block_on(store.entries().hashes(&repository())).unwrap().unwrap();
     for member in &members {
         assert_eq!(member.checksum(), hashes.checksum, "{}", member.folder.display());
     }
     let acknowledged = tally.acknowledged.lock().unwrap().clone();
     let mut texts = 0;
     for (key, sent) in &acknowledged {
-        let history = runtime.block_on(store.history(&repository(), key)).unwrap();
+        let history = runtime.block_on(store.history().versions(&repository(), key)).unwrap();
         let kept: BTreeSet<String> = history.into_iter().filter_map(|version| version.text).collect();
         assert!(sent.is_subset(&kept), "{key}: {:?} is lost", sent.difference(&kept).collect::<Vec<_>>());
         texts += sent.len();
@@ -448,8 +449,8 @@ fn what_is_accepted_under_contention_is_the_history() {
         [0, 1].map(|at| Server::start(root.path().join(format!("server-{at}")), database.clone(), addresses[at]));
     let store = runtime.block_on(Store::open(&database)).unwrap();
     let (accepted, refused) = runtime.block_on(async {
-        let first = store.first_invitation(NOW).await.unwrap().unwrap();
-        let admin = store.join(first.reveal(), "Ada", None, "test", NOW).await.unwrap();
+        let first = store.invitations().first(NOW).await.unwrap().unwrap();
+        let admin = store.invitations().accept(first.reveal(), "Ada", None, "test", NOW).await.unwrap();
         let token = admin.token.reveal().to_owned();
         let writers = (0..WRITERS).map(|writer| {
             let client = Client::new(&format!("http://{}", addresses[writer % 2]), &token, repository()).unwrap();
@@ -475,7 +476,7 @@ fn what_is_accepted_under_contention_is_the_history() {
         accepted.sort();
         (accepted, refused)
     });
-    let history = runtime.block_on(store.history(&repository(), &"count.md".parse().unwrap())).unwrap();
+    let history = runtime.block_on(store.history().versions(&repository(), &"count.md".parse().unwrap())).unwrap();
     let mut kept: Vec<(u64, String)> =
         history.into_iter().map(|version| (version.version, version.text.unwrap())).collect();
     kept.sort();

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use team::store::{Store, Version};
 
+use crate::skipped::is_full;
 use crate::stage::{bare, run};
 use crate::team::{Checkout, Server};
 use crate::team_load_trouble::{Means, Trouble, set_back};
@@ -409,7 +410,7 @@ fn forty_members_lose_nothing_whatever_is_killed() {
         members.push(Member { number, checkout, folder, trouble });
     }
     is_calm.store(false, Ordering::SeqCst);
-    let lasts = if std::env::var_os("CAIRN_TEST_FULL").is_some() { LONG } else { SHORT };
+    let lasts = if is_full() { LONG } else { SHORT };
     let (tally, until) = (Tally::default(), Instant::now() + lasts);
     let mut kills = 0;
     std::thread::scope(|scope| {
@@ -470,7 +471,7 @@ fn judge(home: &Path, members: &[Member], tally: &Tally) {
     let repository = "acme/rocket".parse().unwrap();
     runtime.block_on(async {
         let store = Store::open(&database).await.unwrap();
-        let hashes = store.hashes(&repository).await.unwrap().unwrap();
+        let hashes = store.entries().hashes(&repository).await.unwrap().unwrap();
         let there: BTreeMap<String, String> =
             hashes.entry_checksums.iter().map(|(key, checksum)| (key.to_string(), checksum.clone())).collect();
         for member in members {
@@ -484,12 +485,12 @@ fn judge(home: &Path, members: &[Member], tally: &Tally) {
             let now = there.get(name).map(String::as_str);
             if now != Some(team::checksum::of(text).as_str()) {
                 let member = name[1..].split('/').next().unwrap().parse().unwrap();
-                let history = store.history(&repository, &name.parse().unwrap()).await.unwrap();
+                let history = store.history().versions(&repository, &name.parse().unwrap()).await.unwrap();
                 panic!("{name} is not {text:?}, typed last:\n{history:#?}\n{}", tally.story(member));
             }
         }
         for key in hashes.entry_checksums.keys() {
-            let history = store.history(&repository, key).await.unwrap();
+            let history = store.history().versions(&repository, key).await.unwrap();
             let all: BTreeSet<String> = history.iter().filter_map(|one| one.text.clone()).collect();
             let texts = written(history);
             let once: BTreeSet<&String> = texts.iter().collect();

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::skipped::{skipped, skipped_on_this_machine};
 use crate::stage::bare;
 
 /// The user `nobody`.
@@ -73,12 +74,13 @@ impl Means {
         fs::write(&source, CLOCK).unwrap();
         let compiled = succeeds(Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]));
         let means = Self { mounts, users, clock: compiled.then_some(library) };
-        for (there, what) in
-            [(mounts, "full disks"), (users, "folders that may not be listed"), (compiled, "clocks that are set back")]
-        {
+        for (there, what) in [(mounts, "full disks"), (users, "folders that may not be listed")] {
             if !there {
-                eprintln!("left out: {what}, which this machine cannot make");
+                skipped_on_this_machine(&format!("{what}, which this machine cannot make"));
             }
+        }
+        if !compiled {
+            skipped("clocks that are set back: there is no cc");
         }
         means
     }

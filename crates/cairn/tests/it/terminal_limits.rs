@@ -1,5 +1,6 @@
 //! What a session may cost: a reply that is very long, and a session in which nothing happens.
 
+use crate::skipped::{is_full, skipped};
 use crate::stage::Stage;
 use crate::terminal::Terminal;
 
@@ -41,8 +42,8 @@ fn a_very_long_reply_does_not_slow_down_as_it_grows() {
 /// An idle session sleeps. Full only: it watches for a second.
 #[test]
 fn an_idle_session_does_not_wake_up() {
-    if std::env::var_os("CAIRN_TEST_FULL").is_none() {
-        return;
+    if !is_full() {
+        return skipped("./test full runs it");
     }
     let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
     let mut terminal = Terminal::start(&stage);

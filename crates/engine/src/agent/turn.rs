@@ -197,7 +197,7 @@ impl Agent {
                     run.goes_on();
                 }
                 Step::Done(Ending::Answered) if self.reports.wait(&mut self.driver.live, cancel).await? => {
-                    run.goes_on()
+                    run.goes_on();
                 }
                 Step::Done(ending) => {
                     self.driver.live.answer_open_calls(NOT_RUN)?;

@@ -4,12 +4,13 @@
 //! deeper.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use learning::knowledge::Inherited;
 use mail::Origin;
 use mail::mailbox::{MailError, Message};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use session::past::DEPTH;
 use settings::Weight;
@@ -177,7 +178,7 @@ impl Children {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock()
     }
 
     /// How long an agent is waited for.
@@ -378,6 +379,6 @@ impl Children {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

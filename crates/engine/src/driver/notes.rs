@@ -2,13 +2,14 @@
 //! added to them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use context::layer::Update;
 use context::{Fact, form};
 use learning::fork::{Fork, ForkError, Forked, ToolPolicy};
 use learning::ledger;
+use parking_lot::Mutex;
 use session::Error;
 use tools::EditInput;
 use transcript::{Block, Usage, tool_names};
@@ -128,14 +129,14 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) ->
     let now = Arc::new(Mutex::new(before.clone()));
     let written = now.clone();
     let edit = move |tool: &str, input: &serde_json::Value| {
-        let mut now = written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = written.lock();
         *now = edited(&now, &path, tool, input)?;
         files::replace(&path, now.as_bytes()).map_err(|error| error.to_string())?;
         Ok("Edited.".to_owned())
     };
     fork.tools = ToolPolicy::Run(Box::new(edit));
     let (outcome, usage) = fork.run().await;
-    let after = now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let after = now.lock().clone();
     let left_current_state = form::left_current_state(&before, &after);
     Ended::Notes(Updated { outcome, usage, model, update, changed: after != before, left_current_state })
 }

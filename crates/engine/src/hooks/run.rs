@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use settings::hooks::{Hook, HookSettings, Kind, Moment, Times, Waiting};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -122,7 +123,7 @@ impl Hooks {
     pub fn concerned(&self, happening: &Happening) -> Vec<Arc<Hook>> {
         let names: Vec<&str> = happening.names.iter().map(String::as_str).collect();
         let mut known = HashSet::new();
-        let state = self.state();
+        let state = self.state.lock();
         let mut concerned = Vec::new();
         for hook in self.list().iter().filter(|hook| hook.moment == happening.moment) {
             let fits = happening.names.is_empty() || hook.matcher.is_for(&names);
@@ -140,7 +141,7 @@ impl Hooks {
         let mut running = Vec::new();
         for hook in self.concerned(happening) {
             if hook.times == Times::Once {
-                self.state().done.insert(identity(&hook));
+                self.state.lock().done.insert(identity(&hook));
             }
             let one = One {
                 hook: hook.clone(),
@@ -166,7 +167,7 @@ impl Hooks {
     /// What those have said by now that nobody waits for.
     pub async fn said_meanwhile(&self) -> Answers {
         let ended: Vec<_> = {
-            let beside = &mut self.state().beside;
+            let beside = &mut self.state.lock().beside;
             let (ended, running) = std::mem::take(beside).into_iter().partition(AbortOnDropHandle::is_finished);
             *beside = running;
             ended
@@ -176,7 +177,7 @@ impl Hooks {
 
     /// Runs some that nobody waits for.
     pub(crate) fn beside(&self, running: impl Future<Output = Answers> + Send + 'static) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.beside.len() < MOST_BESIDE {
             state.beside.push(AbortOnDropHandle::new(tokio::spawn(running)));
         }
@@ -184,13 +185,13 @@ impl Hooks {
 
     /// What the end of the session cancels.
     pub(crate) fn session_ends(&self) -> CancellationToken {
-        self.state().stop.clone()
+        self.state.lock().stop.clone()
     }
 
     /// Ends those that nobody waits for, and waits until nothing of them is left.
     pub async fn end(&self) {
         let running = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.stop.cancel();
             std::mem::take(&mut state.beside)
         };
@@ -215,10 +216,6 @@ impl Hooks {
             read.and_then(|read| read(name)).unwrap_or_default()
         };
         headers.iter().map(|(name, text)| (name.clone(), filled(text, value))).collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,10 +8,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use mail::mailbox::{Asking, LEAD, LeadAnswer, Message, Rest, Word};
-use mail::{LOOK, Mail, NOBODY, PATIENCE, Team, lock, name_of};
+use mail::{LOOK, Mail, NOBODY, PATIENCE, Team, name_of};
+use parking_lot::Mutex;
 use serde_json::Value;
 use session::World;
 use settings::permission::{
@@ -67,29 +68,29 @@ pub(super) struct Questions {
 
 impl Questions {
     pub(super) fn names(&self) -> Vec<String> {
-        lock(&self.kept).iter().filter(|(_, (_, reply))| !reply.is_closed()).map(|(name, _)| name.clone()).collect()
+        self.kept.lock().iter().filter(|(_, (_, reply))| !reply.is_closed()).map(|(name, _)| name.clone()).collect()
     }
 
     pub(super) fn take(&self, name: &str) -> Option<Kept> {
-        lock(&self.kept).remove(name).filter(|(_, reply)| !reply.is_closed())
+        self.kept.lock().remove(name).filter(|(_, reply)| !reply.is_closed())
     }
 
     /// Nobody waits for an answer any more.
     pub(super) fn withdraw(&self, name: &str) {
-        lock(&self.kept).remove(name);
-        if let Some(open) = lock(&self.open).remove(name) {
+        self.kept.lock().remove(name);
+        if let Some(open) = self.open.lock().remove(name) {
             open.cancel();
         }
     }
 
     fn opens(&self, name: &str) -> CancellationToken {
         self.withdraw(name); // one asks one thing at a time
-        lock(&self.open).entry(name.to_owned()).or_default().clone()
+        self.open.lock().entry(name.to_owned()).or_default().clone()
     }
 
     fn keep(&self, name: &str, question: Question) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
-        lock(&self.kept).insert(name.to_owned(), (question, reply));
+        self.kept.lock().insert(name.to_owned(), (question, reply));
         answer
     }
 }

@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mail::board::Board;
 use mail::mailbox::{LEAD, Mailbox, Message, Word};
-use mail::{Invited, Member, Origin, Post, Team, lock, name_of};
+use mail::{Invited, Member, Origin, Post, Team, name_of};
+use parking_lot::Mutex;
 use session::World;
 use session::stats::Teammate;
 use settings::agents::{Definition, Isolation};
@@ -62,25 +63,30 @@ struct Inner {
     /// Whether the lead is leaving.
     leaves: Arc<AtomicBool>,
     lead: Lead,
-    /// Who is asked for the teammates, and who hears that one waits.
-    asked: Mutex<Option<Asked>>,
-    /// What the lead may do unasked; none where no session leads them.
-    policy: Mutex<Option<LeadPolicy>>,
     /// What they wait with until somebody looks.
     questions: Questions,
-    answering: Mutex<Option<AbortOnDropHandle<()>>>,
+    state: Mutex<TeammatesState>,
+}
+
+#[derive(Default)]
+struct TeammatesState {
+    /// Who is asked for the teammates, and who hears that one waits.
+    asked: Option<Asked>,
+    /// What the lead may do unasked; none where no session leads them.
+    policy: Option<LeadPolicy>,
+    answering: Option<AbortOnDropHandle<()>>,
     /// Those who were started and are not in the lead's log yet: their names and sessions.
-    started: Mutex<Vec<(String, String)>>,
+    started: Vec<(String, String)>,
     /// What sees to the end of each that was started.
-    ending: Mutex<BTreeMap<String, JoinHandle<()>>>,
+    ending: BTreeMap<String, JoinHandle<()>>,
     /// The sessions of those who were at work here: whose each is, and how many lines it had before.
-    sessions: Mutex<BTreeMap<String, (String, usize)>>,
+    sessions: BTreeMap<String, (String, usize)>,
     /// What each does, as it last said.
-    labels: Mutex<BTreeMap<String, String>>,
+    labels: BTreeMap<String, String>,
     /// What the model is to be told of them with the next turn.
-    untold: Mutex<Vec<String>>,
+    untold: Vec<String>,
     /// That the lead is there.
-    held: Mutex<Option<files::Lock>>,
+    held: Option<files::Lock>,
 }
 
 /// The lead, as far as its teammates need to know it.
@@ -160,16 +166,8 @@ impl Teammates {
                 begun: AtomicBool::new(false),
                 leaves: Arc::default(),
                 lead,
-                asked: Mutex::default(),
-                policy: Mutex::default(),
                 questions: Questions::default(),
-                answering: Mutex::default(),
-                started: Mutex::default(),
-                ending: Mutex::default(),
-                sessions: Mutex::default(),
-                labels: Mutex::default(),
-                untold: Mutex::default(),
-                held: Mutex::default(),
+                state: Mutex::default(),
             }),
         }
     }
@@ -181,12 +179,12 @@ impl Teammates {
 
     /// Says who is asked what the teammates have to ask.
     pub fn answered_by(&self, approver: Arc<dyn Approver>, listener: Listener) {
-        *lock(&self.inner.asked) = Some((approver, listener));
+        self.inner.state.lock().asked = Some((approver, listener));
     }
 
     /// Says what the lead itself may do unasked, as of now.
     pub(crate) fn judged_by(&self, policy: Policy, scope: Scope) {
-        *lock(&self.inner.policy) = Some(LeadPolicy { policy, scope });
+        self.inner.state.lock().policy = Some(LeadPolicy { policy, scope });
     }
 
     /// Who waits with a question until somebody looks.
@@ -226,15 +224,17 @@ impl Teammates {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
         post.mail().works(name, &first.id);
-        lock(&self.inner.sessions).insert(session.clone(), (name.to_owned(), 0));
-        lock(&self.inner.started).push((name.to_owned(), session));
+        let mut state = self.inner.state.lock();
+        state.sessions.insert(session.clone(), (name.to_owned(), 0));
+        state.started.push((name.to_owned(), session));
+        drop(state);
         self.inner.tell(name, MateNews::Started);
         Ok(format!("{name} works in a process of its own. It tells you when it is idle; write to it with SendMessage."))
     }
 
     /// Those who were started since this was last asked: their names and sessions.
     pub(crate) fn take_started(&self) -> Vec<(String, String)> {
-        std::mem::take(&mut lock(&self.inner.started))
+        std::mem::take(&mut self.inner.state.lock().started)
     }
 
     /// Lets one go on that has ended, with the session it had. Says whether there was one.
@@ -242,7 +242,7 @@ impl Teammates {
         let team = &self.inner.team;
         if self.inner.post.mail().has_left(name) {
             // It has said that it ends: what is written to it now is for the one that goes on after it.
-            let ending = lock(&self.inner.ending).remove(name);
+            let ending = self.inner.state.lock().ending.remove(name);
             if let Some(ending) = ending {
                 let _ = tokio::time::timeout(PATIENCE, ending).await; // one that hangs is there, and not woken
             }
@@ -295,7 +295,7 @@ impl Teammates {
             }
             post.mail().ring();
         });
-        lock(&self.inner.ending).insert(key, ending);
+        self.inner.state.lock().ending.insert(key, ending);
         Ok(())
     }
 
@@ -316,7 +316,7 @@ impl Teammates {
 
     /// What the model was not told yet.
     pub(crate) fn take_untold(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.inner.untold))
+        std::mem::take(&mut self.inner.state.lock().untold)
     }
 
     /// Interrupts those who are at work: each stops what it does, and stays. Says who.
@@ -351,13 +351,13 @@ impl Teammates {
     /// What one that is at work is doing, as far as it has said.
     pub fn label(&self, name: &str) -> Option<String> {
         let is_busy = || self.inner.post.mail().busy().iter().any(|busy| busy == name);
-        lock(&self.inner.labels).get(name).filter(|_| is_busy()).cloned()
+        self.inner.state.lock().labels.get(name).filter(|_| is_busy()).cloned()
     }
 
     /// What those used who were at work since this began, by their own sessions.
     pub fn spent(&self) -> Vec<Teammate> {
         let Lead { sessions, prices, .. } = &self.inner.lead;
-        let known = lock(&self.inner.sessions).clone();
+        let known = self.inner.state.lock().sessions.clone();
         let spent = |(session, (name, before)): (&String, &(String, usize))| {
             Teammate::of(sessions, (name, session), *before, prices)
         };
@@ -367,7 +367,7 @@ impl Teammates {
     /// Waits for those who have said that they end: what they still use is theirs, and belongs to the sum.
     pub async fn part(&self) {
         for name in self.inner.post.mail().left() {
-            let ending = lock(&self.inner.ending).remove(&name);
+            let ending = self.inner.state.lock().ending.remove(&name);
             if let Some(ending) = ending {
                 let _ = tokio::time::timeout(PATIENCE, ending).await; // one that hangs is ended with its lead
             }
@@ -394,10 +394,10 @@ impl Teammates {
         post.mail().open(mailbox, Origin::Team);
         board.join(team.tasks(), LEAD, &lead.folder)?;
         post.join(team.clone());
-        *lock(&self.inner.held) = team.hold().ok(); // another has it who writes to this session as well: nothing is lost
+        self.inner.state.lock().held = team.hold().ok(); // another has it who writes to this session as well: nothing is lost
         let [inner, judging, told] = std::array::from_fn(|_| Arc::downgrade(&self.inner));
-        let asked = move || inner.upgrade().and_then(|inner| lock(&inner.asked).clone());
-        let policy = move || judging.upgrade().and_then(|inner| lock(&inner.policy).clone());
+        let asked = move || inner.upgrade().and_then(|inner| inner.state.lock().asked.clone());
+        let policy = move || judging.upgrade().and_then(|inner| inner.state.lock().policy.clone());
         let tell = move |name: &str, news: MateNews| {
             if let Some(inner) = told.upgrade() {
                 inner.tell(name, news);
@@ -405,7 +405,7 @@ impl Teammates {
         };
         let questions = self.inner.questions.clone();
         let side = Side { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), questions };
-        *lock(&self.inner.answering) = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked, policy, tell))));
+        self.inner.state.lock().answering = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked, policy, tell))));
         Ok(())
     }
 
@@ -424,7 +424,10 @@ impl Teammates {
     /// The session ends, and its team with it.
     pub fn end(&self) {
         // Whoever opens the session anew is the lead then, also while somebody still holds this.
-        drop((lock(&self.inner.held).take(), lock(&self.inner.answering).take()));
+        let mut state = self.inner.state.lock();
+        let ended = (state.held.take(), state.answering.take());
+        drop(state);
+        drop(ended);
         if self.inner.begun.load(Ordering::SeqCst) {
             let _ = self.inner.team.end(); // what stays is found by the session that goes on here
         }
@@ -435,24 +438,24 @@ impl Inner {
     /// The model is told something of some.
     fn remind(&self, names: &[String], of: &str) {
         if !names.is_empty() {
-            lock(&self.untold).push(format!("Your teammates {} {of}", names.join(", ")));
+            self.state.lock().untold.push(format!("Your teammates {} {of}", names.join(", ")));
         }
     }
 
     /// What one uses from now on is used here.
     fn counts(&self, name: &str, session: &str) {
         let file = self.lead.sessions.join(format!("{session}.jsonl"));
-        let before = || session::record::lines(&file).map_or(0, |(lines, _)| lines.len());
-        lock(&self.sessions).entry(session.to_owned()).or_insert_with(|| (name.to_owned(), before()));
+        let before = session::record::lines(&file).map_or(0, |(lines, _)| lines.len());
+        self.state.lock().sessions.entry(session.to_owned()).or_insert_with(|| (name.to_owned(), before));
     }
 
     /// Tells what happened to one, with what it has used.
     fn tell(&self, name: &str, news: MateNews) {
         match &news {
-            MateNews::Labelled(label) => drop(lock(&self.labels).insert(name.to_owned(), label.clone())),
-            MateNews::Started | MateNews::Rests(_) | MateNews::Ended(_) => drop(lock(&self.labels).remove(name)),
+            MateNews::Labelled(label) => drop(self.state.lock().labels.insert(name.to_owned(), label.clone())),
+            MateNews::Started | MateNews::Rests(_) | MateNews::Ended(_) => drop(self.state.lock().labels.remove(name)),
         }
-        let Some((_, listener)) = lock(&self.asked).clone() else { return };
+        let Some((_, listener)) = self.state.lock().asked.clone() else { return };
         let member = self.team.members().into_iter().find(|member| member.name == name);
         let session = member.and_then(|member| member.session_id).unwrap_or_default();
         let Lead { sessions, prices, .. } = &self.lead;

@@ -13,6 +13,8 @@ use mail::{Mail, Origin};
 use serde_json::{Value, json};
 use session::{Fork, Home, Session, World};
 
+use crate::skipped::is_full;
+
 /// What a worker is to do: the name of the variable that tells it.
 const ORDER: &str = "ENGINE_TEST_POST";
 const WORKERS: u64 = 8;
@@ -21,7 +23,7 @@ const KILLS: u64 = 6;
 
 /// How many messages each sends.
 fn each() -> u64 {
-    let full = std::env::var("CAIRN_TEST_FULL").is_ok_and(|value| value == "1");
+    let full = is_full();
     if full { 1_250 } else { 50 }
 }
 

@@ -6,7 +6,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub use super::Effect;
 
@@ -26,22 +28,18 @@ pub struct Mounted(PathBuf);
 
 /// Mounts a disk for everything below a directory, which must be named as it is: without links.
 pub fn mount(below: &Path, disk: Arc<Mutex<dyn FaultyDisk>>) -> Mounted {
-    mounts().push((below.to_owned(), disk));
+    MOUNTS.lock().push((below.to_owned(), disk));
     Mounted(below.to_owned())
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        mounts().retain(|(below, _)| *below != self.0);
+        MOUNTS.lock().retain(|(below, _)| *below != self.0);
     }
 }
 
-fn mounts() -> MutexGuard<'static, Mounts> {
-    MOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn asked(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Result<()>> {
-    let mounts = mounts();
+    let mounts = MOUNTS.lock();
     if mounts.is_empty() {
         return None;
     }
@@ -49,7 +47,7 @@ fn asked(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Resul
     let (_, disk) = mounts.iter().find(|(below, _)| path.starts_with(below))?;
     let disk = disk.clone();
     drop(mounts);
-    Some(disk.lock().unwrap_or_else(PoisonError::into_inner).before(effect, &path))
+    Some(disk.lock().before(effect, &path))
 }
 
 pub(crate) fn before(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> io::Result<()> {

@@ -5,7 +5,7 @@
 //! own. However it ends, the lock is given back; of a dream that was dropped, too.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use files::Root;
@@ -17,6 +17,7 @@ use memory::changes::{Change, Changes};
 use memory::echo::Injected;
 use memory::scan;
 use memory::store::{Indexing, Store};
+use parking_lot::Mutex;
 use provider::Model;
 use session::home::SessionFile;
 use settings::permission::readable;
@@ -303,16 +304,16 @@ impl Held {
     }
 
     fn before(&self) -> Option<Timestamp> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|(_, lock)| lock.before)
+        self.0.lock().as_ref().and_then(|(_, lock)| lock.before)
     }
 
     fn is_ours(&self) -> bool {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.lock();
         held.as_mut().is_some_and(|(place, lock)| place.is_ours(lock))
     }
 
     fn give(&self, ended: Ended) {
-        if let Some((mut place, lock)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some((mut place, lock)) = self.0.lock().take() {
             let _ = place.give(lock, ended); // the next finds a lock whose holder is gone
         }
     }
@@ -337,7 +338,7 @@ struct Watch {
 
 impl Watch {
     fn tell(&self, change: impl FnOnce(&mut Progress)) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = self.progress.lock();
         let tally = self.restricted.tally();
         progress.touches(tally.saved.into_iter().chain(tally.removed).collect());
         change(&mut progress);
@@ -362,7 +363,7 @@ impl Watch {
     }
 
     fn rounds(&self) -> u32 {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).rounds
+        self.progress.lock().rounds
     }
 }
 

@@ -105,7 +105,7 @@ impl LeftFile {
     /// Writes into the session's own log how far learning came; the file stays as old as it was, since nobody worked in it.
     pub(super) fn covered(&self, tools: &Tools, shared: &Shared) {
         let ended = |outcome: &&Outcome| outcome.session == self.session;
-        let Some(note) = shared.state().ended.iter().rev().find(ended).and_then(Outcome::note) else { return };
+        let Some(note) = shared.state.lock().ended.iter().rev().find(ended).and_then(Outcome::note) else { return };
         let modified = files::stamp(&self.path).ok().and_then(|stamp| stamp.modified);
         let (home, project, world) = (&tools.home, tools.scope.project(), tools.world.clone());
         // Whoever has it open by now learns from it.

@@ -109,7 +109,7 @@ impl Restricted {
         let revised = self.store.revise(&path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
         let revised = revised.map_err(|error| advice(&error))?;
         scope.note(&file, revised.stamp);
-        let mut tally = self.counts();
+        let mut tally = self.tally.lock();
         tally.bytes += text.len();
         if !tally.saved.contains(&path) {
             tally.saved.push(path.clone());
@@ -135,19 +135,19 @@ impl Restricted {
 
     fn discard(&self, path: &str, seen: Option<&Stamp>) -> Result<String, String> {
         let most = self.ground.limits.removed;
-        if self.counts().removed.len() >= most {
+        if self.tally.lock().removed.len() >= most {
             return Err(format!("{path} was not removed: at most {most} memories are removed in one run."));
         }
         let mut keep = |change: &_| self.keep(change);
         self.store.discard(path, seen, &mut keep).map_err(|error| advice(&error))?;
-        let mut tally = self.counts();
+        let mut tally = self.tally.lock();
         tally.removed.push(path.to_owned());
         tally.saved.retain(|saved| saved != path);
         Ok(format!("Removed {path}, and its line in the index."))
     }
 
     fn within_limits(&self, path: &str, bytes: usize) -> Result<(), String> {
-        let (tally, limits) = (self.counts(), self.ground.limits);
+        let (tally, limits) = (self.tally.lock(), self.ground.limits);
         if tally.bytes + bytes > limits.bytes {
             return Err(format!(
                 "{path} was not saved: at most {} bytes are written in one run. Stop here.",

@@ -5,8 +5,9 @@
 //! of somebody whose letters are known: no order, approval or answer in the lead's, no plan or question in a teammate's.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ring::rand::{self, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use zeroize::Zeroizing;
@@ -30,13 +31,13 @@ pub struct Known(Arc<Mutex<BTreeMap<String, SealKey>>>);
 impl Known {
     /// From now on only that is somebody's which is sealed with this.
     pub fn insert(&self, name: &str, key: SealKey) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_ascii_lowercase(), key);
+        self.0.lock().insert(name.to_ascii_lowercase(), key);
     }
 
     /// Whether somebody to whom a letter is can take it for its sender's. Of one who is not known that cannot be told, and
     /// upper case is no other name.
     pub(super) fn believes(&self, message: &Message, to: &str, seal: &str) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.get(&message.from.to_ascii_lowercase()).is_none_or(|key| key.knows(message, to, seal))
     }
 }

@@ -6,9 +6,7 @@ use files::Root;
 use jiff::Timestamp;
 use memory::age;
 use memory::rank::{Doing, Question, Ranker};
-use memory::recall::{
-    Need, SESSION_BYTES, Skip, State, agents, candidates, chosen, select, surface, surface_over, words,
-};
+use memory::recall::{Need, SESSION_BYTES, Skip, State, agents, candidates, chosen, select, surface_over, words};
 use memory::scan::headers;
 
 use super::scan::write;
@@ -104,9 +102,9 @@ fn a_surfaced_memory_has_its_age_and_its_limits() {
     write(directory.path(), "lines.md", &"line\n".repeat(300), days_ago(1));
     write(directory.path(), "bytes.md", &format!("{}\n", "x".repeat(99)).repeat(100), days_ago(10));
     let root = Root::open(directory.path()).unwrap();
-    let paths = ["new.md", "gone.md", "lines.md", "bytes.md"].map(str::to_owned);
-    let shown = surface(&root, &paths, now());
-    assert_eq!(shown.len(), 3, "what is gone is left out");
+    let shown = |path: &str| surface_over(&root, path, &[], None, now());
+    assert!(shown("gone.md").is_err());
+    let shown = ["new.md", "lines.md", "bytes.md"].map(|path| shown(path).unwrap());
     assert!(
         shown[0].text.contains("saved today") && shown[0].text.contains("short") && !shown[0].text.contains("[cut")
     );

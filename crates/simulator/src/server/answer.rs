@@ -50,7 +50,7 @@ pub(super) fn count(shared: &Shared, arrival: &Arrival) -> Result<Value, Refusal
 /// `POST /v1/messages`.
 pub(super) async fn message(shared: &Shared, arrival: Arrival) -> Response<Body> {
     let number = {
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         state.asked += 1;
         state.keep(arrival.bytes.clone(), shared.options.keep_requests);
         state.asked
@@ -72,7 +72,7 @@ pub(super) async fn message(shared: &Shared, arrival: Arrival) -> Response<Body>
         Err(refusal) => {
             line.status = refusal.status;
             line.error = Some(refusal.message.clone());
-            shared.state().report.add(line);
+            shared.state.lock().report.add(line);
             refuse(&arrival.id, &refusal)
         }
     }
@@ -126,7 +126,7 @@ async fn reply(shared: &Shared, asked: Asked, id: &str, line: &mut Line) -> Resu
     let view = View::new(&asked.body);
     let tokens = asked.prompt.tokens();
     let (fault, reply, plan) = {
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         let fault = state.faults.strike(line.index, &view);
         line.fault = fault.as_ref().map(Fault::label);
         if let Some(refusal) = fault.as_ref().and_then(|fault| fault.refusal(tokens, asked.window)) {
@@ -187,7 +187,7 @@ fn begin(
     line.output = reply.output_tokens;
     line.price = price(shared, &asked.prompt.model, asked.model, plan.split, reply.output_tokens);
     let diagnostics = {
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         if sent != Some(0) {
             state.cache.begin(plan, shared.watch.now());
         }

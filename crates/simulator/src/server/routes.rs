@@ -44,7 +44,7 @@ async fn health(State(shared): State<Arc<Shared>>) -> Response<Body> {
 }
 
 async fn report(State(shared): State<Arc<Shared>>) -> Response<Body> {
-    let report = shared.state().report.clone();
+    let report = shared.state.lock().report.clone();
     ok(&next_id(&shared), &json!(report))
 }
 
@@ -107,7 +107,7 @@ async fn wrong_method(State(shared): State<Arc<Shared>>) -> Response<Body> {
 }
 
 fn next_id(shared: &Shared) -> String {
-    let mut state = shared.state();
+    let mut state = shared.state.lock();
     state.received += 1;
     request_id(shared.seed, state.received)
 }

@@ -8,8 +8,8 @@ mod laws;
 mod model;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::Agent;
@@ -24,6 +24,7 @@ use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use learning::ledger::{Ledger, Spender};
 use mail::{Mail, Post};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::{Fork, Home, Session, World};
 use settings::agents::{Registry, Sources};
@@ -72,7 +73,7 @@ struct SlowStop(Mutex<Chance>);
 
 impl CallsBack for SlowStop {
     fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, Back> {
-        let while_ = Duration::from_millis(self.0.lock().unwrap().below(2_000) as u64);
+        let while_ = Duration::from_millis(self.0.lock().below(2_000) as u64);
         Box::pin(async move {
             tokio::time::sleep(while_).await;
             Back::Said(json!({}))
@@ -179,15 +180,15 @@ impl SessionWorld {
         // What a process draws after it was killed changes nothing for the next.
         let mut chance = self.chance.fork();
         let counted = if chance.one_in(4) { Counted::Elsewhere } else { Counted::There };
-        let died = self.disk.lock().unwrap().died(counted);
+        let died = self.disk.lock().died(counted);
         let moment = Duration::from_millis(self.chance.below(12_000) as u64);
         let kill = self.chance.below(4);
         self.tell(&format!("life {}, kill {kill}", self.life));
         match kill {
-            0 | 1 => self.disk.lock().unwrap().kill_after(self.chance.below(EFFECTS)),
+            0 | 1 => self.disk.lock().kill_after(self.chance.below(EFFECTS)),
             2 if self.chance.one_in(3) => {
                 self.is_forgetful = true;
-                self.disk.lock().unwrap().fill_after(self.chance.below(EFFECTS));
+                self.disk.lock().fill_after(self.chance.below(EFFECTS));
             }
             _ => {}
         }
@@ -197,25 +198,25 @@ impl SessionWorld {
                 biased;
                 () = died.notified() => Death::Killed,
                 () = tokio::time::sleep(moment), if kill == 2 => {
-                    disk.lock().unwrap().kill();
+                    disk.lock().kill();
                     Death::Killed
                 }
                 () = self.work(&mut chance) => Death::InOrder,
             }
         });
         drop(runtime);
-        let is_killed = death == Death::Killed || self.disk.lock().unwrap().is_dead();
+        let is_killed = death == Death::Killed || self.disk.lock().is_dead();
         if is_killed {
             self.model.minutes().killed();
             if self.chance.one_in(2) {
                 self.is_forgetful = true;
-                self.disk.lock().unwrap().cut_power();
+                self.disk.lock().cut_power();
                 self.tell("the power is cut");
             }
         } else {
             self.model.minutes().ended();
         }
-        let mut disk = self.disk.lock().unwrap();
+        let mut disk = self.disk.lock();
         disk.revive();
         disk.is_full = false;
         drop(disk);
@@ -278,7 +279,7 @@ impl SessionWorld {
     /// Nothing goes wrong any more, and everything is heard.
     fn calm(&mut self) {
         self.life += 1;
-        self.disk.lock().unwrap().is_calm = true;
+        self.disk.lock().is_calm = true;
         self.model.minutes().is_calm = true;
         self.tell("it becomes calm");
         let runtime = tokio::runtime::Builder::new_current_thread()

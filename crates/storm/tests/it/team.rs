@@ -10,8 +10,8 @@ mod wire;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use ::team::mirror::Mirror;
 use ::team::report::{Stopped, SyncReport};
 use ::team::sync::Deletions;
 use files::faults::{Effect, Mounted, mount};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::it::chance::{Chance, is_replay, run_seeds, seeds};
@@ -128,7 +129,7 @@ impl World {
             let began: Arc<AtomicUsize> = Arc::default();
             let observer = observer(number, &home.join("team"), &laws, &began, chance.fork());
             let disk = Arc::new(Mutex::new(StormDisk::new(chance.fork(), observer)));
-            disk.lock().unwrap().fails_to_sync = true;
+            disk.lock().fails_to_sync = true;
             let wire = StormWire { member: number, network: network.clone(), laws: laws.clone(), disk: disk.clone() };
             let _mounted = mount(&home, disk.clone());
             Member { home, disk, began, wire, old_state: None, _mounted }
@@ -138,7 +139,7 @@ impl World {
     }
 
     fn tell(&self, what: String) {
-        self.laws.lock().unwrap().tell(what);
+        self.laws.lock().tell(what);
     }
 
     /// Something happens: mostly, a run takes its next steps.
@@ -151,39 +152,39 @@ impl World {
             9 => self.person_deletes(number, key),
             10 if !self.runs.is_empty() => {
                 let at = self.chance.below(self.runs.len());
-                self.members[self.runs[at].member].disk.lock().unwrap().kill();
+                self.members[self.runs[at].member].disk.lock().kill();
                 self.bury(at);
             }
             11 | 19 | 20 => {
-                let mut disk = self.members[number].disk.lock().unwrap();
+                let mut disk = self.members[number].disk.lock();
                 disk.is_full = false;
                 drop(disk);
                 self.tell(format!("{number}: the disk has room"));
             }
             12 => {
                 let folder = self.members[number].folder().join(*self.chance.one_of(&["d", "e"]));
-                let unlisted = &mut self.members[number].disk.lock().unwrap().unlisted;
+                let unlisted = &mut self.members[number].disk.lock().unlisted;
                 if !unlisted.remove(&folder) {
                     unlisted.insert(folder);
                 }
             }
             13 if self.chance.one_in(6) => self.vanish(number),
-            14 => self.network.lock().unwrap().server.set_clock(self.chance.below(200_000_000) as i64 - 100_000_000),
+            14 => self.network.lock().server.set_clock(self.chance.below(200_000_000) as i64 - 100_000_000),
             15 if self.mishap == Mishap::Restored => {
-                let mut network = self.network.lock().unwrap();
+                let mut network = self.network.lock();
                 match self.chance.one_in(2) {
                     true => {
                         network.server.back_up();
-                        self.laws.lock().unwrap().back_up();
+                        self.laws.lock().back_up();
                     }
                     false => {
                         network.server.restore();
-                        self.laws.lock().unwrap().restore();
+                        self.laws.lock().restore();
                     }
                 }
             }
             15 | 16 if self.mishap == Mishap::StateLost => {
-                self.laws.lock().unwrap().is_forgetful = true;
+                self.laws.lock().is_forgetful = true;
                 self.lose_state(number);
             }
             17 | 18 => self.deliver_late(),
@@ -204,11 +205,11 @@ impl World {
         let is_push = !self.chance.one_in(3);
         if self.chance.one_in(3) {
             let effects = self.chance.below(EFFECTS);
-            self.members[number].disk.lock().unwrap().kill_after(effects);
+            self.members[number].disk.lock().kill_after(effects);
         }
         if self.chance.one_in(5) {
             let effects = self.chance.below(EFFECTS);
-            self.members[number].disk.lock().unwrap().fill_after(effects);
+            self.members[number].disk.lock().fill_after(effects);
         }
         self.tell(format!("{number}: a run begins"));
         let run = self.run(number, is_push, Deletions::Travel);
@@ -223,7 +224,7 @@ impl World {
             let mut mirror = Mirror::open(&folder, &state, client, deletions)?.with_patience(PATIENCE);
             if is_push { mirror.push().await } else { mirror.pull().await }
         });
-        Run { member: number, began: self.laws.lock().unwrap().epoch, future }
+        Run { member: number, began: self.laws.lock().epoch, future }
     }
 
     /// Lets a run take a step. Says whether it is over.
@@ -234,7 +235,7 @@ impl World {
         let number = run.member;
         let outcome = run.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.look(number);
-        if self.members[number].disk.lock().unwrap().is_dead() {
+        if self.members[number].disk.lock().is_dead() {
             self.bury(at);
             return true;
         }
@@ -257,21 +258,21 @@ impl World {
             false => "a run is killed",
             true => {
                 self.runs.retain(|run| run.member != number);
-                disk.lock().unwrap().cut_power();
+                disk.lock().cut_power();
                 "the power is cut"
             }
         };
-        disk.lock().unwrap().revive();
+        disk.lock().revive();
         self.tell(format!("{number}: {told}"));
     }
 
     fn person_types(&mut self, number: usize, key: &str) {
         let member = &self.members[number];
-        let text = self.laws.lock().unwrap().new_text(number, key);
+        let text = self.laws.lock().new_text(number, key);
         let path = member.folder().join(key);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
-        member.disk.lock().unwrap().forget(&path);
+        member.disk.lock().forget(&path);
         self.look(number);
     }
 
@@ -279,8 +280,8 @@ impl World {
         let member = &self.members[number];
         let path = member.folder().join(key);
         if std::fs::remove_file(&path).is_ok() {
-            self.laws.lock().unwrap().person_deletes(number, key);
-            member.disk.lock().unwrap().forget(&path);
+            self.laws.lock().person_deletes(number, key);
+            member.disk.lock().forget(&path);
         }
     }
 
@@ -288,7 +289,7 @@ impl World {
     fn vanish(&mut self, number: usize) {
         let member = &self.members[number];
         for key in member.files().keys() {
-            member.disk.lock().unwrap().forget(&member.folder().join(key));
+            member.disk.lock().forget(&member.folder().join(key));
         }
         std::fs::remove_dir_all(member.folder()).unwrap();
         std::fs::create_dir(member.folder()).unwrap();
@@ -304,13 +305,13 @@ impl World {
             (1, Some(old)) => std::fs::write(&state, old).unwrap(),
             _ => drop(std::fs::remove_file(&state)),
         }
-        member.disk.lock().unwrap().forget(&state);
+        member.disk.lock().forget(&state);
         self.tell(format!("{number}: the state is copied, old or lost: {kind}"));
     }
 
     /// Requests arrive that nobody waits for any more.
     fn deliver_late(&mut self) {
-        let mut network = self.network.lock().unwrap();
+        let mut network = self.network.lock();
         for (member, request) in std::mem::take(&mut network.late) {
             network.deliver(member, &request, &self.laws);
         }
@@ -318,7 +319,7 @@ impl World {
 
     /// A person looks at her files.
     fn look(&self, number: usize) {
-        let mut laws = self.laws.lock().unwrap();
+        let mut laws = self.laws.lock();
         for (key, text) in self.members[number].files() {
             laws.sees(number, &key, &text);
         }
@@ -328,19 +329,19 @@ impl World {
     fn calm(&mut self) {
         for run in std::mem::take(&mut self.runs) {
             let disk = self.members[run.member].disk.clone();
-            disk.lock().unwrap().kill();
+            disk.lock().kill();
             drop(run);
-            disk.lock().unwrap().revive();
+            disk.lock().revive();
         }
         for member in &self.members {
-            let mut disk = member.disk.lock().unwrap();
+            let mut disk = member.disk.lock();
             disk.revive();
             (disk.is_calm, disk.is_full) = (true, false);
             disk.unlisted.clear();
         }
         self.deliver_late();
-        self.network.lock().unwrap().is_calm = true;
-        self.laws.lock().unwrap().is_calm = true;
+        self.network.lock().is_calm = true;
+        self.laws.lock().is_calm = true;
         self.tell("it becomes calm".to_owned());
         for round in 0..4 {
             for number in 0..MEMBERS {
@@ -350,9 +351,9 @@ impl World {
                 self.runs.push(run);
                 let ended = (0..POLLS).any(|_| self.step(0));
                 assert!(ended, "a run does not end");
-                let told = self.laws.lock().unwrap().story.last().cloned().unwrap_or_default();
+                let told = self.laws.lock().story.last().cloned().unwrap_or_default();
                 if told.contains("a run stops") {
-                    self.laws.lock().unwrap().note(format!("in a calm world: {told}"));
+                    self.laws.lock().note(format!("in a calm world: {told}"));
                 }
             }
         }
@@ -361,8 +362,8 @@ impl World {
 
     /// All folders are alike, and the server has what it acknowledged.
     fn compare(&self) {
-        let network = self.network.lock().unwrap();
-        let mut laws = self.laws.lock().unwrap();
+        let network = self.network.lock();
+        let mut laws = self.laws.lock();
         let mut there = BTreeMap::new();
         for key in NAMES {
             let history = network.server.history(key);
@@ -398,7 +399,7 @@ fn observer(
     let (folder, laws, began) = (folder.to_owned(), laws.clone(), began.clone());
     Box::new(move |effect, path| {
         let is_here = path.starts_with(&folder);
-        let mut laws = laws.lock().unwrap();
+        let mut laws = laws.lock();
         if is_replay() {
             laws.tell(format!("{number}:   {effect:?} {}", path.display()));
         }
@@ -437,7 +438,7 @@ fn live(seed: u64) -> Vec<String> {
             tokio::task::yield_now().await; // so that a sleep that is over is not put off
         }
         world.calm();
-        let laws = world.laws.lock().unwrap();
+        let laws = world.laws.lock();
         let mut broken = laws.broken.clone();
         if !broken.is_empty() && is_replay() {
             broken.extend(laws.story.iter().cloned());

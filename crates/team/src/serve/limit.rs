@@ -1,7 +1,8 @@
 //! How often somebody may ask: so many requests a minute, in bursts of as many as a quarter of that.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::store::Time;
 
@@ -29,7 +30,7 @@ impl Rates {
 
     /// Whether somebody may ask now; if not, after how many seconds.
     pub(super) fn ask(&self, name: &str, now: Time) -> Result<(), u64> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         if next.len() >= NAMES {
             next.retain(|_, time| *time > now);
             if next.len() >= NAMES {
@@ -80,6 +81,6 @@ mod tests {
         for name in 0..3 * NAMES {
             let _ = rates.ask(&name.to_string(), 0);
         }
-        assert!(rates.next.lock().unwrap().len() <= NAMES);
+        assert!(rates.next.lock().len() <= NAMES);
     }
 }

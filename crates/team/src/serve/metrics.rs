@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use parking_lot::Mutex;
 
 use super::Service;
 
@@ -22,7 +22,7 @@ pub(super) async fn count(State(service): State<Service>, request: Request, next
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
     let method = request.method().to_string();
     let response = next.run(request).await;
-    let mut requests = service.metrics.requests.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut requests = service.metrics.requests.lock();
     *requests.entry((route, method, response.status().as_u16())).or_default() += 1;
     response
 }
@@ -31,7 +31,7 @@ pub(super) async fn count(State(service): State<Service>, request: Request, next
 pub(super) async fn show(State(service): State<Service>) -> String {
     let mut text =
         "# HELP cairn_team_requests_total Requests answered.\n# TYPE cairn_team_requests_total counter\n".to_owned();
-    let requests = service.metrics.requests.lock().unwrap_or_else(PoisonError::into_inner);
+    let requests = service.metrics.requests.lock();
     for ((route, method, status), count) in requests.iter() {
         let _ = writeln!(
             text,

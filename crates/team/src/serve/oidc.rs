@@ -90,7 +90,7 @@ struct HandedIn {
 async fn hand_in(State(service): State<Service>, _: Stranger, body: Body) -> Result<Json<serde_json::Value>, Problem> {
     let handed: HandedIn = service.json(body).await?;
     let member = service.member_of(&handed.id_token, None).await?;
-    let token = service.store.issue_token(&member, &handed.label, None, service.now()).await?;
+    let token = service.store.tokens().issue(&member, &handed.label, None, service.now()).await?;
     Ok(Json(json!({"name": member.name, "token": token.reveal()})))
 }
 
@@ -179,11 +179,11 @@ impl Service {
         let keys = self.issuer_cache.keys(&published, name.as_deref(), now).await?;
         let claims = checked(id_token, &keys, &published, &issuer)?;
         // Who reads one on its way cannot hand it in again.
-        if !self.store.use_once(id_token, (claims.iat + YOUNG + 60) * 1000, self.now()).await? {
+        if !self.store.tokens().use_once(id_token, (claims.iat + YOUNG + 60) * 1000, self.now()).await? {
             return Err(refused());
         }
         let subject = format!("{}|{}", claims.iss, claims.sub);
-        if let Some(member) = self.store.member_of_subject(&subject).await? {
+        if let Some(member) = self.store.members().of_subject(&subject).await? {
             return Ok(member);
         }
         let email = claims.email.filter(|_| claims.email_verified).unwrap_or_default();
@@ -192,7 +192,7 @@ impl Service {
             return Err(Problem::forbidden());
         }
         let name = claims.preferred_username.unwrap_or(email);
-        Ok(self.store.add_member(&name, &subject, self.now()).await?)
+        Ok(self.store.members().add(&name, &subject, self.now()).await?)
     }
 }
 

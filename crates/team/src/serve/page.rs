@@ -18,11 +18,10 @@ use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
 use super::Service;
-use super::admin::Restoring;
+use super::access::Access;
 use super::problem::Problem;
 use super::signing::Stranger;
 use crate::key::Key;
-use crate::repository::Repository;
 use crate::store::{Action, Level, Member, Visit};
 use view::{Entry, Index, Shown, SignIn, Told};
 
@@ -57,18 +56,14 @@ struct About {
 }
 
 async fn index(State(service): State<Service>, headers: HeaderMap) -> Response {
-    let visit = match service.visiting(&headers).await {
-        Ok(visit) => visit,
-        Err(problem) => return failed(&problem),
+    let shown = async {
+        let Some(visit) = service.visiting(&headers).await? else {
+            return Ok(view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: false }));
+        };
+        let repositories = service.store.repositories().visible_to(&visit.member).await?;
+        Ok(view::render(&Index::new(&visit, &repositories)))
     };
-    let page = match visit {
-        None => view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: false }),
-        Some(visit) => match service.store.repositories(&visit.member).await {
-            Ok(repositories) => view::render(&Index::new(&visit, &repositories)),
-            Err(error) => return failed(&error.into()),
-        },
-    };
-    page_of(StatusCode::OK, page)
+    answered(shown.await)
 }
 
 async fn style() -> Response {
@@ -84,7 +79,7 @@ struct Typed {
 
 async fn sign_in(State(service): State<Service>, _: Stranger, body: Body) -> Result<Response, Problem> {
     let typed: Typed = service.form(body).await?;
-    let member = service.store.signed_in(typed.token.trim(), service.now()).await?;
+    let member = service.store.tokens().member(typed.token.trim(), service.now()).await?;
     match member {
         Some(member) => signed_in(&service, &member).await,
         None => {
@@ -96,7 +91,7 @@ async fn sign_in(State(service): State<Service>, _: Stranger, body: Body) -> Res
 
 /// Begins a visit, and goes to the first page.
 pub(super) async fn signed_in(service: &Service, member: &Member) -> Result<Response, Problem> {
-    let secret = service.store.begin_visit(member, service.now()).await?;
+    let secret = service.store.visits().begin(member, service.now()).await?;
     let cookie = set_cookie(service, VISIT, secret.reveal(), KEPT);
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/")).into_response())
 }
@@ -110,7 +105,7 @@ struct Carried {
 async fn sign_out(State(service): State<Service>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let (_, _): (Visit, Carried) = service.submitted(&headers, body, |carried: &Carried| &carried.form).await?;
     if let Some(cookie) = cookie(&headers, VISIT) {
-        service.store.end_visit(&cookie).await?;
+        service.store.visits().end(&cookie).await?;
     }
     Ok(([(SET_COOKIE, set_cookie(&service, VISIT, "", 0))], Redirect::to("/")).into_response())
 }
@@ -118,17 +113,16 @@ async fn sign_out(State(service): State<Service>, headers: HeaderMap, body: Body
 async fn repository(State(service): State<Service>, headers: HeaderMap, Query(about): Query<About>) -> Response {
     let shown = async {
         let visit = service.visiting(&headers).await?.ok_or_else(Problem::nobody)?;
-        let repository: Repository = about.repo.parse().map_err(crate::Error::from)?;
-        service.may(&visit.member, &repository, Level::Read).await?;
-        let snapshot = service.store.read(&repository, 0).await?;
-        let granted = service.store.granted(&repository).await?;
-        let is_admin = service.may(&visit.member, &repository, Level::Admin).await.is_ok();
-        let mut audit = service.store.audit(Some(&repository), AUDIT_LINES).await?;
-        if !is_admin {
+        let access = Access::check(&service, &visit.member, &about.repo, Level::Read).await?;
+        let repository = &access.repository;
+        let snapshot = service.store.entries().read(repository, 0).await?;
+        let rights = service.store.repositories().rights(repository).await?;
+        let mut audit = service.store.audit().newest(Some(repository), AUDIT_LINES).await?;
+        if access.level < Level::Admin {
             // Everybody sees why their own writes were refused.
             audit.retain(|line| line.action == Action::Refused && line.who == visit.member.name);
         }
-        Ok(view::render(&Shown::new(&visit, &repository, snapshot.as_ref(), &granted, &audit)))
+        Ok(view::render(&Shown::new(&visit, repository, snapshot.as_ref(), &rights, &audit)))
     };
     answered(shown.await)
 }
@@ -136,15 +130,15 @@ async fn repository(State(service): State<Service>, headers: HeaderMap, Query(ab
 async fn entry(State(service): State<Service>, headers: HeaderMap, Query(about): Query<About>) -> Response {
     let shown = async {
         let visit = service.visiting(&headers).await?.ok_or_else(Problem::nobody)?;
-        let repository: Repository = about.repo.parse().map_err(crate::Error::from)?;
-        service.may(&visit.member, &repository, Level::Read).await?;
+        let access = Access::check(&service, &visit.member, &about.repo, Level::Read).await?;
+        let repository = &access.repository;
         let key: Key = about.key.parse().map_err(crate::Error::from)?;
-        let versions = service.store.history(&repository, &key).await?;
+        let versions = service.store.history().versions(repository, &key).await?;
         if versions.is_empty() {
             return Err(Problem::missing("there is no such entry"));
         }
-        let may_write = service.may(&visit.member, &repository, Level::Write).await.is_ok();
-        Ok(view::render(&Entry::new(&visit, &repository, &key, &versions, may_write)))
+        let may_write = access.level >= Level::Write;
+        Ok(view::render(&Entry::new(&visit, repository, &key, &versions, may_write)))
     };
     answered(shown.await)
 }
@@ -162,9 +156,9 @@ async fn restore(State(service): State<Service>, headers: HeaderMap, body: Body)
     let done = async {
         let (visit, wanted): (Visit, Wanted) =
             service.submitted(&headers, body, |wanted: &Wanted| &wanted.form).await?;
-        let restoring = Restoring { repo: wanted.repo, key: wanted.key, version: wanted.version };
-        service.restore(&visit.member, &restoring).await?;
-        let pairs = [("repo", &restoring.repo), ("key", &restoring.key)];
+        let access = Access::check(&service, &visit.member, &wanted.repo, Level::Write).await?;
+        access.restore(&wanted.key, wanted.version).await?;
+        let pairs = [("repo", &wanted.repo), ("key", &wanted.key)];
         let query = serde_urlencoded::to_string(pairs).unwrap_or_default();
         Ok::<_, Problem>(Redirect::to(&format!("/entry?{query}")).into_response())
     };
@@ -175,7 +169,7 @@ impl Service {
     /// The visit of whoever asks, if it is one.
     async fn visiting(&self, headers: &HeaderMap) -> Result<Option<Visit>, Problem> {
         match cookie(headers, VISIT) {
-            Some(cookie) => Ok(self.store.visit(&cookie, self.now()).await?),
+            Some(cookie) => Ok(self.store.visits().find(&cookie, self.now()).await?),
             None => Ok(None),
         }
     }

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +59,7 @@ pub(super) struct Answering(Arc<Place>);
 impl Seats {
     /// A place for a connection from this network; none where all are in use by others that may not be cut.
     pub(super) fn take(self: &Arc<Self>, network: IpAddr) -> Option<Seat> {
-        let mut seats = self.lock();
+        let mut seats = self.0.lock();
         let of_network = seats.1.values().filter(|place| place.network == network).count();
         if of_network >= MOST_OF_NETWORK {
             cut_one(&mut seats.1, network)?;
@@ -77,7 +78,7 @@ impl Seats {
 
     /// Cuts some that wait: there are too many open files.
     pub(super) fn make_room(&self) {
-        let mut seats = self.lock();
+        let mut seats = self.0.lock();
         for _ in 0..ROOM {
             let Some(most) = largest(&seats.1) else { return };
             let _ = cut_one(&mut seats.1, most); // none may wait, and then only time makes room
@@ -86,16 +87,12 @@ impl Seats {
 
     /// Cuts those that only wait.
     pub(super) fn cut_waiting(&self) {
-        self.lock().1.values().filter(|place| place.doing().0 == Doing::Waiting).for_each(|place| place.cut.cancel());
+        self.0.lock().1.values().filter(|place| place.doing().0 == Doing::Waiting).for_each(|place| place.cut.cancel());
     }
 
     /// Cuts all.
     pub(super) fn cut_all(&self) {
-        self.lock().1.values().for_each(|place| place.cut.cancel());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Arc<Place>>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().1.values().for_each(|place| place.cut.cancel());
     }
 }
 
@@ -123,11 +120,11 @@ fn cut_one(places: &mut BTreeMap<u64, Arc<Place>>, network: IpAddr) -> Option<()
 
 impl Place {
     fn doing(&self) -> (Doing, Instant) {
-        *self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.doing.lock()
     }
 
     fn does(&self, doing: Doing) {
-        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = (doing, Instant::now());
+        *self.doing.lock() = (doing, Instant::now());
     }
 }
 
@@ -146,7 +143,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.seats.lock().1.remove(&self.number);
+        self.seats.0.lock().1.remove(&self.number);
     }
 }
 
@@ -195,6 +192,6 @@ mod tests {
         assert!(seats.take(network(1)).is_some());
         assert_eq!(many.iter().filter(|seat| seat.cut().is_cancelled()).count(), 1);
         drop((answers, many));
-        assert_eq!(seats.lock().1.len(), 0);
+        assert_eq!(seats.0.lock().1.len(), 0);
     }
 }

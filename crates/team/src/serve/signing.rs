@@ -1,4 +1,4 @@
-//! Who asks: the member a token stands for, and what it may do.
+//! Who asks: the member a token stands for, or a stranger.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -9,8 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::Service;
 use super::listen::Peer;
 use super::problem::Problem;
-use crate::repository::Repository;
-use crate::store::{Level, Member};
+use crate::store::Member;
 
 /// A member that showed its token.
 pub(super) struct Signed {
@@ -46,7 +45,7 @@ impl FromRequestParts<Service> for Signed {
         let now = service.now();
         let bearer = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim();
-        let member = service.store.signed_in(token, now).await.map_err(|error| Stopped::Problem(error.into()))?;
+        let member = service.store.tokens().member(token, now).await.map_err(|error| Stopped::Problem(error.into()))?;
         // Who guesses tokens is limited by address, who has one by name.
         let name = member.as_ref().map_or_else(|| network(parts), |member| member.id.clone());
         service.rates.ask(&name, now).map_err(Stopped::TooOften)?;
@@ -75,14 +74,4 @@ impl FromRequestParts<Service> for Stranger {
 /// What stands for the address somebody comes from.
 fn network(parts: &Parts) -> String {
     parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.network().to_string())
-}
-
-impl Service {
-    /// Whether a member may do so much with a repository. Who may not even look is told that it is not there.
-    pub(super) async fn may(&self, member: &Member, repository: &Repository, level: Level) -> Result<(), Problem> {
-        match self.store.level(member, repository).await? {
-            Some(has) if has >= level => Ok(()),
-            _ => Err(Problem::forbidden()),
-        }
-    }
 }

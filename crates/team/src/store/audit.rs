@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Row, Transaction};
-use super::{Store, Time, fresh_id};
+use super::rows::{Database, Row, Transaction};
+use super::{Time, fresh_id};
 use crate::error::Error;
 use crate::repository::Repository;
 
@@ -41,7 +41,7 @@ impl Action {
 
 /// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Audited {
+pub struct AuditLine {
     /// When.
     pub at: Time,
     /// Who: the member's name then.
@@ -75,38 +75,48 @@ pub(super) async fn note(
     transaction.run(sql, values).await.map(drop)
 }
 
-impl Store {
+/// The audit log.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditLog<'a>(pub(super) &'a Database);
+
+impl AuditLog<'_> {
     /// Adds a line about something that changed nothing.
-    pub async fn note(
-        &self,
+    pub async fn add(
+        self,
         who: &str,
         action: Action,
         repository: Option<&Repository>,
         detail: &str,
         now: Time,
     ) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         note(&mut transaction, who, action, repository, detail, now).await?;
         transaction.commit().await
     }
 
     /// The newest lines, of one repository or of all.
-    pub async fn audit(&self, repository: Option<&Repository>, most: u64) -> Result<Vec<Audited>, Error> {
+    pub async fn newest(self, repository: Option<&Repository>, most: u64) -> Result<Vec<AuditLine>, Error> {
         const ALL: &str = "SELECT at, who, action, repository, detail FROM audit ORDER BY id DESC LIMIT $1";
         const OF: &str = "SELECT at, who, action, repository, detail FROM audit WHERE repository = $2
             ORDER BY id DESC LIMIT $1";
         let most = (most as i64).into();
         let rows = match repository {
-            Some(repository) => self.database.rows(OF, vec![most, repository.as_str().into()]).await?,
-            None => self.database.rows(ALL, vec![most]).await?,
+            Some(repository) => self.0.rows(OF, vec![most, repository.as_str().into()]).await?,
+            None => self.0.rows(ALL, vec![most]).await?,
         };
-        rows.iter().map(audited).collect()
+        rows.iter().map(line).collect()
     }
 }
 
-fn audited(row: &Row) -> Result<Audited, Error> {
+fn line(row: &Row) -> Result<AuditLine, Error> {
     let word = row.text(2)?;
     let action =
         serde_json::from_value(word.clone().into()).map_err(|_| Error::Schema(format!("the action {word}")))?;
-    Ok(Audited { at: row.number(0)?, who: row.text(1)?, action, repository: row.text_if_any(3)?, detail: row.text(4)? })
+    Ok(AuditLine {
+        at: row.number(0)?,
+        who: row.text(1)?,
+        action,
+        repository: row.text_if_any(3)?,
+        detail: row.text(4)?,
+    })
 }

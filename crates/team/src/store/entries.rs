@@ -1,12 +1,12 @@
-//! Entries: reading all or what changed, writing under an optimistic lock, and their history.
+//! Entries: reading all or what changed, and writing under an optimistic lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::audit::{self, Action};
-use super::rows::{Row, Transaction, Value};
-use super::{Member, Store, Time};
+use super::rows::{Database, Row, Transaction, Value};
+use super::{Member, Time};
 use crate::checksum;
 use crate::error::Error;
 use crate::key::Key;
@@ -46,46 +46,37 @@ pub struct State {
     pub modified: Time,
 }
 
-/// One version of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// The repository's version that it came with.
-    pub version: u64,
-    /// The text; none where it was deleted.
-    pub text: Option<String>,
-    /// Who wrote it.
-    pub author: String,
-    /// When.
-    pub at: Time,
-}
+/// The entries of repositories.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries<'a>(pub(super) &'a Database);
 
-impl Store {
+impl Entries<'_> {
     /// Where a repository is; none if nothing was ever written to it.
-    pub async fn state(&self, repository: &Repository) -> Result<Option<State>, Error> {
-        let rows = self.database.rows(STATE, vec![repository.as_str().into()]).await?;
+    pub async fn state(self, repository: &Repository) -> Result<Option<State>, Error> {
+        let rows = self.0.rows(STATE, vec![repository.as_str().into()]).await?;
         rows.first().map(state).transpose()
     }
 
     /// Checksums of all entries.
-    pub async fn hashes(&self, repository: &Repository) -> Result<Option<Hashes>, Error> {
-        let mut snapshot = self.database.snapshot().await?;
+    pub async fn hashes(self, repository: &Repository) -> Result<Option<Hashes>, Error> {
+        let mut snapshot = self.0.snapshot().await?;
         let Some(row) = snapshot.row(STATE, vec![repository.as_str().into()]).await? else { return Ok(None) };
         let (state, (entry_checksums, deleted)) = (state(&row)?, checksums(&mut snapshot, repository).await?);
         Ok(Some(Hashes { version: state.version, checksum: state.checksum, entry_checksums, deleted }))
     }
 
     /// All entries, or those that changed after a version.
-    pub async fn read(&self, repository: &Repository, since: u64) -> Result<Option<Snapshot>, Error> {
+    pub async fn read(self, repository: &Repository, since: u64) -> Result<Option<Snapshot>, Error> {
         self.read_part(repository, since, u64::MAX).await
     }
 
     /// The same, as many of the oldest as have about so many bytes. What was written together is not torn apart.
-    pub async fn read_part(&self, repository: &Repository, since: u64, part: u64) -> Result<Option<Snapshot>, Error> {
+    pub async fn read_part(self, repository: &Repository, since: u64, part: u64) -> Result<Option<Snapshot>, Error> {
         const READ: &str = "SELECT entries.key, text, checksum, COALESCE(members.name, author), at FROM entries
             LEFT JOIN members ON members.id = author WHERE repository = $1 AND version > $2 AND version <= $3";
         const LENGTHS: &str = "SELECT version, CAST(COALESCE(LENGTH(text), 0) + LENGTH(key) AS BIGINT) FROM entries
             WHERE repository = $1 AND version > $2 ORDER BY version";
-        let mut snapshot = self.database.snapshot().await?;
+        let mut snapshot = self.0.snapshot().await?;
         let Some(row) = snapshot.row(STATE, vec![repository.as_str().into()]).await? else { return Ok(None) };
         let state = state(&row)?;
         let of = || vec![repository.as_str().into(), (since as i64).into()];
@@ -127,7 +118,7 @@ impl Store {
 
     /// Writes entries, if the repository still is what the writer thinks it is. Nothing is written otherwise.
     pub async fn write(
-        &self,
+        self,
         repository: &Repository,
         member: &Member,
         write: &Write,
@@ -146,7 +137,7 @@ impl Store {
                 return Err(Error::Conflict { checksum: known });
             }
         }
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         transaction.lock(repository.as_str()).await?;
         let before = transaction.row(STATE, vec![repository.as_str().into()]).await?;
         // One that was only made for rights has no state yet.
@@ -215,22 +206,6 @@ impl Store {
         transaction.commit().await?;
         Ok(Written { version, checksum })
     }
-
-    /// The versions of an entry, the newest first.
-    pub async fn history(&self, repository: &Repository, key: &Key) -> Result<Vec<Version>, Error> {
-        const HISTORY: &str = "SELECT version, text, COALESCE(members.name, author), at FROM history
-            LEFT JOIN members ON members.id = author WHERE repository = $1 AND key = $2 ORDER BY version DESC";
-        let rows = self.database.rows(HISTORY, vec![repository.as_str().into(), key.as_str().into()]).await?;
-        let version = |row: &Row| {
-            Ok(Version {
-                version: row.number(0)? as u64,
-                text: row.text_if_any(1)?,
-                author: row.text(2)?,
-                at: row.number(3)?,
-            })
-        };
-        rows.iter().map(version).collect()
-    }
 }
 
 const STATE: &str = "SELECT version, checksum, modified FROM repositories WHERE name = $1";
@@ -290,10 +265,8 @@ async fn put(
     let entry = "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (repository, key) DO UPDATE SET text = excluded.text,
         checksum = excluded.checksum, version = excluded.version, author = excluded.author, at = excluded.at";
-    let history = "INSERT INTO history (repository, key, version, text, checksum, author, at)
-        SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
     transaction.run(entry, values).await?;
-    transaction.run(history, vec![repository.as_str().into(), key.as_str().into()]).await.map(drop)
+    transaction.run(HISTORY, vec![repository.as_str().into(), key.as_str().into()]).await.map(drop)
 }
 
 /// Why an entry cannot be kept, if it cannot.
@@ -331,6 +304,9 @@ async fn is_as_seen(transaction: &mut Transaction, repository: &Repository, writ
     Ok(true)
 }
 
+/// An entry as it stands, into its history.
+const HISTORY: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
+    SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
 const BASE: &str = "UPDATE history SET base = $4 WHERE repository = $1 AND key = $2 AND version = $3";
 
 /// Puts texts back that the history has lost, and what is there now above them, as its author wrote it.
@@ -347,8 +323,6 @@ async fn keep(
     const KEEP: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at, put_back)
         VALUES ($1, $2, $3, $4, $5, $6, $7, 1)";
     const RAISE: &str = "UPDATE entries SET version = $3 WHERE repository = $1 AND key = $2";
-    const ABOVE: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
-        SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
     for (key, text) in write.kept.iter().filter(|(_, text)| text.len() <= ENTRY_BYTES && !text.contains('\0')) {
         let (checksum, of) = (checksum::of(text), || vec![repository.as_str().into(), key.as_str().into()]);
         let with = |more: Vec<Value>| of().into_iter().chain(more).collect::<Vec<Value>>();
@@ -359,7 +333,7 @@ async fn keep(
             vec![(version as i64).into(), text.clone().into(), checksum.into(), member.id.as_str().into(), now.into()];
         transaction.run(KEEP, with(kept)).await?;
         transaction.run(RAISE, with(vec![((version + 1) as i64).into()])).await?;
-        transaction.run(ABOVE, of()).await?;
+        transaction.run(HISTORY, of()).await?;
     }
     Ok(())
 }

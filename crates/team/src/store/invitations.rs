@@ -1,9 +1,9 @@
 //! Invitations: how somebody becomes a member. Each is used once, and not for ever.
 
 use super::audit::{self, Action};
-use super::members;
+use super::rows::{Database, Transaction};
 use super::tokens::{self, Secret};
-use super::{Level, Member, Store, Time, rights};
+use super::{Level, Member, Time, members, repositories};
 use crate::error::Error;
 use crate::repository::Repository;
 
@@ -19,20 +19,24 @@ pub enum Invitation {
     Repository(Repository, Level),
 }
 
-/// Who came by an invitation.
+/// A member that has just accepted an invitation.
 #[derive(Debug)]
-pub struct Invited {
+pub struct NewMember {
     /// The member.
     pub member: Member,
     /// Its first token.
     pub token: Secret,
 }
 
-impl Store {
+/// The invitations to become a member.
+#[derive(Debug, Clone, Copy)]
+pub struct Invitations<'a>(pub(super) &'a Database);
+
+impl Invitations<'_> {
     /// An invitation for the first admin, where there is no member yet. One that another server has printed counts as well,
     /// until somebody has come by either.
-    pub async fn first_invitation(&self, now: Time) -> Result<Option<Secret>, Error> {
-        let mut transaction = self.database.begin().await?;
+    pub async fn first(self, now: Time) -> Result<Option<Secret>, Error> {
+        let mut transaction = self.0.begin().await?;
         transaction.lock("cairn team: members").await?;
         let members = transaction.row("SELECT COUNT(*) FROM members", Vec::new()).await?;
         if members.map_or(Ok(0), |row| row.number(0))? > 0 {
@@ -45,27 +49,27 @@ impl Store {
     }
 
     /// Invites somebody.
-    pub async fn invite(&self, by: &Member, invitation: &Invitation, now: Time) -> Result<Secret, Error> {
-        let mut transaction = self.database.begin().await?;
+    pub async fn create(self, by: &Member, invitation: &Invitation, now: Time) -> Result<Secret, Error> {
+        let mut transaction = self.0.begin().await?;
         let secret = invite(&mut transaction, &by.name, invitation, now).await?;
         transaction.commit().await?;
         Ok(secret)
     }
 
     /// Takes an invitation up under a name. `subject` is how an issuer knows the one who does, if one does.
-    pub async fn join(
-        &self,
+    pub async fn accept(
+        self,
         invitation: &str,
         name: &str,
         subject: Option<&str>,
         label: &str,
         now: Time,
-    ) -> Result<Invited, Error> {
+    ) -> Result<NewMember, Error> {
         const FIND: &str = "SELECT hash, repository, level, is_admin, expires FROM invitations
             WHERE id = $1 AND used_by IS NULL";
         let gone = || Error::Missing("such invitation; it may have been used, or be older than a week".to_owned());
         let sealed = tokens::opened(invitation).ok_or_else(gone)?;
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         // Of two who come under one name, one waits for the other.
         transaction.lock("cairn team: members").await?;
         let row = transaction.row(FIND, vec![sealed.id.as_str().into()]).await?.ok_or_else(gone)?;
@@ -83,20 +87,15 @@ impl Store {
         audit::note(&mut transaction, &member.name, Action::Joined, None, "", now).await?;
         if let (Some(repository), Some(level)) = (row.text_if_any(1)?, row.text_if_any(2)?) {
             let (repository, level) = (repository.parse()?, Some(level.parse()?));
-            rights::grant(&mut transaction, &member.name, &member, &repository, level, now).await?;
+            repositories::grant(&mut transaction, &member.name, &member, &repository, level, now).await?;
         }
         let token = tokens::issue(&mut transaction, &member, label, None, now).await?;
         transaction.commit().await?;
-        Ok(Invited { member, token })
+        Ok(NewMember { member, token })
     }
 }
 
-async fn invite(
-    transaction: &mut super::rows::Transaction,
-    by: &str,
-    invitation: &Invitation,
-    now: Time,
-) -> Result<Secret, Error> {
+async fn invite(transaction: &mut Transaction, by: &str, invitation: &Invitation, now: Time) -> Result<Secret, Error> {
     let (secret, sealed) = tokens::fresh();
     let (repository, level) = match invitation {
         Invitation::Admin => (None, None),

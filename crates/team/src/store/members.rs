@@ -1,8 +1,8 @@
 //! Members: who may sign in.
 
 use super::audit::{self, Action};
-use super::rows::{Row, Transaction};
-use super::{Store, Time, fresh_id};
+use super::rows::{Database, Row, Transaction};
+use super::{Time, fresh_id};
 use crate::error::Error;
 
 /// A member.
@@ -16,31 +16,34 @@ pub struct Member {
     pub is_admin: bool,
 }
 
-impl Store {
+/// The members.
+#[derive(Debug, Clone, Copy)]
+pub struct Members<'a>(pub(super) &'a Database);
+
+impl Members<'_> {
     /// Everybody.
-    pub async fn members(&self) -> Result<Vec<Member>, Error> {
-        let rows = self.database.rows("SELECT id, name, is_admin FROM members ORDER BY name", Vec::new()).await?;
+    pub async fn all(self) -> Result<Vec<Member>, Error> {
+        let rows = self.0.rows("SELECT id, name, is_admin FROM members ORDER BY name", Vec::new()).await?;
         rows.iter().map(member).collect()
     }
 
     /// A member by name.
-    pub async fn member(&self, name: &str) -> Result<Member, Error> {
-        let rows =
-            self.database.rows("SELECT id, name, is_admin FROM members WHERE name = $1", vec![name.into()]).await?;
+    pub async fn named(self, name: &str) -> Result<Member, Error> {
+        let rows = self.0.rows("SELECT id, name, is_admin FROM members WHERE name = $1", vec![name.into()]).await?;
         rows.first().map(member).transpose()?.ok_or_else(|| Error::Missing(format!("member called {name}")))
     }
 
     /// The member an issuer knows by this subject.
-    pub async fn member_of_subject(&self, subject: &str) -> Result<Option<Member>, Error> {
+    pub async fn of_subject(self, subject: &str) -> Result<Option<Member>, Error> {
         const SUBJECT: &str = "SELECT id, name, is_admin FROM members WHERE subject = $1";
-        let rows = self.database.rows(SUBJECT, vec![subject.into()]).await?;
+        let rows = self.0.rows(SUBJECT, vec![subject.into()]).await?;
         rows.first().map(member).transpose()
     }
 
     /// Takes a member out, with its tokens, rights and visits. What it wrote stays, under its name.
-    pub async fn remove_member(&self, by: &Member, name: &str, now: Time) -> Result<(), Error> {
+    pub async fn remove(self, by: &Member, name: &str, now: Time) -> Result<(), Error> {
         const LAST: &str = "SELECT COUNT(*) FROM members WHERE is_admin = 1 AND name <> $1";
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         transaction.lock("cairn team: members").await?;
         let others = transaction.row(LAST, vec![name.into()]).await?.map_or(Ok(0), |row| row.number(0))?;
         if others == 0 {
@@ -58,6 +61,25 @@ impl Store {
         }
         audit::note(&mut transaction, &by.name, Action::RemovedMember, None, name, now).await?;
         transaction.commit().await
+    }
+
+    /// Adds a member that an issuer vouches for, without any rights. A name that is taken gets a number.
+    pub async fn add(self, name: &str, subject: &str, now: Time) -> Result<Member, Error> {
+        let mut transaction = self.0.begin().await?;
+        transaction.lock("cairn team: members").await?;
+        for number in 1.. {
+            let tried = if number == 1 { name.to_owned() } else { format!("{name} {number}") };
+            match add(&mut transaction, &tried, Some(subject), false, now).await {
+                Err(Error::Exists(_)) if number < 100 => {}
+                outcome => {
+                    let member = outcome?;
+                    audit::note(&mut transaction, &member.name, Action::Joined, None, "by an issuer", now).await?;
+                    transaction.commit().await?;
+                    return Ok(member);
+                }
+            }
+        }
+        Err(Error::Exists(format!("a member called {name}")))
     }
 }
 
@@ -92,25 +114,4 @@ pub(super) async fn add(
 
 pub(super) fn member(row: &Row) -> Result<Member, Error> {
     Ok(Member { id: row.text(0)?, name: row.text(1)?, is_admin: row.number(2)? != 0 })
-}
-
-impl Store {
-    /// Adds a member that an issuer vouches for, without any rights. A name that is taken gets a number.
-    pub async fn add_member(&self, name: &str, subject: &str, now: Time) -> Result<Member, Error> {
-        let mut transaction = self.database.begin().await?;
-        transaction.lock("cairn team: members").await?;
-        for number in 1.. {
-            let tried = if number == 1 { name.to_owned() } else { format!("{name} {number}") };
-            match add(&mut transaction, &tried, Some(subject), false, now).await {
-                Err(Error::Exists(_)) if number < 100 => {}
-                outcome => {
-                    let member = outcome?;
-                    audit::note(&mut transaction, &member.name, Action::Joined, None, "by an issuer", now).await?;
-                    transaction.commit().await?;
-                    return Ok(member);
-                }
-            }
-        }
-        Err(Error::Exists(format!("a member called {name}")))
-    }
 }

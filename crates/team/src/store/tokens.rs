@@ -5,8 +5,8 @@ use subtle::ConstantTimeEq;
 
 use super::audit::{self, Action};
 use super::members::member;
-use super::rows::Transaction;
-use super::{Member, Store, Time, fresh_id};
+use super::rows::{Database, Row, Transaction};
+use super::{Member, Time, fresh_id};
 use crate::error::Error;
 
 /// What every token starts with, so that scanners know one when they see it.
@@ -30,24 +30,24 @@ impl std::fmt::Debug for Secret {
 }
 
 /// A secret's public half: the id it is found by, and the hash it is compared with.
-pub(super) struct Sealed {
+pub(super) struct HashedSecret {
     pub(super) id: String,
     pub(super) hash: String,
 }
 
 /// Makes a secret. Its id stands in it, so that it is found without comparing it to all others.
-pub(super) fn fresh() -> (Secret, Sealed) {
+pub(super) fn fresh() -> (Secret, HashedSecret) {
     let id = fresh_id();
     // Two random ids have 244 random bits between them.
     let random = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-    let sealed = Sealed { hash: hash(&random), id: id.clone() };
+    let sealed = HashedSecret { hash: hash(&random), id: id.clone() };
     (Secret(format!("{PREFIX}{id}_{random}")), sealed)
 }
 
 /// The id in a secret, and the hash of the rest.
-pub(super) fn opened(secret: &str) -> Option<Sealed> {
+pub(super) fn opened(secret: &str) -> Option<HashedSecret> {
     let (id, random) = secret.strip_prefix(PREFIX)?.split_once('_')?;
-    Some(Sealed { id: id.to_owned(), hash: hash(random) })
+    Some(HashedSecret { id: id.to_owned(), hash: hash(random) })
 }
 
 /// Whether two hashes are one, without telling by time how far they agree.
@@ -59,9 +59,9 @@ fn hash(random: &str) -> String {
     Sha256::digest(random.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A token, as its owner sees it later.
+/// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct Token {
     /// Its id.
     pub id: String,
     /// What it is for.
@@ -72,45 +72,43 @@ pub struct Known {
     pub expires: Option<Time>,
 }
 
-impl Store {
+/// The tokens of members.
+#[derive(Debug, Clone, Copy)]
+pub struct Tokens<'a>(pub(super) &'a Database);
+
+impl Tokens<'_> {
     /// The member a token stands for; none if it stands for nobody.
-    pub async fn signed_in(&self, token: &str, now: Time) -> Result<Option<Member>, Error> {
+    pub async fn member(self, token: &str, now: Time) -> Result<Option<Member>, Error> {
         const FIND: &str = "SELECT members.id, members.name, members.is_admin, tokens.hash, tokens.expires FROM tokens
             JOIN members ON members.id = tokens.member WHERE tokens.id = $1";
         let Some(sealed) = opened(token) else { return Ok(None) };
-        let rows = self.database.rows(FIND, vec![sealed.id.into()]).await?;
+        let rows = self.0.rows(FIND, vec![sealed.id.into()]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let counts = same(&row.text(3)?, &sealed.hash) && row.number_if_any(4)?.is_none_or(|expires| expires > now);
         if counts { member(row).map(Some) } else { Ok(None) }
     }
 
     /// A new token for a member.
-    pub async fn issue_token(
-        &self,
-        member: &Member,
-        label: &str,
-        expires: Option<Time>,
-        now: Time,
-    ) -> Result<Secret, Error> {
-        let mut transaction = self.database.begin().await?;
+    pub async fn issue(self, member: &Member, label: &str, expires: Option<Time>, now: Time) -> Result<Secret, Error> {
+        let mut transaction = self.0.begin().await?;
         let secret = issue(&mut transaction, member, label, expires, now).await?;
         transaction.commit().await?;
         Ok(secret)
     }
 
     /// A member's tokens.
-    pub async fn tokens(&self, member: &Member) -> Result<Vec<Known>, Error> {
+    pub async fn of(self, member: &Member) -> Result<Vec<Token>, Error> {
         const OF: &str = "SELECT id, label, created, expires FROM tokens WHERE member = $1 ORDER BY id";
-        let rows = self.database.rows(OF, vec![member.id.as_str().into()]).await?;
-        let known = |row: &super::rows::Row| {
-            Ok(Known { id: row.text(0)?, label: row.text(1)?, created: row.number(2)?, expires: row.number_if_any(3)? })
+        let rows = self.0.rows(OF, vec![member.id.as_str().into()]).await?;
+        let token = |row: &Row| {
+            Ok(Token { id: row.text(0)?, label: row.text(1)?, created: row.number(2)?, expires: row.number_if_any(3)? })
         };
-        rows.iter().map(known).collect()
+        rows.iter().map(token).collect()
     }
 
     /// A token counts no more.
-    pub async fn revoke_token(&self, by: &Member, owner: &Member, id: &str, now: Time) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+    pub async fn revoke(self, by: &Member, owner: &Member, id: &str, now: Time) -> Result<(), Error> {
+        let mut transaction = self.0.begin().await?;
         let sql = "DELETE FROM tokens WHERE id = $1 AND member = $2";
         if transaction.run(sql, vec![id.into(), owner.id.as_str().into()]).await? == 0 {
             return Err(Error::Missing(format!("token {id} of {}", owner.name)));
@@ -121,11 +119,11 @@ impl Store {
     }
 
     /// A new token in the place of another, which counts no more.
-    pub async fn rotate_token(&self, token: &str, now: Time) -> Result<Secret, Error> {
+    pub async fn rotate(self, token: &str, now: Time) -> Result<Secret, Error> {
         let gone = || Error::Missing("such token".to_owned());
-        let owner = self.signed_in(token, now).await?.ok_or_else(gone)?;
+        let owner = self.member(token, now).await?.ok_or_else(gone)?;
         let id = opened(token).ok_or_else(gone)?.id;
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         let row = transaction.row("SELECT label, expires FROM tokens WHERE id = $1", vec![id.clone().into()]).await?;
         let row = row.ok_or_else(gone)?;
         let secret = issue(&mut transaction, &owner, &row.text(0)?, row.number_if_any(1)?, now).await?;
@@ -135,6 +133,17 @@ impl Store {
         audit::note(&mut transaction, &owner.name, Action::RevokedToken, None, &id, now).await?;
         transaction.commit().await?;
         Ok(secret)
+    }
+
+    /// Says whether an id token of an issuer is handed in for the first time, and remembers it, as a hash, until its time is
+    /// over.
+    pub async fn use_once(self, id_token: &str, until: Time, now: Time) -> Result<bool, Error> {
+        let mut transaction = self.0.begin().await?;
+        transaction.run("DELETE FROM used WHERE until < $1", vec![now.into()]).await?;
+        let fresh = "INSERT INTO used (hash, until) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING";
+        let is_first = transaction.run(fresh, vec![hash(id_token).into(), until.into()]).await? == 1;
+        transaction.commit().await?;
+        Ok(is_first)
     }
 }
 

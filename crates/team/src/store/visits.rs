@@ -1,8 +1,9 @@
 //! Visits: a member signed in to the page, until it leaves or the visit is over.
 
 use super::members::member;
+use super::rows::Database;
 use super::tokens::{self, Secret};
-use super::{Member, Store, Time, fresh_id};
+use super::{Member, Time, fresh_id};
 use crate::error::Error;
 
 /// A visit lasts so long: twelve hours, in milliseconds.
@@ -17,14 +18,18 @@ pub struct Visit {
     pub form: String,
 }
 
-impl Store {
+/// The visits to the page.
+#[derive(Debug, Clone, Copy)]
+pub struct Visits<'a>(pub(super) &'a Database);
+
+impl Visits<'_> {
     /// A member signs in; the secret goes into its cookie.
-    pub async fn begin_visit(&self, member: &Member, now: Time) -> Result<Secret, Error> {
+    pub async fn begin(self, member: &Member, now: Time) -> Result<Secret, Error> {
         let (secret, sealed) = tokens::fresh();
         let form = format!("{}{}", uuid::Uuid::new_v4().simple(), fresh_id());
         let values =
             vec![sealed.id.into(), sealed.hash.into(), member.id.as_str().into(), form.into(), (now + LASTS).into()];
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         transaction.run("DELETE FROM visits WHERE expires <= $1", vec![now.into()]).await?;
         let sql = "INSERT INTO visits (id, hash, member, form, expires) VALUES ($1, $2, $3, $4, $5)";
         transaction.run(sql, values).await?;
@@ -33,11 +38,11 @@ impl Store {
     }
 
     /// The visit a cookie stands for.
-    pub async fn visit(&self, cookie: &str, now: Time) -> Result<Option<Visit>, Error> {
+    pub async fn find(self, cookie: &str, now: Time) -> Result<Option<Visit>, Error> {
         const FIND: &str = "SELECT members.id, members.name, members.is_admin, hash, form, expires FROM visits
             JOIN members ON members.id = visits.member WHERE visits.id = $1";
         let Some(sealed) = tokens::opened(cookie) else { return Ok(None) };
-        let rows = self.database.rows(FIND, vec![sealed.id.into()]).await?;
+        let rows = self.0.rows(FIND, vec![sealed.id.into()]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         if !tokens::same(&row.text(3)?, &sealed.hash) || row.number(5)? <= now {
             return Ok(None);
@@ -46,9 +51,9 @@ impl Store {
     }
 
     /// A member leaves.
-    pub async fn end_visit(&self, cookie: &str) -> Result<(), Error> {
+    pub async fn end(self, cookie: &str) -> Result<(), Error> {
         let Some(sealed) = tokens::opened(cookie) else { return Ok(()) };
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         transaction.run("DELETE FROM visits WHERE id = $1", vec![sealed.id.into()]).await?;
         transaction.commit().await
     }

@@ -13,6 +13,7 @@ use team::protocol::Write;
 use team::store::{Level, Limits};
 
 use super::house::{House, NOW, repository, secret};
+use crate::skipped::{is_full, skipped};
 
 /// Keys as the protocol names them.
 const TAB: &str = "\u{e004}";
@@ -64,7 +65,7 @@ impl Browser {
             std::env::split_paths(&std::env::var_os("PATH")?).map(|path| path.join(name)).find(|path| path.exists())
         };
         let (Some(chromium), Some(program)) = (found("chromium"), found("chromedriver")) else {
-            eprintln!("left out: chromium and chromedriver are not installed");
+            skipped("chromium and chromedriver are not installed");
             return None;
         };
         let mut driver =
@@ -183,7 +184,7 @@ async fn furnished() -> (House, String) {
     let house = House::open().await;
     let token = house.token("Grace Hopper", Level::Admin).await;
     house.token("Rita", Level::Read).await;
-    let grace = house.store.member("Grace Hopper").await.unwrap();
+    let grace = house.store.members().named("Grace Hopper").await.unwrap();
     let texts = [
         (
             "deploy.md",
@@ -207,6 +208,7 @@ async fn furnished() -> (House, String) {
         let write = Write { entries: [(key.parse().unwrap(), text.to_owned())].into(), ..Write::default() };
         house
             .store
+            .entries()
             .write(&repository(), &grace, &write, None, &Limits::default(), NOW + at as i64 * 3_600_000)
             .await
             .unwrap();
@@ -220,8 +222,8 @@ async fn furnished() -> (House, String) {
 /// dark; what others wrote is text.
 #[tokio::test]
 async fn the_page_is_good_in_a_browser() {
-    if std::env::var_os("CAIRN_TEST_FULL").is_none() {
-        return;
+    if !is_full() {
+        return skipped("./test full runs it");
     }
     let Some(browser) = Browser::start().await else { return };
     let (house, token) = furnished().await;
@@ -236,7 +238,7 @@ async fn the_page_is_good_in_a_browser() {
     browser.enter("deploy.md").await;
     browser.tab_to("Bring version 1 back").await;
     browser.enter("deploy.md").await;
-    let history = house.store.history(&repository(), &"deploy.md".parse().unwrap()).await.unwrap();
+    let history = house.store.history().versions(&repository(), &"deploy.md".parse().unwrap()).await.unwrap();
     assert_eq!(history.len(), 3, "a key press brought it back");
     // Backwards, too.
     browser

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::skipped::skipped;
+
 /// Where distributions keep PostgreSQL's programs; the newest version is taken.
 const PLACES: [&str; 3] = ["/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt/postgresql"];
 
@@ -21,7 +23,7 @@ impl Postgres {
     /// Starts one; none where it is not installed, which is said.
     pub(crate) fn start() -> Option<Self> {
         let Some(programs) = programs() else {
-            eprintln!("left out: PostgreSQL is not installed");
+            skipped("PostgreSQL is not installed");
             return None;
         };
         let folder = tempfile::Builder::new().prefix("cairn-pg-").tempdir_in("/tmp").unwrap();

@@ -68,8 +68,8 @@ impl House {
     async fn furnished(change: impl FnOnce(&mut Options), head: Duration) -> Self {
         let place = tempfile::tempdir().unwrap();
         let store = Store::open(&place.path().join("team.db").display().to_string()).await.unwrap();
-        let invitation = store.first_invitation(NOW).await.unwrap().unwrap();
-        let admin = store.join(invitation.reveal(), "Ada", None, "test", NOW).await.unwrap().member;
+        let invitation = store.invitations().first(NOW).await.unwrap().unwrap();
+        let admin = store.invitations().accept(invitation.reveal(), "Ada", None, "test", NOW).await.unwrap().member;
         let clock = Arc::new(AtomicI64::new(NOW));
         let mut options = options(&clock);
         change(&mut options);
@@ -85,12 +85,19 @@ impl House {
     /// A token of a new member with a level in the repository.
     pub(crate) async fn token(&self, name: &str, level: Level) -> String {
         let invitation = Invitation::Repository(repository(), level);
-        let invitation = self.store.invite(&self.admin, &invitation, NOW).await.unwrap();
-        self.store.join(invitation.reveal(), name, None, "test", NOW).await.unwrap().token.reveal().to_owned()
+        let invitation = self.store.invitations().create(&self.admin, &invitation, NOW).await.unwrap();
+        self.store
+            .invitations()
+            .accept(invitation.reveal(), name, None, "test", NOW)
+            .await
+            .unwrap()
+            .token
+            .reveal()
+            .to_owned()
     }
 
     pub(crate) async fn admin_token(&self) -> String {
-        self.store.issue_token(&self.admin, "test", None, NOW).await.unwrap().reveal().to_owned()
+        self.store.tokens().issue(&self.admin, "test", None, NOW).await.unwrap().reveal().to_owned()
     }
 
     /// A member's folder.

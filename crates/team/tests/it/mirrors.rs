@@ -42,7 +42,7 @@ async fn a_conflict_is_told_and_both_texts_are_kept() {
     ada.pull().await.unwrap();
     assert_eq!(ada.read("a.md").unwrap(), "Grace's");
     let repository = super::house::repository();
-    let history = house.store.history(&repository, &"a.md".parse().unwrap()).await.unwrap();
+    let history = house.store.history().versions(&repository, &"a.md".parse().unwrap()).await.unwrap();
     let texts: Vec<&str> = history.iter().filter_map(|version| version.text.as_deref()).collect();
     assert_eq!(texts, ["Grace's", "Ada's", "one"]);
     house.close().await;

@@ -51,10 +51,10 @@ impl Browser {
 async fn furnished() -> (House, String) {
     let house = House::open().await;
     let token = house.token("Grace", Level::Write).await;
-    let grace = house.store.member("Grace").await.unwrap();
+    let grace = house.store.members().named("Grace").await.unwrap();
     for text in ["<script>alert(1)</script>\nfirst", "<img src=x onerror=alert(2)>\nsecond"] {
         let write = Write { entries: [("a.md".parse().unwrap(), text.to_owned())].into(), ..Write::default() };
-        house.store.write(&repository(), &grace, &write, None, &Limits::default(), NOW).await.unwrap();
+        house.store.entries().write(&repository(), &grace, &write, None, &Limits::default(), NOW).await.unwrap();
     }
     (house, token)
 }
@@ -103,7 +103,7 @@ async fn only_our_own_forms_count() {
     let wanted = |form| [("form", form), ("repo", "acme%2Frocket"), ("key", "a.md"), ("version", "1")];
     assert_eq!(browser.post("/restore", &wanted("forged")).await, 403);
     assert_eq!(browser.post("/restore", &wanted(&form)).await, 303);
-    let history = house.store.history(&repository(), &"a.md".parse().unwrap()).await.unwrap();
+    let history = house.store.history().versions(&repository(), &"a.md".parse().unwrap()).await.unwrap();
     assert_eq!(history.len(), 3);
     assert!(history[0].text.as_ref().unwrap().ends_with("first"));
     let reader = house.token("Rita", Level::Read).await;

@@ -157,7 +157,7 @@ async fn a_restored_server_gets_back_what_it_lost() {
     assert_eq!(ada.read("one.md").unwrap(), "newer");
     assert_eq!(ada.read("three.md").unwrap(), "newer");
     assert_eq!(ada.read("both.md").unwrap(), "Cyd's 5", "she edited nothing, Cyd did");
-    let history = house.store.history(&repository(), &"both.md".parse().unwrap()).await.unwrap();
+    let history = house.store.history().versions(&repository(), &"both.md".parse().unwrap()).await.unwrap();
     assert!(history.iter().any(|version| version.text.as_deref() == Some("newer")), "{history:?}");
     assert_eq!((history[0].text.as_deref(), history[0].author.as_str()), (Some("Cyd's 5"), "cyd"));
     assert!(ada.all() == bob.all() && bob.all() == cyd.all());
@@ -291,7 +291,7 @@ async fn a_large_repository_is_read_in_parts() {
     ada.remove("old.md");
     ada.write("0.md", "changed");
     ada.push().await.unwrap();
-    let part = house.store.read_part(&repository(), 0, 1_000_000).await.unwrap().unwrap();
+    let part = house.store.entries().read_part(&repository(), 0, 1_000_000).await.unwrap().unwrap();
     assert!(part.until.is_some() && part.content.entries.len() < 10, "the test can fail: {:?}", part.until);
     assert_eq!(bob.pull().await.unwrap().taken.len(), 80);
     assert!(bob.all() == ada.all() && bob.pull().await.unwrap().is_empty());

@@ -57,7 +57,7 @@ async fn who_may_not_gets_nothing() {
     assert_eq!(send("GET", &other, &reader, None, None).await.0, 403);
     let me = format!("{}/api/team/members", house.address());
     assert_eq!(send("GET", &me, &reader, None, None).await.0, 403);
-    house.store.remove_member(&house.admin, "Rita", NOW).await.unwrap();
+    house.store.members().remove(&house.admin, "Rita", NOW).await.unwrap();
     assert_eq!(call(&house, "GET", "", &reader, None, None).await.0, 401, "a removed member is nobody");
     house.close().await;
 }
@@ -95,7 +95,7 @@ async fn a_secret_is_refused() {
     assert_eq!((status, &answer["error"]["details"]["refused"]["bad.md"]), (400, &json!("github-pat")));
     assert!(!answer.to_string().contains(&secret()));
     assert_eq!(call(&house, "GET", "", &token, None, None).await.0, 404);
-    let audit = house.store.audit(None, 1).await.unwrap();
+    let audit = house.store.audit().newest(None, 1).await.unwrap();
     assert!(audit[0].detail.contains("bad.md: github-pat") && !audit[0].detail.contains(&secret()));
     house.close().await;
 }
@@ -236,8 +236,8 @@ async fn ten_thousand_entries_are_refused() {
     assert_eq!(call(&house, "GET", "", &token, None, None).await.0, 404, "nothing was written");
     let bad = json!({"entries": {"../x": "1"}});
     assert_eq!(call(&house, "PUT", "", &token, None, Some(bad)).await.0, 400);
-    let told = house.store.audit(Some(&super::house::repository()), 2).await.unwrap();
-    let refused = |line: &team::store::Audited| line.action == team::store::Action::Refused && line.who == "Mallory";
+    let told = house.store.audit().newest(Some(&super::house::repository()), 2).await.unwrap();
+    let refused = |line: &team::store::AuditLine| line.action == team::store::Action::Refused && line.who == "Mallory";
     assert!(told.iter().all(refused) && told[0].detail.contains("../x"), "{told:?}");
     house.close().await;
 }
@@ -287,7 +287,7 @@ async fn what_is_under_way_is_finished() {
     read.unwrap();
     assert!(String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
     assert!(tokio::net::TcpStream::connect(&host).await.is_err(), "nobody is let in any more");
-    let kept = house.store.read(&super::house::repository(), 0).await.unwrap().unwrap();
+    let kept = house.store.entries().read(&super::house::repository(), 0).await.unwrap().unwrap();
     assert_eq!(kept.content.entries.len(), 1);
     house.close().await;
 }
@@ -303,8 +303,8 @@ async fn an_admin_removes_a_repository() {
     assert_eq!(send("DELETE", &address, &writer, None, None).await.0, 403);
     assert_eq!(send("DELETE", &address, &admin, None, None).await.0, 200);
     let key = "a.md".parse().unwrap();
-    assert!(house.store.history(&super::house::repository(), &key).await.unwrap().is_empty());
-    let told = house.store.audit(None, 1).await.unwrap();
+    assert!(house.store.history().versions(&super::house::repository(), &key).await.unwrap().is_empty());
+    let told = house.store.audit().newest(None, 1).await.unwrap();
     assert_eq!((told[0].action, told[0].who.as_str()), (team::store::Action::RemovedRepository, "Ann"));
     house.close().await;
 }

@@ -21,7 +21,8 @@ fn from(address: &str) -> reqwest::Client {
 #[tokio::test]
 async fn who_tries_too_often_keeps_nobody_else_out() {
     let house = House::with(|options| options.requests = 20).await;
-    let invitation = house.store.invite(&house.admin, &team::store::Invitation::Admin, NOW).await.unwrap();
+    let invitation =
+        house.store.invitations().create(&house.admin, &team::store::Invitation::Admin, NOW).await.unwrap();
     let join = async |client: &reqwest::Client, invitation: &str| {
         let address = format!("{}/api/team/join", house.address());
         client.post(address).json(&json!({"invitation": invitation, "name": "Bob"})).send().await.unwrap()
@@ -100,7 +101,7 @@ async fn a_database_is_its_owners_alone() {
     let place = tempfile::tempdir().unwrap();
     let open = async |path: &Path| {
         let store = Store::open(&path.display().to_string()).await.unwrap();
-        store.first_invitation(NOW).await.unwrap();
+        store.invitations().first(NOW).await.unwrap();
         let mut modes = Vec::new();
         for entry in std::fs::read_dir(path.parent().unwrap()).unwrap() {
             let entry = entry.unwrap();

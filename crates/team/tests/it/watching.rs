@@ -88,7 +88,7 @@ async fn a_secret_is_told_and_not_sent() {
     assert!(!format!("{told:?}").contains(&secret()));
     assert_eq!(watching.standing().left.len(), 1);
     watching.close().await;
-    let hashes = house.store.hashes(&super::house::repository()).await.unwrap().unwrap();
+    let hashes = house.store.entries().hashes(&super::house::repository()).await.unwrap().unwrap();
     assert_eq!(hashes.entry_checksums.len(), 1);
     house.close().await;
 }

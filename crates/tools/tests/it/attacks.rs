@@ -10,6 +10,7 @@ use serde_json::json;
 use tools::sandbox::{Confinement, Sandbox, Standing};
 
 use super::sandbox::{Confined, program};
+use crate::skipped::{skipped, skipped_on_this_machine};
 
 /// SANDBOX-1: from a shell, nothing outside is reached.
 #[tokio::test]
@@ -40,8 +41,7 @@ async fn a_static_binary_does_not_get_out() {
         .status()
         .unwrap();
     if !built.success() {
-        eprintln!("skipped: the compiler makes no static programs");
-        return;
+        return skipped("the compiler makes no static programs");
     }
     stage.holds("./attacks", "", "empty").await;
 }
@@ -60,8 +60,10 @@ pub(crate) fn elsewhere() -> &'static str {
 
 /// Runs tests as somebody who is not root, where this is root, with these variables.
 pub(crate) fn as_ordinary_user(tests: &[&str], variables: &[(&str, &str)]) {
-    if !rustix::process::geteuid().is_root() || program("setpriv").is_none() {
-        eprintln!("skipped: this is no root, or setpriv is missing");
+    if !rustix::process::geteuid().is_root() {
+        return skipped_on_this_machine("only root can become somebody else");
+    }
+    if program("setpriv").is_none() {
         return;
     }
     const NOBODY: u32 = 65_534;

@@ -7,6 +7,7 @@ use serde_json::json;
 use tools::sandbox::{Confinement, Network, Sandbox, Sockets, Standing};
 
 use super::place::{Place, guard, is_running, marked};
+use crate::skipped::{skipped, skipped_on_this_machine};
 
 /// A place whose commands run in a sandbox, with a home beside the project.
 pub(crate) struct Confined {
@@ -20,7 +21,7 @@ pub(crate) fn left_out(why: &str) {
         std::process::Command::new("unshare").args(["--user", "--map-current-user", "--mount", "true"]).output();
     let has_namespaces = unshared.is_ok_and(|run| run.status.success());
     assert!(!has_namespaces || why.contains("Landlock"), "this should be here: {why}");
-    eprintln!("skipped: {why}");
+    skipped_on_this_machine(why);
 }
 
 impl Confined {
@@ -316,7 +317,7 @@ async fn a_small_crate_is_tested_in_it() {
         .args(["--print", "sysroot"])
         .output();
     let Ok(sysroot) = sysroot.map(|output| PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())) else {
-        return eprintln!("skipped: there is no rustc");
+        return skipped("there is no rustc");
     };
     let tools = sysroot.clone();
     let with_tools = move |mut confinement: Confinement| {
@@ -364,14 +365,14 @@ fn children_of(parent: u32) -> Vec<rustix::process::Pid> {
     numbers.filter(is_child).filter_map(rustix::process::Pid::from_raw).collect()
 }
 
-/// Where a program is, if it is.
+/// Where a program is; without it the test is skipped.
 pub(crate) fn program(name: &str) -> Option<String> {
     let output = std::process::Command::new("bash").args(["-c", &format!("command -v {name}")]).output().unwrap();
     let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     // A stand-in below a home that is not shown is of no use.
     let path = if path.contains("/shims/") { format!("/usr/bin/{name}") } else { path };
     if path.is_empty() || !Path::new(&path).exists() {
-        eprintln!("skipped: there is no {name}");
+        skipped(&format!("there is no {name}"));
         return None;
     }
     Some(path)

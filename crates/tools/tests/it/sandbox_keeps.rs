@@ -8,6 +8,7 @@ use tools::sandbox::Confinement;
 
 use super::place::Place;
 use super::sandbox::{Confined, program};
+use crate::skipped::skipped_on_this_machine;
 
 /// The guarded paths that a command made, relative to the project.
 async fn made(confined: &Confined, command: &str) -> (Vec<PathBuf>, String) {
@@ -114,7 +115,7 @@ async fn an_unreadable_folder_loses_and_opens_nothing() {
 #[tokio::test]
 async fn a_folder_that_cannot_be_listed_is_read_only() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: only root can give a folder to somebody else");
+        return skipped_on_this_machine("only root can give a folder to somebody else");
     }
     const SOMEBODY: u32 = 4242;
     let Some(confined) = Confined::new().await else { return };
@@ -174,7 +175,7 @@ async fn no_program_is_made_that_runs_as_its_group() {
 #[tokio::test]
 async fn what_only_root_may_read_is_hidden_from_its_commands() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: this is not root");
+        return skipped_on_this_machine("only root has what only root may read");
     }
     let find = "find /etc /var /opt /srv /boot /usr/local -xdev -type f -user root ! -perm -004 2>/dev/null";
     let output = std::process::Command::new("sh").args(["-c", find]).output().unwrap();

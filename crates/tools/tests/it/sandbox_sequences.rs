@@ -13,6 +13,7 @@ use tools::permission::is_guarded_name;
 use super::attacks::as_ordinary_user;
 use super::place::Place;
 use super::sandbox::Confined;
+use crate::skipped::is_full;
 
 /// So many sequences run in one project, each in a folder of its own.
 const TOGETHER: u64 = 10;
@@ -73,7 +74,7 @@ fn nothing_of_an_ordinary_user_is_lost() {
 }
 
 async fn nothing_is_lost(part: u64) {
-    let sequences = if std::env::var_os("CAIRN_TEST_FULL").is_some() { 250 } else { 10 };
+    let sequences = if is_full() { 250 } else { 10 };
     let mut moved = 0;
     for first in (0..sequences).step_by(usize::try_from(TOGETHER).unwrap()).map(|first| part * 1_000 + first) {
         let Some(confined) = Confined::new().await else { return };

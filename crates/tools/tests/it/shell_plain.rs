@@ -14,6 +14,7 @@ use tools::{Call, Environment, Scope, run_all, standard};
 
 use super::looked::outside;
 use super::shell_asking::{CONFIG, Ground};
+use crate::skipped::is_full;
 
 /// How many commands are made beside the regular ones. Most are not judged to only look, and cost nothing.
 const MADE: usize = 5_000;
@@ -244,7 +245,7 @@ impl Dice {
 /// Every program with every letter and every long option, behind everything that may stand before it, and at random; in a
 /// quick run a part of it.
 fn commands() -> BTreeSet<String> {
-    let (step, others) = if std::env::var_os("CAIRN_TEST_FULL").is_some() { (1, 40 * MADE) } else { (7, MADE) };
+    let (step, others) = if is_full() { (1, 40 * MADE) } else { (7, MADE) };
     let letters = (0..=127_u8).map(char::from).filter(char::is_ascii_alphanumeric).map(|letter| format!("-{letter}"));
     let long = LONG.iter().flat_map(|name| [format!("--{name}"), format!("--{name}=out")]);
     let options: Vec<String> = letters.chain(long).collect();

@@ -48,7 +48,7 @@ proptest! {
             session.undo(commit.clone());
             let absent = without(session.log.lines(), &commit);
             let (view, without) = (session.log.view(), absent.view());
-            prop_assert_eq!(view.visible_size(), without.visible_size());
+            prop_assert_eq!(view.tally().visible(), without.tally().visible());
             let after = session.log.lines().iter().rev().take_while(|line| line.id.as_ref() != Some(&commit));
             let told = |line: &Line| matches!(&line.body, Body::Assistant { .. });
             if !after.into_iter().any(told) {

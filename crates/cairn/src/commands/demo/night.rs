@@ -1,7 +1,7 @@
 //! The demo's last part: weeks go by, and a dream brings memories into order. The clock is moved; the rest is real.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,6 +14,7 @@ use learning::ledger::Ledger;
 use memory::Kind;
 use memory::remember::Origin;
 use memory::store::{Indexing, New, Store};
+use parking_lot::Mutex;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Home, World};
 use settings::Rhythm;
@@ -79,7 +80,7 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     show!([dim("         "), cyan("gate     "), one_line("five sessions since, and no dream yet: it is time", 100)]);
     let heard_last = Mutex::new(String::new());
     let heard = move |progress: &Progress| {
-        let mut last = heard_last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = heard_last.lock();
         if let Some(said) = progress.said.back().filter(|said| **said != *last) {
             last.clone_from(said);
             show!([dim("         "), cyan("dream    "), one_line(said, 100)]);

@@ -4,10 +4,11 @@
 //! answered in any order. One that nobody waits for any more is withdrawn, and an answer to it counts for nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use engine::hooks::{Back, CallsBack};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
 use settings::permission::{Answer, Approver, Question, Who};
@@ -52,28 +53,24 @@ impl Driving {
     /// Takes an answer to the question of this id.
     pub(super) fn answered(&self, id: &str, response: Response) -> Follows {
         let stop = response.as_ref().is_ok_and(|said| said["behavior"] == "deny" && said["interrupt"] == true);
-        let waiting = self.open().as_mut().and_then(|open| open.remove(id));
+        let waiting = self.open.lock().as_mut().and_then(|open| open.remove(id));
         let heard = waiting.is_some_and(|waiting| waiting.send(response).is_ok());
         if heard && stop { Follows::Stop } else { Follows::Nothing }
     }
 
     /// No answer comes any more.
     pub(super) fn end(&self) {
-        *self.open() = None;
+        *self.open.lock() = None;
     }
 
     /// Asks, and waits for what is answered; nothing once nobody answers any more.
     async fn asked(&self, request: Value) -> Option<Response> {
         let id = self.world.fresh_id().to_string();
         let (reply, answer) = oneshot::channel();
-        self.open().as_mut()?.insert(id.clone(), reply);
+        self.open.lock().as_mut()?.insert(id.clone(), reply);
         let _asked = Withdrawn { driving: self, id: id.clone() };
         self.output.line(&json!({"type": "control_request", "request_id": id, "request": request}));
         answer.await.ok()
-    }
-
-    fn open(&self) -> MutexGuard<'_, Option<Waiting>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,7 +113,7 @@ struct Withdrawn<'a> {
 
 impl Drop for Withdrawn<'_> {
     fn drop(&mut self) {
-        let open = self.driving.open().as_mut().and_then(|open| open.remove(&self.id));
+        let open = self.driving.open.lock().as_mut().and_then(|open| open.remove(&self.id));
         if open.is_some() {
             self.driving.output.line(&json!({"type": "control_cancel_request", "request_id": self.id}));
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{installed, root};
+use crate::skipped::skipped_on_this_machine;
 use crate::stage::{Ran, bare, run};
 use crate::terminal::Terminal;
 
@@ -28,7 +29,7 @@ impl Server {
     fn start() -> Option<Self> {
         let python = installed("target/python-llama/bin/python")?;
         if std::net::TcpListener::bind(("127.0.0.1", USUAL_PORT)).is_err() {
-            eprintln!("left out: port {USUAL_PORT} is taken");
+            skipped_on_this_machine(&format!("port {USUAL_PORT} is taken"));
             return None;
         }
         let mut command = Command::new(python);

@@ -1,4 +1,4 @@
-//! The import graph of a crate's top-level modules, read from its sources.
+//! The import graph of a crate's top-level modules, and the files in which its types are implemented, read from its sources.
 //!
 //! An edge is a path that leaves a module: `crate::…`, or as many `super::` as it takes, in a `use` or in the middle of
 //! code. A name that the root of the crate re-exports leads to the module it comes from. Comments, strings and
@@ -22,8 +22,8 @@ struct Source {
     tokens: Vec<Token>,
 }
 
-/// The edges between the top-level modules of a crate. `files`: paths below its `src` and their texts.
-pub(super) fn edges(files: &[(String, String)]) -> Edges {
+/// The sources of a crate, but for those that are built for tests alone. `files`: paths below its `src` and their texts.
+fn sources(files: &[(String, String)]) -> Vec<Source> {
     let mut tests = BTreeSet::new();
     let mut sources: Vec<Source> = Vec::new();
     for (path, text) in files.iter().filter(|(path, _)| !path.starts_with("bin/")) {
@@ -33,6 +33,45 @@ pub(super) fn edges(files: &[(String, String)]) -> Edges {
         sources.push(Source { path: path.clone(), module, tokens });
     }
     sources.retain(|source| (0..=source.module.len()).all(|end| !tests.contains(&source.module[..end])));
+    sources
+}
+
+/// The files that hold `impl` blocks of each type of a crate, by its name: types of one name count as one.
+pub(super) fn implementations(files: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for source in sources(files) {
+        let words: Vec<&str> = source.tokens.iter().map(|token| token.0.as_str()).collect();
+        for (at, _) in words.iter().enumerate().filter(|(_, word)| **word == "impl") {
+            // Elsewhere it stands for the type of an argument or of what is returned.
+            if at == 0 || matches!(words[at - 1], "}" | "{" | ";" | "]" | "unsafe") {
+                found.entry(implemented(&words[at + 1..])).or_default().insert(source.path.clone());
+            }
+        }
+    }
+    found
+}
+
+/// The name of the type that the words behind an `impl` are about.
+fn implemented(words: &[&str]) -> String {
+    let (mut depth, mut name, mut is_whole) = (0_usize, "", false);
+    for (at, word) in words.iter().enumerate() {
+        match *word {
+            "<" => depth += 1,
+            ">" if words[at - 1] != "-" => depth = depth.saturating_sub(1),
+            "{" | "where" if depth == 0 => break,
+            "for" if depth == 0 && words[at + 1] != "<" => (name, is_whole) = ("", false),
+            "dyn" | "mut" => {}
+            "::" if depth == 0 => is_whole = false,
+            word if depth == 0 && !is_whole && word.starts_with(char::is_alphabetic) => (name, is_whole) = (word, true),
+            _ => {}
+        }
+    }
+    name.to_owned()
+}
+
+/// The edges between the top-level modules of a crate.
+pub(super) fn edges(files: &[(String, String)]) -> Edges {
+    let sources = sources(files);
     let modules: BTreeSet<String> = sources.iter().filter_map(|source| source.module.first().cloned()).collect();
     let root = sources.iter().find(|source| source.module.is_empty());
     let exported = root.map(|root| exported(&root.tokens)).unwrap_or_default();
@@ -320,4 +359,15 @@ fn what_only_tests_import_closes_no_cycle() {
     }
     let a = ("a.rs", "#[cfg(test)]\nmod tests;");
     assert_eq!(cycles_in(&[root, a, ("a/tests.rs", "use crate::b::B;"), b]), [""; 0]);
+}
+
+#[test]
+fn the_type_of_an_impl_block_is_found() {
+    let text = "struct A; impl A { fn of(of: impl Fn() -> u8) -> impl Copy {} }
+        unsafe impl<'a, T: Fn(u8) -> Vec<T>> std::fmt::Display for b::B<'a, T> where T: Copy {}
+        #[doc = \"impl D {}\"] impl<T> From<&T> for &mut C<T> {} // impl E {}
+        #[cfg(test)] impl F {}";
+    let found = implementations(&[("one.rs".into(), text.into()), ("two.rs".into(), "impl A {}".into())]);
+    let found: Vec<(&str, usize)> = found.iter().map(|(name, files)| (name.as_str(), files.len())).collect();
+    assert_eq!(found, [("A", 2), ("B", 1), ("C", 1)]);
 }

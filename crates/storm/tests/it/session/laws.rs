@@ -31,7 +31,7 @@ pub(super) fn costs(world: &SessionWorld, told: Option<f64>) {
         most += if usage.total() == 0 { 0.0 } else { price.cost(&highest) };
     }
     let told = told.unwrap_or(f64::NAN);
-    if world.disk.lock().unwrap().has_failed {
+    if world.disk.lock().has_failed {
         least = 0.0; // what could not be written is in the ledger alone
     }
     if !(least - DUST..=most + DUST).contains(&told) {

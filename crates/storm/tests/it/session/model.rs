@@ -4,11 +4,12 @@
 //! agents out, write to them, and save memories, and breaks replies off now and then.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use provider::{Error, Event, Model};
 use serde_json::{Value, json};
 use transcript::block::Kind;
@@ -96,7 +97,7 @@ impl StormModel {
     }
 
     pub(crate) fn minutes(&self) -> MutexGuard<'_, Minutes> {
-        self.0.lock().unwrap()
+        self.0.lock()
     }
 }
 
@@ -159,7 +160,7 @@ impl Minutes {
     }
 
     fn is_dead(&self) -> bool {
-        self.disk.lock().unwrap().is_dead()
+        self.disk.lock().is_dead()
     }
 
     /// The process has gone. What nobody went on from after its end was read may not have been written down.

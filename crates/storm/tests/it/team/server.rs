@@ -41,14 +41,14 @@ static TEMPLATE: LazyLock<Template> = LazyLock::new(|| {
     let path = place.path().join("team.db");
     apart(async {
         let store = Store::open(&path.display().to_string()).await.unwrap();
-        let first = store.first_invitation(NOW).await.unwrap().unwrap();
-        let admin = store.join(first.reveal(), "admin", None, "test", NOW).await.unwrap().member;
+        let first = store.invitations().first(NOW).await.unwrap().unwrap();
+        let admin = store.invitations().accept(first.reveal(), "admin", None, "test", NOW).await.unwrap().member;
         let mut clients = Vec::new();
         for number in 0..MEMBERS {
             let invitation = Invitation::Repository(repository(), Level::Write);
-            let invitation = store.invite(&admin, &invitation, NOW).await.unwrap();
+            let invitation = store.invitations().create(&admin, &invitation, NOW).await.unwrap();
             let name = format!("member-{number}");
-            let token = store.join(invitation.reveal(), &name, None, "test", NOW).await.unwrap().token;
+            let token = store.invitations().accept(invitation.reveal(), &name, None, "test", NOW).await.unwrap().token;
             clients.push(Client::new("http://127.0.0.1:1", token.reveal(), repository()).unwrap());
         }
         store.close().await;
@@ -127,7 +127,7 @@ impl TeamServer {
     /// The texts that the history of an entry has, the newest first; nothing where it was deleted.
     pub(crate) fn history(&self, key: &str) -> Vec<Option<String>> {
         let key: Key = key.parse().unwrap();
-        let versions = apart(async { self.store.history(&repository(), &key).await.unwrap() });
+        let versions = apart(async { self.store.history().versions(&repository(), &key).await.unwrap() });
         versions.into_iter().map(|version| version.text).collect()
     }
 }

@@ -2,13 +2,14 @@
 //! for them any more.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::http;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
+use parking_lot::Mutex;
 use reqwest::{Body, Response};
 use team::client::Wire;
 
@@ -79,7 +80,7 @@ impl Network {
         laws: &Mutex<TeamLaws>,
     ) -> Answer {
         let answer = self.server.call(request.clone());
-        let mut laws = laws.lock().unwrap();
+        let mut laws = laws.lock();
         laws.tell(format!("{member}: {} {}", request.method(), answer.status));
         if request.method() == http::Method::PUT && answer.status.is_success() {
             laws.accepts(member, &serde_json::from_slice(request.body()).unwrap());
@@ -103,8 +104,8 @@ impl Wire for StormWire {
 impl StormWire {
     async fn carry(self, request: http::Request<Vec<u8>>) -> Result<Response, String> {
         self.steps().await;
-        let fate = self.network.lock().unwrap().fate();
-        let deliver = || self.network.lock().unwrap().deliver(self.member, &request, &self.laws);
+        let fate = self.network.lock().fate();
+        let deliver = || self.network.lock().deliver(self.member, &request, &self.laws);
         let cut = || Err("the connection was cut".to_owned());
         let answer = match fate {
             Fate::Answered => deliver(),
@@ -115,7 +116,7 @@ impl StormWire {
                 return cut();
             }
             Fate::Late => {
-                self.network.lock().unwrap().late.push((self.member, request));
+                self.network.lock().late.push((self.member, request));
                 tokio::time::sleep(FOREVER).await;
                 return Err("it took too long".to_owned());
             }
@@ -143,11 +144,11 @@ impl StormWire {
 
     /// Others come first for a while. Who is killed meanwhile never goes on.
     async fn steps(&self) {
-        let steps = if self.network.lock().unwrap().is_calm { 1 } else { self.network.lock().unwrap().chance.below(4) };
+        let steps = if self.network.lock().is_calm { 1 } else { self.network.lock().chance.below(4) };
         for _ in 0..steps {
             Step(false).await;
         }
-        if self.disk.lock().unwrap().is_dead() {
+        if self.disk.lock().is_dead() {
             std::future::pending::<()>().await;
         }
     }

@@ -7,7 +7,7 @@ use similar::{ChangeTag, TextDiff};
 use crate::key::Key;
 use crate::protocol::Snapshot;
 use crate::repository::Repository;
-use crate::store::{Audited, Granted, Time, Version, Visit};
+use crate::store::{AuditLine, Right, Time, Version, Visit};
 
 /// A page: its template, and what stands in it.
 pub(super) trait Page: Serialize {
@@ -126,8 +126,8 @@ impl Shown {
         visit: &Visit,
         repository: &Repository,
         snapshot: Option<&Snapshot>,
-        granted: &[Granted],
-        audit: &[Audited],
+        rights: &[Right],
+        audit: &[AuditLine],
     ) -> Self {
         let content = snapshot.map(|snapshot| &snapshot.content);
         let row = |(key, text): (&Key, &String)| {
@@ -139,7 +139,7 @@ impl Shown {
                 bytes: text.len(),
             }
         };
-        let line = |one: &Audited| Line {
+        let line = |one: &AuditLine| Line {
             at: when(one.at),
             who: one.who.clone(),
             action: serde_json::to_value(one.action)
@@ -152,7 +152,7 @@ impl Shown {
             visitor: Visitor::of(visit),
             repository: repository.to_string(),
             entries: content.map(|content| content.entries.iter().map(row).collect()).unwrap_or_default(),
-            rights: granted.iter().map(|one| (one.member.clone(), one.level.word())).collect(),
+            rights: rights.iter().map(|one| (one.member.clone(), one.level.word())).collect(),
             audit: audit.iter().map(line).collect(),
         }
     }

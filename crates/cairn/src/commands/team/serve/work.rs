@@ -56,7 +56,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
         address: address.clone(),
         clock: Arc::new(now),
     };
-    let invitation = store.first_invitation(now()).await?;
+    let invitation = store.invitations().first(now()).await?;
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let running = listen(args.listen, tls.as_ref(), HEAD, service(store.clone(), options)).await?;
     let shown = args.address.clone().unwrap_or_else(|| format!("{scheme}://{}", running.address));
@@ -95,7 +95,7 @@ pub(crate) async fn restore(args: &BackupArgs) -> anyhow::Result<Code> {
     let file = files::open(absolute(&args.file)?)?;
     let store = args.database.open().await?;
     store.restore(&mut BufReader::new(file), now()).await?;
-    let members = store.members().await?.len();
+    let members = store.members().all().await?.len();
     store.close().await;
     data!("{members} members, with all they wrote")?;
     Ok(Code::Success)

@@ -1,20 +1,56 @@
-//! What the history is asked: which texts it knows, and whose text was replaced by somebody who had not seen it.
+//! The history of entries: their versions, which texts it knows, and whose text was replaced by somebody who had not seen it.
 
 use std::collections::BTreeSet;
 
-use super::entries::Limits;
-use super::{Member, Store};
+use serde::Serialize;
+
+use super::rows::{Database, Row};
+use super::{Limits, Member, Time};
 use crate::error::Error;
+use crate::key::Key;
 use crate::protocol::{HistoryAnswer, HistoryQuestion, OverwrittenText};
 use crate::repository::Repository;
 
 /// So many overwritten texts are told at once, the newest.
 const TOLD: i64 = 200;
 
-impl Store {
+/// One version of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Version {
+    /// The repository's version that it came with.
+    pub version: u64,
+    /// The text; none where it was deleted.
+    pub text: Option<String>,
+    /// Who wrote it.
+    pub author: String,
+    /// When.
+    pub at: Time,
+}
+
+/// The versions that entries had.
+#[derive(Debug, Clone, Copy)]
+pub struct History<'a>(pub(super) &'a Database);
+
+impl History<'_> {
+    /// The versions of an entry, the newest first.
+    pub async fn versions(self, repository: &Repository, key: &Key) -> Result<Vec<Version>, Error> {
+        const HISTORY: &str = "SELECT version, text, COALESCE(members.name, author), at FROM history
+            LEFT JOIN members ON members.id = author WHERE repository = $1 AND key = $2 ORDER BY version DESC";
+        let rows = self.0.rows(HISTORY, vec![repository.as_str().into(), key.as_str().into()]).await?;
+        let version = |row: &Row| {
+            Ok(Version {
+                version: row.number(0)? as u64,
+                text: row.text_if_any(1)?,
+                author: row.text(2)?,
+                at: row.number(3)?,
+            })
+        };
+        rows.iter().map(version).collect()
+    }
+
     /// Which texts the history of a repository knows.
     pub async fn known(
-        &self,
+        self,
         repository: &Repository,
         question: &HistoryQuestion,
         limits: &Limits,
@@ -23,7 +59,7 @@ impl Store {
             AND checksum = $3 AND text IS NOT NULL";
         const VERSIONS: &str = "SELECT COUNT(*) FROM history WHERE repository = $1 AND key = $2";
         const CHECKSUM: &str = "SELECT checksum FROM repositories WHERE name = $1";
-        let mut snapshot = self.database.snapshot().await?;
+        let mut snapshot = self.0.snapshot().await?;
         let mut answer = HistoryAnswer::default();
         if let Some(row) = snapshot.row(CHECKSUM, vec![repository.as_str().into()]).await? {
             answer.checksum = row.text(0)?;
@@ -53,7 +89,7 @@ impl Store {
 
     /// Texts of a member that were replaced after a version by somebody who had not seen them.
     pub async fn overwritten(
-        &self,
+        self,
         repository: &Repository,
         member: &Member,
         since: u64,
@@ -68,10 +104,9 @@ impl Store {
             AND later.key IN (SELECT key FROM entries WHERE repository = $1 AND version > $2)
             ORDER BY later.version DESC LIMIT $4";
         let values = vec![repository.as_str().into(), (since as i64).into(), member.id.as_str().into(), TOLD.into()];
-        let told = |row: &super::rows::Row| {
-            Ok(OverwrittenText { key: row.text(0)?, version: row.number(1)? as u64, by: row.text(2)? })
-        };
-        let rows = self.database.rows(OVERWRITTEN, values).await?;
+        let told =
+            |row: &Row| Ok(OverwrittenText { key: row.text(0)?, version: row.number(1)? as u64, by: row.text(2)? });
+        let rows = self.0.rows(OVERWRITTEN, values).await?;
         let told: BTreeSet<OverwrittenText> = rows.iter().map(told).collect::<Result<_, Error>>()?;
         Ok(told.into_iter().collect())
     }

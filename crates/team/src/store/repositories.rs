@@ -1,15 +1,15 @@
-//! Who may do what with which repository.
+//! Repositories, and who may do what with which.
 
 use super::audit::{self, Action};
-use super::rows::{Row, Transaction};
-use super::{Level, Member, Store, Time};
+use super::rows::{Database, Row, Transaction};
+use super::{Level, Member, Time};
 use crate::checksum;
 use crate::error::Error;
 use crate::repository::Repository;
 
-/// What somebody may do with a repository.
+/// The right of a member to a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Granted {
+pub struct Right {
     /// Who.
     pub member: String,
     /// Where.
@@ -18,55 +18,59 @@ pub struct Granted {
     pub level: Level,
 }
 
-impl Store {
+/// The repositories, and the rights to them.
+#[derive(Debug, Clone, Copy)]
+pub struct Repositories<'a>(pub(super) &'a Database);
+
+impl Repositories<'_> {
     /// What a member may do with a repository; an admin of the server may do everything.
-    pub async fn level(&self, member: &Member, repository: &Repository) -> Result<Option<Level>, Error> {
+    pub async fn level(self, member: &Member, repository: &Repository) -> Result<Option<Level>, Error> {
         if member.is_admin {
             return Ok(Some(Level::Admin));
         }
         const LEVEL: &str = "SELECT level FROM rights WHERE repository = $1 AND member = $2";
-        let rows = self.database.rows(LEVEL, vec![repository.as_str().into(), member.id.as_str().into()]).await?;
+        let rows = self.0.rows(LEVEL, vec![repository.as_str().into(), member.id.as_str().into()]).await?;
         rows.first().map(|row| row.text(0)?.parse()).transpose()
     }
 
     /// The repositories a member may look at.
-    pub async fn repositories(&self, member: &Member) -> Result<Vec<Repository>, Error> {
+    pub async fn visible_to(self, member: &Member) -> Result<Vec<Repository>, Error> {
         const ALL: &str = "SELECT name FROM repositories ORDER BY name";
         const OF: &str = "SELECT repository FROM rights WHERE member = $1 ORDER BY repository";
         let rows = match member.is_admin {
-            true => self.database.rows(ALL, Vec::new()).await?,
-            false => self.database.rows(OF, vec![member.id.as_str().into()]).await?,
+            true => self.0.rows(ALL, Vec::new()).await?,
+            false => self.0.rows(OF, vec![member.id.as_str().into()]).await?,
         };
         rows.iter().map(|row| Ok(row.text(0)?.parse()?)).collect()
     }
 
     /// Who may do what with a repository.
-    pub async fn granted(&self, repository: &Repository) -> Result<Vec<Granted>, Error> {
-        const GRANTED: &str = "SELECT members.name, level FROM rights JOIN members ON members.id = member
+    pub async fn rights(self, repository: &Repository) -> Result<Vec<Right>, Error> {
+        const RIGHTS: &str = "SELECT members.name, level FROM rights JOIN members ON members.id = member
             WHERE repository = $1 ORDER BY members.name";
-        let granted = |row: &Row| {
-            Ok(Granted { member: row.text(0)?, repository: repository.clone(), level: row.text(1)?.parse()? })
+        let right = |row: &Row| {
+            Ok(Right { member: row.text(0)?, repository: repository.clone(), level: row.text(1)?.parse()? })
         };
-        self.database.rows(GRANTED, vec![repository.as_str().into()]).await?.iter().map(granted).collect()
+        self.0.rows(RIGHTS, vec![repository.as_str().into()]).await?.iter().map(right).collect()
     }
 
     /// Gives a member a level, or takes all away. The repository is made where it is not there yet.
     pub async fn grant(
-        &self,
+        self,
         by: &Member,
         member: &Member,
         repository: &Repository,
         level: Option<Level>,
         now: Time,
     ) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.0.begin().await?;
         grant(&mut transaction, &by.name, member, repository, level, now).await?;
         transaction.commit().await
     }
 
     /// Takes a repository out, with its entries, their history and all rights.
-    pub async fn remove_repository(&self, by: &Member, repository: &Repository, now: Time) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+    pub async fn remove(self, by: &Member, repository: &Repository, now: Time) -> Result<(), Error> {
+        let mut transaction = self.0.begin().await?;
         transaction.lock(repository.as_str()).await?;
         let sql = "DELETE FROM repositories WHERE name = $1";
         if transaction.run(sql, vec![repository.as_str().into()]).await? == 0 {
