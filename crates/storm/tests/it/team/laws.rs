@@ -114,6 +114,7 @@ impl TeamLaws {
     fn accepts_text(&mut self, member: usize, key: &str, text: &str, is_new: bool) {
         let known = self.accepted.history.contains(&(key.to_owned(), text.to_owned()));
         let now = self.accepted.current.insert(key.to_owned(), text.to_owned());
+        let wins = is_new && !known && now.as_ref().is_some_and(|now| now != text);
         match now {
             // A server that lost it cannot know that it was sent before, nor can its writer who never heard so.
             Some(now) if now != text && (known || !is_new) => {
@@ -131,8 +132,7 @@ impl TeamLaws {
         self.writes += 1;
         // Whoever typed a text and does not know that it was there sends it as a new one. Where another had written since,
         // that is a conflict which this text wins: it is the newer one from now on.
-        let is_first = !self.first.contains_key(text);
-        if is_first || (is_new && !known) {
+        if wins || !self.first.contains_key(text) {
             self.first.insert(text.to_owned(), self.writes);
         }
         self.accepted.history.insert((key.to_owned(), text.to_owned()));
