@@ -1,9 +1,9 @@
 //! Where a server keeps repositories, members, and what they did.
 //!
-//! One [`Store`] on SQLite or PostgreSQL, with the same statements for both; each of its tables has a type of its own, which
-//! borrows the database. Every change is one transaction with its line
-//! in the audit log, so what was acknowledged is whole and can be accounted for. Nothing is overwritten: the text an entry
-//! had stays in its history for as long as the retention says. Time is passed in as milliseconds since 1970.
+//! One [`Store`] on SQLite or PostgreSQL, with the same statements for both; each kind of thing it keeps has a type of its
+//! own, which borrows the database. Every change is one transaction with its line in the audit log, so what was acknowledged
+//! is whole and can be accounted for. Nothing is overwritten: the text an entry had stays in its history for as long as the
+//! retention says. Time is passed in as milliseconds since 1970.
 
 mod audit;
 mod backup;
