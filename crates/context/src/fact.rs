@@ -93,6 +93,11 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
+    /// The user lifted a standing instruction by command.
+    Lifted {
+        /// As it was said.
+        text: String,
+    },
     /// Notes took the place of a summary.
     NotesUsed {
         /// What a summary would have cost, in tokens of input that is not cached.

@@ -129,6 +129,8 @@ pub struct Layers {
     pub reactive_only: bool,
     /// How many files come back after a compaction.
     pub restored_files: usize,
+    /// Whether what the user forbade or required stays in view.
+    pub keep: bool,
     /// Whether the provider is asked to leave out old results by itself, where it can.
     pub api_edits: bool,
     /// Whether the provider is asked to compact by itself, where it can.
@@ -173,6 +175,7 @@ impl Default for Layers {
             reactive: true,
             reactive_only: false,
             restored_files: RESTORED_FILES,
+            keep: true,
             api_edits: false,
             api_compact: false,
             api_thinking: None,
@@ -194,6 +197,7 @@ impl Layers {
             notes: false,
             notes_compact: false,
             reactive: false,
+            keep: false,
             ..Self::default()
         }
     }

@@ -4,6 +4,7 @@ use crate::cache_edit::CacheEdit;
 use crate::clear::Clear;
 use crate::collapse::Collapse;
 use crate::compact::Compact;
+use crate::keep::Keep;
 use crate::layer::Layer;
 use crate::layers::Layers;
 use crate::named::Named;
@@ -16,7 +17,7 @@ use crate::spill::Spill;
 
 /// The layers, in the order in which they act.
 pub const LIST: &[&dyn Layer] =
-    &[&Spill, &Snip, &Clear, &Collapse, &Provided, &Noted, &Compact, &Named, &Restore, &CacheEdit, &Notes];
+    &[&Spill, &Snip, &Clear, &Collapse, &Provided, &Noted, &Compact, &Named, &Restore, &Keep, &CacheEdit, &Notes];
 
 /// The layers' names in order, each once: rows of a table.
 pub fn names() -> Vec<&'static str> {

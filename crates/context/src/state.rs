@@ -13,6 +13,7 @@ use transcript::line::{Body, Line, Source};
 use transcript::{Block, Id, Usage};
 
 use crate::fact::Fact;
+use crate::standing::{self, StandingInstruction};
 use crate::worth::Pace;
 
 /// Forks whose work ends up in the notes.
@@ -54,6 +55,8 @@ pub struct State {
     pub window: Option<(u64, u64)>,
     /// The span that is to be collapsed next.
     pub staged: Option<Staged>,
+    /// What the user forbade or required, the oldest first.
+    pub standing: Vec<StandingInstruction>,
     /// The newest reply, by its line, when bytes that were sent were last changed.
     pub changed_behind: Option<Id>,
     newest: Option<Id>,
@@ -148,9 +151,24 @@ impl State {
         });
         if call.is_none() && source == Source::Said {
             self.pace.turn();
+            self.instructed(line);
         }
         let beside = line.extra.as_ref().and_then(|extra| serde_json::from_str::<Beside>(extra.get()).ok());
         self.seen.extend(beside.map(|beside| (call, beside.seen.path)));
+    }
+
+    /// The user lifts instructions, and gives others.
+    fn instructed(&mut self, line: &Line) {
+        let Some(id) = &line.id else { return };
+        for text in line.typed() {
+            for sentence in standing::split(&text) {
+                self.standing.retain(|one| !standing::lifts(sentence, &one.text));
+            }
+            for sentence in standing::sentences(&text) {
+                self.standing.retain(|one| one.text != sentence);
+                self.standing.push(StandingInstruction { text: sentence.to_owned(), line: id.clone() });
+            }
+        }
     }
 
     fn replied(&mut self, at: Option<Timestamp>, id: &Id, usage: Option<Usage>, blocks: &[Block]) {
@@ -200,6 +218,7 @@ impl State {
                 }
             }
             Fact::Window { window } | Fact::Refused { window, .. } => self.window = Some(window),
+            Fact::Lifted { text } => self.standing.retain(|one| one.text != text),
             Fact::CacheBreak { .. } | Fact::Teammate { .. } => {}
         }
     }

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use context::{Fact, Layers, Reach};
+use context::standing::StandingInstruction;
+use context::{Fact, Layers, Reach, keep};
 use learning::dream::beside::Dreaming;
 use learning::extract::Extraction;
 use learning::knowledge::Knowledge;
@@ -341,12 +342,40 @@ impl Agent {
         };
         let said = self.bounded(said);
         self.begin()?;
+        let before = self.standing().to_vec();
         self.driver.live.session.append(Body::User { blocks: said, source: Source::Said })?;
+        self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         self.known.said(&text, &mut self.driver.live)?;
         self.driver.attach_words(words)?;
         self.reports.point_at_agents(&text, &mut self.driver.live)?;
         Ok(None)
+    }
+
+    /// What the user forbade or required, and has not lifted.
+    pub fn standing(&self) -> &[StandingInstruction] {
+        &self.session().state().standing
+    }
+
+    /// Lifts what the user forbade or required.
+    pub fn lift(&mut self, text: &str) -> Result<(), Error> {
+        self.driver.live.record(Fact::Lifted { text: text.to_owned() })
+    }
+
+    /// The user hears what was lifted by saying so, and that there is more than is kept in view.
+    fn tell_of_standing(&self, before: &[StandingInstruction]) {
+        let now = self.standing();
+        let is_lifted = |one: &&StandingInstruction| now.iter().all(|other| other.text != one.text);
+        for one in before.iter().filter(is_lifted) {
+            self.driver.live.tell(Event::Warning(format!("no longer in force, as you say: {}", one.text)));
+        }
+        let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
+        if kept < now.len() && kept_before == before.len() {
+            let gone = now.len() - kept;
+            let text =
+                format!("of what you forbade or required, {gone} are too many to be kept in view: /keep shows them");
+            self.driver.live.tell(Event::Warning(text));
+        }
     }
 
     /// Puts before what is said what has to stand there.

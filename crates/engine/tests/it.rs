@@ -52,6 +52,8 @@ mod hostile_mail;
 mod hostile_team;
 #[path = "it/injected.rs"]
 mod injected;
+#[path = "it/keeping.rs"]
+mod keeping;
 #[path = "it/knowing.rs"]
 mod knowing;
 #[path = "it/learning.rs"]

@@ -30,6 +30,7 @@ pub(crate) fn layers(sets: &Counting<'_>) -> Layers {
     take(sets, &keys::MICROCOMPACT_MINUTES, &mut layers.idle_minutes);
     take(sets, &keys::MICROCOMPACT_KEEP, &mut layers.kept_when_idle);
     take(sets, &keys::NOTES, &mut layers.notes);
+    take(sets, &keys::KEEP_INSTRUCTIONS, &mut layers.keep);
     take(sets, &keys::NOTES_COMPACT, &mut layers.notes_compact);
     take(sets, &keys::NOTES_FIRST, &mut layers.notes_first);
     take(sets, &keys::NOTES_MORE, &mut layers.notes_more);

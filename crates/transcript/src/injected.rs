@@ -25,6 +25,8 @@ pub enum Purpose {
     Learnt,
     /// A new day has begun.
     Day,
+    /// What the user forbade or required, word for word.
+    Standing,
     /// A file that was in view before a compaction.
     File,
     /// The plan that the user has approved.
@@ -68,12 +70,13 @@ pub enum Place {
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Instructions,
         Self::Memory,
         Self::Index,
         Self::Learnt,
         Self::Day,
+        Self::Standing,
         Self::File,
         Self::Plan,
         Self::Agents,
@@ -96,7 +99,7 @@ impl Purpose {
         use Place::{Alone, Beside, InResult};
         match self {
             Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
-            Self::Memory => (Beside, Some(REMINDER), 50_000),
+            Self::Memory | Self::Standing => (Beside, Some(REMINDER), 50_000),
             Self::File | Self::Plan | Self::Agents | Self::Learnt | Self::Index => (Beside, Some(REMINDER), 500_000),
             Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),
             Self::Day | Self::Wanted | Self::Worktree => (Beside, Some(REMINDER), 10_000),

@@ -83,6 +83,7 @@ impl Conversation {
             "compact" => self.session.compact(argument, &mut self.view, &mut self.requests),
             "snip" => self.session.snip(&mut self.view, &mut self.requests),
             "context" => self.session.show_context(&mut self.view),
+            "keep" => self.session.keep(argument, &mut self.view)?,
             "cost" => self.cost(),
             "status" => self.show_status(),
             "export" => self.export(argument),

@@ -29,6 +29,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command { name: "snip", argument: "", about: "drop what precedes a message from the window" },
     Command { name: "context", argument: "", about: "what fills the window" },
+    Command { name: "keep", argument: "[drop N]", about: "what you forbade or required and is kept in view; lift one" },
     Command { name: "memory", argument: "[NAME]", about: "show or edit memories and instruction files" },
     Command { name: "team", argument: "[now|delete]", about: "how the shared memory stands and what others changed" },
     Command {

@@ -1,6 +1,6 @@
 //! The window: what fills it, and making room in it by hand.
 
-use engine::context::{Reach as Covered, list};
+use engine::context::{Reach as Covered, keep, list};
 use session::filling::Filling;
 use transcript::Id;
 
@@ -35,6 +35,36 @@ impl SessionState {
             let text = format!("layers that are off: {}", off.join(", "));
             view.page.line(&[Span::new(&text, Look::DIM)], 2);
         }
+    }
+
+    /// Shows what the user forbade or required, or lifts one of it.
+    pub(super) fn keep(&mut self, argument: &str, view: &mut View) -> anyhow::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let standing: Vec<String> = agent.standing().iter().map(|one| one.text.clone()).collect();
+        let wanted = argument.strip_prefix("drop").and_then(|number| number.trim().parse::<usize>().ok());
+        let text = wanted.and_then(|number| standing.get(number.checked_sub(1)?));
+        match (argument, text) {
+            (_, Some(text)) => {
+                agent.lift(text)?;
+                view.page.note(&format!("lifted: {text}"), Look::PLAIN);
+            }
+            ("", None) if standing.is_empty() => {
+                view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", Look::DIM);
+            }
+            ("", None) => {
+                let kept = keep::fitting(agent.standing()).len();
+                let rows = standing.iter().enumerate().map(|(at, text)| {
+                    let note =
+                        if at + kept < standing.len() { "  (too much: not in view after a compaction)" } else { "" };
+                    ((at + 1).to_string(), format!("{text}{note}"))
+                });
+                view.table(&rows.collect::<Vec<_>>(), Look::of(Colour::Cyan));
+            }
+            _ => view
+                .page
+                .note("which one? /keep shows them with their numbers, /keep drop 2 lifts the second", Look::DIM),
+        }
+        Ok(())
     }
 
     /// Makes room: all of it, or what follows or precedes a message that is chosen from a list.

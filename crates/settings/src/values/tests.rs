@@ -426,6 +426,7 @@ fn every_switch_of_the_layers_turns_one() {
         "timeMicrocompact",
         "notes",
         "notesCompact",
+        "keepInstructions",
         "reactive",
         "reactiveOnly",
         "cacheEdits",

@@ -1,0 +1,135 @@
+//! What the user forbade or required stays in view, in the user's own words.
+//!
+//! A compaction or a collapsed span takes the user's messages out of view, and whoever summarises them may drop or soften
+//! what they forbade. So every [standing instruction](crate::standing) that is no longer in view where it was said is put
+//! there again, word for word. It holds until the user lifts it: by saying so, or by command.
+
+use std::collections::HashSet;
+
+use transcript::commit::{Act, Commit, Reason};
+use transcript::view::{Stands, View};
+use transcript::{Block, Injected, Purpose};
+
+use crate::layer::{Change, Decision, Layer, Situation};
+use crate::layers::Layers;
+use crate::standing::StandingInstruction;
+
+/// All of them together, in bytes: about 2,000 tokens.
+const MOST_BYTES: usize = 7_000;
+
+const HEADING: &str = "What the user said that holds until the user lifts it, word for word:";
+
+/// Standing instructions stay in view.
+#[derive(Debug)]
+pub struct Keep;
+
+impl Layer for Keep {
+    fn name(&self) -> &'static str {
+        "keep"
+    }
+
+    fn is_on(&self, layers: &Layers) -> bool {
+        layers.keep
+    }
+
+    fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
+        // What was taken back by a rewind was never said.
+        let is_behind = |one: &&StandingInstruction| view.item_of(&one.line).is_some() && !view.shows(&one.line);
+        if !now.layers.keep || !now.state.standing.iter().any(|one| is_behind(&one)) {
+            return Decision::Nothing;
+        }
+        let restated = restated(view);
+        let gone: Vec<&str> = fitting(&now.state.standing)
+            .iter()
+            .filter(is_behind)
+            .map(|one| one.text.as_str())
+            .filter(|text| !restated.contains(*text))
+            .collect();
+        if gone.is_empty() {
+            return Decision::Nothing;
+        }
+        let text = Injected::new(Purpose::Standing, &format!("{HEADING}\n{}", gone.join("\n")));
+        let reason = Reason { why: Some("the user's standing instructions".into()), ..Reason::default() };
+        Decision::Commit(Change::of(Commit { act: Act::Restore { blocks: vec![text.block()] }, reason }))
+    }
+}
+
+/// The instructions that there is room for: the newest.
+pub fn fitting(standing: &[StandingInstruction]) -> &[StandingInstruction] {
+    let mut left = MOST_BYTES;
+    let fits = |one: &&StandingInstruction| {
+        let bytes = one.text.len() + 1;
+        let has_room = bytes <= left;
+        left = left.saturating_sub(bytes);
+        has_room
+    };
+    let kept = standing.iter().rev().take_while(fits).count();
+    &standing[standing.len() - kept..]
+}
+
+/// The lines that were put back and are in view.
+fn restated(view: &View) -> HashSet<String> {
+    let restored = view.visible().filter(|entry| entry.stands() == Stands::Restored);
+    let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());
+    texts
+        .filter(|text| text.contains(HEADING))
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Session, Stage};
+    use crate::state::State;
+    use transcript::commit::{Extent, Trigger};
+    use transcript::line::{Body, Source};
+
+    fn kept(session: &Session, stage: &mut Stage) -> Option<String> {
+        stage.state.standing = State::of(session.log.lines()).standing;
+        stage.with(|now| match Keep.decide(session.log.view(), now) {
+            Decision::Commit(Change { commit: Commit { act: Act::Restore { blocks }, .. }, .. }) => blocks[0].as_text(),
+            Decision::Nothing => None,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn compact(session: &mut Session) {
+        let kept = session.log.lines().last().unwrap().id.clone().unwrap();
+        session.commit(Act::Compact { extent: Extent::Before(kept), trigger: Trigger::Auto, pre_tokens: 0 });
+        session.append(Body::User { blocks: vec![Block::text("so far")], source: Source::Summary });
+    }
+
+    /// KEEP-1: what the user forbade comes back word for word when its message leaves the view, once; and not while it is
+    /// in view.
+    #[test]
+    fn what_was_forbidden_comes_back_once() {
+        let mut session = Session::default();
+        session.say("Mend it. Never push to main!");
+        session.reply("I will.");
+        session.say("and?");
+        session.reply("done");
+        let mut stage = Stage::new(100_000);
+        assert_eq!(kept(&session, &mut stage), None);
+        compact(&mut session);
+        let text = kept(&session, &mut stage).unwrap();
+        assert!(text.contains("\nNever push to main!\n") && !text.contains("Mend it."), "{text}");
+        session.commit(Act::Restore { blocks: vec![Block::text(text)] });
+        assert_eq!(kept(&session, &mut stage), None);
+        session.reply("more");
+        compact(&mut session);
+        assert!(kept(&session, &mut stage).is_some(), "what was put back was covered too");
+        stage.layers.keep = false;
+        assert_eq!(kept(&session, &mut stage), None);
+    }
+
+    /// KEEP-1: of more than there is room for the newest stay.
+    #[test]
+    fn there_is_a_limit_to_what_is_kept() {
+        let one = |n: usize| StandingInstruction { text: format!("Never do {n:090}."), line: format!("l{n}").into() };
+        let all: Vec<StandingInstruction> = (0..100).map(one).collect();
+        let kept = fitting(&all);
+        assert_eq!((kept.len(), kept.last()), (69, all.last()));
+        assert_eq!(fitting(&all[..3]).len(), 3);
+    }
+}
