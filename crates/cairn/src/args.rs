@@ -110,6 +110,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LEVEL", value_parser = efforts(), help_heading = SESSION)]
     pub(crate) effort: Option<Effort>,
 
+    /// Betas of the API that every request asks for, with commas between.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = SESSION)]
+    pub(crate) betas: Vec<String>,
+
     /// The most requests in one turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = SESSION)]
     pub(crate) max_turns: Option<u32>,

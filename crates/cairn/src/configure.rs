@@ -10,7 +10,7 @@ use learning::knowledge::{Copied, Recollection};
 use settings::agents::Registry;
 use settings::{Bypass, HookSettings, Learning, Rhythm, SandboxSettings, Settings, keys};
 use tools::permission::{Mode, Rule};
-use transcript::window::{AutoCompact, Window, WindowHints};
+use transcript::window::{self, AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
 use crate::judgement::Judged;
@@ -50,6 +50,7 @@ struct Variables {
     no_compact: bool,
     collapse: Option<bool>,
     is_remote: bool,
+    betas: Vec<String>,
 }
 
 impl Variables {
@@ -61,6 +62,7 @@ impl Variables {
             no_compact: env::NO_COMPACT.flag() == Some(true),
             collapse: env::COLLAPSE.flag(),
             is_remote: env::REMOTE.flag() == Some(true),
+            betas: env::BETAS.get().map(|names| names.split(',').map(str::to_owned).collect()).unwrap_or_default(),
         })
     }
 }
@@ -104,14 +106,26 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    fn layers(&self, max_output: u64) -> Layers {
+    /// The betas that the user asks for, and the one that the model's name does, each once.
+    fn betas(&self) -> Vec<String> {
+        let own = self.args.betas.iter().chain(&self.variables.betas).map(|name| name.trim().to_owned());
+        let mut betas: Vec<String> = Vec::new();
+        for name in own.chain(window::beta_of(&self.chosen.full_name).map(str::to_owned)) {
+            if !name.is_empty() && !betas.contains(&name) {
+                betas.push(name);
+            }
+        }
+        betas
+    }
+
+    fn layers(&self, max_output: u64, betas: &[String]) -> Layers {
         let window = Window::of(&WindowHints {
             model: &self.chosen.full_name,
+            betas,
             configured: self.chosen.window,
             max_context_tokens: self.variables.max_context,
             auto_compact_window: self.variables.compact_window,
             max_output,
-            ..WindowHints::default()
         });
         let said = &self.settings.layers;
         Layers {
@@ -190,10 +204,12 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
     let is_sandboxed = args.sandbox.filter(|_| !settings.is_managed(&keys::SANDBOX)).or(settings.sandbox.enabled);
     let of_sandbox = args.sandbox.is_some() && args.sandbox != is_sandboxed;
     let small = chosen.small_name(settings);
+    let betas = inputs.betas();
     let configuration = Configuration {
         max_tokens,
         effort: own_effort.or(effort),
-        layers: inputs.layers(max_tokens),
+        layers: inputs.layers(max_tokens, &betas),
+        betas,
         rules,
         mode,
         hooks: if args.is_bare() { HookSettings::default() } else { of_settings.hooks },

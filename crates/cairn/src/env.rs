@@ -30,6 +30,7 @@ variables! {
     NO_LOCAL = "CAIRN_NO_LOCAL_SERVER", "1 keeps from looking for a model server on this machine when no key is set.";
     MODEL = "ANTHROPIC_MODEL", "The model, when neither a flag nor the settings name one.";
     CONFIG_DIR = "CLAUDE_CONFIG_DIR", "The config home instead of `~/.claude`.";
+    BETAS = "ANTHROPIC_BETAS", "Betas of the API that every request asks for, with commas between.";
     MAX_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "The most tokens a reply may have.";
     MAX_THINKING = "MAX_THINKING_TOKENS", "The budget for thinking; 0 turns it off.";
     MAX_RETRIES = "CLAUDE_CODE_MAX_RETRIES", "How often a request that failed is tried again.";

@@ -4,9 +4,12 @@
 //! one with a picture passes whole; one over its limit is spilled; and if all results of a message together are still
 //! too much, the largest follow until they fit.
 
+use crate::standing;
 use transcript::Block;
 use transcript::block::Kind;
 
+/// So many sentences of a long message stay that forbid or require something.
+const MOST_SENTENCES: usize = 40;
 /// No result counts above this many bytes, whatever its limit says.
 const MOST_BYTES: usize = 400_000;
 /// How much of a spilled result stays in view, in bytes.
@@ -151,11 +154,17 @@ pub fn place_in(replacement: &str) -> Result<String, String> {
 
 /// What stays in view of a prompt that would not fit, when all of it is in a file.
 pub fn long_prompt(text: &str, path: &str) -> String {
+    let shown = head_and_tail(text);
+    let forbidden: Vec<&str> =
+        standing::sentences(text).into_iter().filter(|one| !shown.contains(one)).take(MOST_SENTENCES).collect();
+    let forbidden = match forbidden.is_empty() {
+        true => String::new(),
+        false => format!("\n\n[Between them, this is forbidden or required:]\n{}", forbidden.join("\n")),
+    };
     format!(
         "[This message is {} bytes long, too long for the window. All of it is in {path}: use Read with offset and limit, \
-         or Grep. Its beginning and its end:]\n\n{}",
+         or Grep. Its beginning and its end:]\n\n{shown}{forbidden}",
         text.len(),
-        head_and_tail(text)
     )
 }
 

@@ -32,6 +32,8 @@ pub struct Configuration {
     pub max_tokens: u64,
     /// How hard the model tries.
     pub effort: Option<Effort>,
+    /// Betas of the API that every request asks for.
+    pub betas: Vec<String>,
     /// How long the provider keeps the cached prefix.
     pub ttl: Ttl,
     /// How to keep within the window.
@@ -100,6 +102,7 @@ impl Configuration {
             small: settings.small_model.clone(),
             max_tokens: settings.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
             effort: settings.effort,
+            betas: Vec::new(),
             ttl: settings.cache_ttl.unwrap_or_default(),
             layers: Layers { price: settings.prices.of(&model), ..settings.layers.clone() },
             rules: settings.rules.clone(),

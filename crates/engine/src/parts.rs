@@ -47,6 +47,8 @@ pub struct Talk {
     pub thinking: Option<u64>,
     /// How hard it is to try; as models do by themselves where nobody says. A model that cannot be asked is not.
     pub effort: Option<Effort>,
+    /// Betas of the API that every request asks for, beside those that the layers need.
+    pub betas: Vec<String>,
     /// How long the provider keeps the cached prefix.
     pub ttl: Ttl,
     /// How it keeps within the window.
@@ -147,6 +149,7 @@ impl Talk {
     pub(crate) fn follow(&mut self, configuration: &Configuration) {
         (self.max_tokens, self.effort, self.ttl) = (configuration.max_tokens, configuration.effort, configuration.ttl);
         self.layers = configuration.layers.clone();
+        self.betas.clone_from(&configuration.betas);
         self.layers.cache_edits &= self.model.edits_cache();
         let model = self.model.clone();
         self.small = configuration.small.clone().map(|name| Small { model, name });
@@ -161,7 +164,8 @@ impl Talk {
         let edits = self.layers.api_edits.then_some(CONTEXT_MANAGEMENT);
         let compacts = self.layers.api_compact.then_some(COMPACTION);
         let diagnosis = self.layers.cache_diagnosis.then_some(envelope::DIAGNOSIS);
-        edits.into_iter().chain(compacts).chain(diagnosis).map(str::to_owned).collect()
+        let of_layers = edits.into_iter().chain(compacts).chain(diagnosis).map(str::to_owned);
+        self.betas.iter().cloned().chain(of_layers).collect()
     }
 
     fn thinks(&self) -> Option<Thinking> {

@@ -24,6 +24,9 @@ pub struct Line {
     pub index: u64,
     /// The model it named.
     pub model: String,
+    /// The betas it asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub betas: Vec<String>,
     /// The kind of agent, when `metadata.user_id` is a JSON object with a field `agent`.
     pub agent: Option<String>,
     /// How its input was billed; zero when it was refused.

@@ -109,6 +109,7 @@ pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Delet
         && conflicts < CONFLICTS
     {
         conflicts += 1;
+        run.state.checksum = None; // something is not as it is thought to be
         run.read().await?;
         goes_on = run.send().await;
     }

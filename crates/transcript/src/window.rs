@@ -28,6 +28,14 @@ const BLOCKING_ROOM: u64 = 3_000;
 /// figures would leave nothing.
 const SMALL_SHARE: u64 = 3;
 
+/// The beta that a model needs for the large window that its name asks for; none where it has that by itself, or is no model
+/// of which this is known.
+pub fn beta_of(model: &str) -> Option<&'static str> {
+    let has_it = LARGE_MODELS.iter().any(|large| model.contains(large));
+    let may_have_it = KNOWN_MODELS.iter().any(|known| model.starts_with(known));
+    (model.ends_with(LARGE_SUFFIX) && may_have_it && !has_it).then_some(LARGE_BETA)
+}
+
 /// What may say how large the window is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WindowHints<'a> {

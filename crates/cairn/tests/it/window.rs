@@ -270,3 +270,30 @@ fn a_compaction_that_was_asked_for_makes_room_whatever_the_notes_cover() {
     assert!(tokens(2) * 8 <= tokens(1) * 7, "{text}");
     assert!(!text.contains("\n\n"), "no empty lines for replies without a word: {text:?}");
 }
+
+/// TOK-4: a name that asks for the large window asks the provider for it too, and so does whoever names betas; a model that
+/// has it by itself needs none. Betas that are named twice are sent once, and those named alone change the window.
+#[test]
+fn the_large_window_is_asked_for_in_the_request() {
+    const LARGE: &str = "context-1m-2025-08-07";
+    for (model, flags, variable, sent, window) in [
+        ("claude-sonnet-4-5[1m]", &[][..], "", vec![LARGE], 1_000_000),
+        ("claude-sonnet-4-5", &[], "", vec![], 200_000),
+        ("claude-sonnet-5[1m]", &[], "", vec![], 1_000_000),
+        (
+            "claude-sonnet-4-5",
+            &["--betas", "mine-2026-01-01"],
+            " context-1m-2025-08-07,mine-2026-01-01",
+            vec!["mine-2026-01-01", LARGE],
+            1_000_000,
+        ),
+    ] {
+        let stage = stage(1);
+        let mut cairn = stage.cairn();
+        cairn.args(["-p", "hello", "--output-format", "json", "--model", model]).args(flags);
+        let ran = run(cairn.env("ANTHROPIC_BETAS", variable));
+        assert_eq!(stage.simulator.report().requests[0].betas, sent, "{model} {ran:?}");
+        let log = std::fs::read_to_string(stage.session_files().remove(0)).unwrap();
+        assert!(log.contains(&format!("\"window\":[{window},")), "{model}: {log}");
+    }
+}

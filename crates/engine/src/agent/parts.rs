@@ -101,6 +101,7 @@ impl Parts {
                 max_tokens: MAX_OUTPUT_TOKENS,
                 thinking: None,
                 effort: None,
+                betas: Vec::new(),
                 ttl: Ttl::default(),
                 layers: Layers::default(),
                 limits: Limits::default(),

@@ -150,6 +150,7 @@ impl Agent {
             small: talk.small.as_ref().map(|small| small.name.clone()),
             max_tokens: talk.max_tokens,
             effort: talk.effort,
+            betas: talk.betas.clone(),
             ttl: talk.ttl,
             layers: talk.layers.clone(),
             rules: policy.rules.clone(),

@@ -55,7 +55,7 @@ pub(super) async fn message(shared: &Shared, arrival: Arrival) -> Response<Body>
         state.keep(arrival.bytes.clone(), shared.options.keep_requests);
         state.asked
     };
-    let mut line = Line { index: number, status: 200, ..Line::default() };
+    let mut line = Line { index: number, status: 200, betas: arrival.betas.clone(), ..Line::default() };
     let answered = match understand(shared, &arrival, Purpose::Reply) {
         Ok(asked) => {
             line.model.clone_from(&asked.prompt.model);

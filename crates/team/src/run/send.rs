@@ -102,7 +102,6 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
     }
 
     async fn wrote(&mut self, write: &Write, written: Written) -> Result<(), Stopped> {
-        let was_whole = self.state.whole() == self.tag;
         for (key, text) in &write.entries {
             let checksum = checksum::of(text);
             self.state.agree(key, Some(&checksum));
@@ -121,14 +120,14 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
         let known = kept.keys().cloned().collect();
         let checksum = self.tag.clone();
         self.past.note(&kept, Some(&HistoryAnswer { checksum, known, ..HistoryAnswer::default() }), &self.tag);
-        if was_whole && self.state.whole() != written.checksum {
+        if !self.unusable.is_empty() {
+            self.tag = written.checksum; // what cannot be used keeps it from being known whole
+        } else if self.state.whole() == written.checksum {
+            self.tag = written.checksum;
+            (self.state.version, self.state.checksum) = (written.version, Some(self.tag.clone()));
+        } else {
             // Others wrote other entries meanwhile: the next run reads on from where this one read.
             self.state.checksum = None;
-        } else {
-            self.tag = written.checksum;
-            if self.unusable.is_empty() {
-                (self.state.version, self.state.checksum) = (written.version, Some(self.tag.clone()));
-            }
         }
         self.save().await
     }

@@ -28,6 +28,8 @@ pub(crate) struct TeamLaws {
     pub(crate) epoch: usize,
     /// When each text was first accepted.
     first: BTreeMap<String, usize>,
+    /// Conflicts by the text that won and the one that lost.
+    won: BTreeSet<(String, String)>,
     writes: usize,
     /// Who typed a text.
     authors: BTreeMap<String, usize>,
@@ -114,15 +116,18 @@ impl TeamLaws {
     fn accepts_text(&mut self, member: usize, key: &str, text: &str, is_new: bool) {
         let known = self.accepted.history.contains(&(key.to_owned(), text.to_owned()));
         let now = self.accepted.current.insert(key.to_owned(), text.to_owned());
-        let wins = is_new && !known && now.as_ref().is_some_and(|now| now != text);
         match now {
             // A server that lost it cannot know that it was sent before, nor can its writer who never heard so.
             Some(now) if now != text && (known || !is_new) => {
                 let (first, other) = (self.first.get(text).copied(), self.first.get(&now).copied());
-                if first.is_some_and(|first| other.is_some_and(|other| first < other)) {
+                let has_won = self.won.contains(&(text.to_owned(), now.clone()));
+                if first.is_some_and(|first| other.is_some_and(|other| first < other)) && !has_won {
                     self.note(format!("member {member} writes {text:?} over {now:?}, which is newer"));
                 }
             }
+            // Whoever typed a text and does not know that it was there sends it as a new one. Where another had written
+            // since, that is a conflict which this text wins, for good.
+            Some(now) if now != text => drop(self.won.insert((text.to_owned(), now))),
             // Who has an old copy of what was agreed on cannot tell a file that was deleted for all from a new one.
             None if known && !self.is_forgetful => {
                 self.note(format!("member {member} brings {text:?} back, which was deleted"));
@@ -130,11 +135,7 @@ impl TeamLaws {
             _ => {}
         }
         self.writes += 1;
-        // Whoever typed a text and does not know that it was there sends it as a new one. Where another had written since,
-        // that is a conflict which this text wins: it is the newer one from now on.
-        if wins || !self.first.contains_key(text) {
-            self.first.insert(text.to_owned(), self.writes);
-        }
+        self.first.entry(text.to_owned()).or_insert(self.writes);
         self.accepted.history.insert((key.to_owned(), text.to_owned()));
     }
 
