@@ -12,6 +12,7 @@ pub mod filling;
 pub mod history;
 pub mod home;
 pub mod past;
+pub mod price;
 pub mod record;
 pub mod replay;
 pub mod rewind;
