@@ -26,12 +26,17 @@
 mod audit;
 mod bill;
 mod cache;
+mod cascade;
 mod collection;
 mod edited;
+#[cfg(test)]
+mod laws;
 mod meter;
 mod policy;
 mod recording;
 mod rules;
+#[cfg(test)]
+mod sample;
 mod table;
 mod weight;
 
@@ -44,9 +49,10 @@ use crate::replay::{ReplayPlan, SUMMARY_TOKENS, follow};
 use meter::Meter;
 use recording::PaidRequest;
 
-pub use audit::{Audit, AuditCost, LayerAudit, ProjectAudit, SessionAudit, WorstSession};
+pub use audit::{Audit, AuditCost, ProjectAudit, SessionAudit, WorstSession};
 pub use bill::{BillTotal, Cost, LayerAction, LayerTotal, RequestBill, SessionBill};
 pub use cache::{CacheClock, CacheSplit};
+pub use cascade::LayerAudit;
 pub use collection::{FileLeftOut, PricingProgress, RepliesCounted, SessionFiles, price_files};
 pub use edited::file_lines;
 pub use policy::{POLICIES, PricePolicy};

@@ -1,17 +1,20 @@
 //! An audit: what recorded work cost, and what it would have cost with this program's layers.
 //!
-//! Every session is billed as it is recorded, and under our layers with the cache lifetime that it had. For each layer
-//! that acts in a session, the session is billed once more without it: what the layer saves, and which dearer actions it
-//! spares, is the difference. What was paid beside a conversation counts the same on both sides.
+//! Every session is billed as it is recorded, and under our layers with the cache lifetime that it had. What was paid beside
+//! a conversation counts the same on both sides.
+//!
+//! A cost that is computed knows nothing of a cache that broke for no reason. So it is scaled: for a session that nothing
+//! was taken out of, keeping everything costs what is recorded; for the others, as much more as for all those together.
 
 use std::collections::BTreeMap;
 
-use context::{Layers, list};
+use context::Layers;
 use jiff::Timestamp;
 use serde::Serialize;
 use transcript::mark::Ttl;
 
 use super::bill::{BillTotal, SessionBill};
+use super::cascade::{Cascade, CascadeBills, LayerAudit};
 use super::collection::{FileLeftOut, RepliesCounted};
 use super::policy::PricePolicy;
 use super::recording::Recording;
@@ -20,6 +23,8 @@ use crate::home::SessionFile;
 
 /// Sessions with fewer requests are not named among the worst: there is little that could be saved in them.
 const LEAST_REQUESTS: usize = 20;
+/// Nor are those that cost less than this share of keeping everything.
+const DEARER: f64 = 1.005;
 /// So many of the worst are named.
 const MOST_WORST: usize = 5;
 
@@ -35,20 +40,13 @@ pub struct SessionAudit {
     /// What was paid beside the conversation.
     beside: SessionBill,
     everything: SessionBill,
-    ours: SessionBill,
-    /// The bills without each layer that acted.
-    without: Vec<(&'static str, SessionBill)>,
+    cascade: CascadeBills,
 }
 
 impl SessionAudit {
     /// Bills a session of a project.
     pub fn of(file: &SessionFile, project: String, recording: &Recording, layers: &Layers) -> Self {
-        let (ttl, layers) = (recording.ttl(), Box::new(layers.clone()));
-        let ours = recording.bill_at(&PricePolicy::Ours(layers.clone()), ttl);
-        let acted = ours.total();
-        let names = list::names().into_iter().filter(|name| acted.times(name) > 0);
-        let without =
-            names.map(|name| (name, recording.bill_at(&PricePolicy::OursWithout(layers.clone(), name), ttl))).collect();
+        let ttl = recording.ttl();
         Self {
             file: file.clone(),
             project,
@@ -57,14 +55,12 @@ impl SessionAudit {
             recorded: recording.bill(&PricePolicy::Recorded),
             beside: recording.bill_beside(),
             everything: recording.bill_at(&PricePolicy::Everything, ttl),
-            ours,
-            without,
+            cascade: CascadeBills::of(recording, layers, ttl),
         }
     }
 
     fn bills(&mut self) -> impl Iterator<Item = &mut SessionBill> {
-        let own = [&mut self.recorded, &mut self.beside, &mut self.everything, &mut self.ours];
-        own.into_iter().chain(self.without.iter_mut().map(|(_, bill)| bill))
+        [&mut self.recorded, &mut self.beside, &mut self.everything].into_iter().chain(self.cascade.all())
     }
 }
 
@@ -95,26 +91,6 @@ pub struct ProjectAudit {
     pub cost: AuditCost,
     /// Edits that would have needed a file again.
     pub missed_edits: usize,
-}
-
-/// One layer, audited.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LayerAudit {
-    /// The layer.
-    pub layer: &'static str,
-    /// How often it acts.
-    pub times: usize,
-    /// Tokens it takes out of the view.
-    pub freed_tokens: u64,
-    /// How much more the same sessions cost without it, in dollars.
-    pub saved_usd: f64,
-    /// Clearings that are made without it, less those made with it.
-    pub spared_clearings: i64,
-    /// Compactions, likewise.
-    pub spared_compactions: i64,
-    /// Requests larger than the window, likewise.
-    pub spared_overflows: i64,
 }
 
 /// A session that would have cost more than with everything kept.
@@ -153,13 +129,15 @@ pub struct Audit {
     pub missed_edits: usize,
     /// Requests whose model has no known price: they count for nothing.
     pub unpriced_requests: usize,
-    /// What this arithmetic gives for sessions that nothing was taken out of, as a share of what is recorded.
-    pub arithmetic_share: Option<f64>,
+    /// The computed cost of sessions that nothing was taken out of, as a share of what is recorded for them.
+    pub computed_share: Option<f64>,
+    /// Sessions too long to tell what each layer saves and spares in them.
+    pub unjudged_sessions: usize,
     /// By project, the dearest first.
     pub projects: Vec<ProjectAudit>,
     /// By layer, in the order in which they act.
     pub layers: Vec<LayerAudit>,
-    /// The sessions that would have gained least, the worst first.
+    /// Sessions that would have cost more than with everything kept, the worst first.
     pub worst: Vec<WorstSession>,
     /// Files that were left out.
     pub left_out: Vec<FileLeftOut>,
@@ -168,71 +146,58 @@ pub struct Audit {
 impl Audit {
     /// Adds up sessions, as far as their requests were made since a time.
     pub fn of(sessions: Vec<SessionAudit>, left_out: Vec<FileLeftOut>, since: Option<Timestamp>) -> Self {
-        let mut audit = Self { left_out, ..Self::default() };
         let mut counted = RepliesCounted::default();
-        let mut projects: BTreeMap<String, ProjectAudit> = BTreeMap::new();
-        let (mut whole_recorded, mut whole_everything) = (0.0, 0.0);
+        let mut billed: Vec<(SessionAudit, SessionTotals)> = Vec::new();
         for mut session in sessions {
             counted.take(session.bills());
             for bill in session.bills() {
                 bill.requests.retain(|request| request.time.zip(since).is_none_or(|(time, since)| time >= since));
             }
-            let totals = Totals::of(&session);
-            if totals.recorded.requests == 0 {
-                continue;
+            let totals = SessionTotals::of(&session);
+            if totals.recorded.requests > 0 {
+                billed.push((session, totals));
             }
-            let project = projects.entry(session.project.clone()).or_default();
-            let is_session = usize::from(!is_child(&session.file.path));
-            (audit.sessions, audit.subagents) = (audit.sessions + is_session, audit.subagents + 1 - is_session);
-            project.sessions += is_session;
-            project.requests += totals.recorded.requests;
-            project.missed_edits += totals.ours.missed_edits;
-            project.cost.add(&totals.cost);
-            audit.requests += totals.recorded.requests;
-            audit.unpriced_requests += totals.recorded.unpriced;
-            audit.edits += totals.ours.edits;
-            audit.missed_edits += totals.ours.missed_edits;
-            audit.cost.add(&totals.cost);
-            if session.is_whole && since.is_none_or(|since| session.began() >= Some(since)) {
-                whole_recorded += totals.cost.recorded_usd;
-                whole_everything += totals.cost.everything_usd;
-            }
-            audit.judge_layers(&session, &totals.ours);
-            audit.worst.extend(totals.worst(&session));
         }
-        audit.arithmetic_share = (whole_recorded > 0.0).then(|| whole_everything / whole_recorded);
-        audit.projects =
-            projects.into_iter().map(|(name, project)| ProjectAudit { project: name, ..project }).collect();
+        let whole = || billed.iter().filter(|(session, _)| session.is_whole).map(|(_, totals)| totals);
+        let recorded: f64 = whole().map(SessionTotals::recorded_conversation).sum();
+        let computed: f64 = whole().map(|totals| totals.everything).sum();
+        let usual = if computed > 0.0 && recorded > 0.0 { recorded / computed } else { 1.0 };
+        let mut audit = Self { left_out, ..Self::default() };
+        let (mut projects, mut cascade): (BTreeMap<&str, ProjectAudit>, Cascade) = Default::default();
+        for (session, totals) in &billed {
+            let scale = totals.scale().filter(|_| session.is_whole).unwrap_or(usual);
+            cascade.add(&session.cascade, session.ttl, scale);
+            audit.add(session, totals, scale, projects.entry(&session.project).or_default());
+        }
+        audit.computed_share = (recorded > 0.0).then(|| computed / recorded);
+        let named = |(name, project): (&str, ProjectAudit)| ProjectAudit { project: name.to_owned(), ..project };
+        audit.projects = projects.into_iter().map(named).collect();
         audit.projects.sort_by(|a, b| b.cost.recorded_usd.total_cmp(&a.cost.recorded_usd));
-        let order = list::names();
-        audit.layers.sort_by_key(|layer| order.iter().position(|name| *name == layer.layer));
+        audit.layers = cascade.end();
         audit.worst.sort_by(|a, b| b.share.total_cmp(&a.share));
         audit.worst.truncate(MOST_WORST);
         audit
     }
 
-    /// What each layer did in a session, and what would have been without it.
-    fn judge_layers(&mut self, session: &SessionAudit, ours: &BillTotal) {
-        for layer in &ours.layers {
-            let Some((_, without)) = session.without.iter().find(|(name, _)| *name == layer.layer) else { continue };
-            let without = without.total();
-            let more = |of: fn(&BillTotal) -> usize| of(&without) as i64 - of(ours) as i64;
-            let at = self.layers.iter().position(|known| known.layer == layer.layer).unwrap_or_else(|| {
-                self.layers.push(LayerAudit { layer: layer.layer, ..LayerAudit::default() });
-                self.layers.len() - 1
-            });
-            let sum = &mut self.layers[at];
-            sum.times += layer.times;
-            sum.freed_tokens += layer.freed_tokens;
-            sum.saved_usd += without.cost.at(session.ttl) - ours.cost.at(session.ttl);
-            // Its own actions are not spared by it.
-            if layer.layer != "clear" {
-                sum.spared_clearings += more(|total| total.times("clear"));
-            }
-            if layer.layer != "compact" {
-                sum.spared_compactions += more(BillTotal::compactions);
-            }
-            sum.spared_overflows += more(|total| total.overflows);
+    /// Adds one session, also to its project.
+    fn add(&mut self, session: &SessionAudit, totals: &SessionTotals, scale: f64, project: &mut ProjectAudit) {
+        let (cost, requests) = (totals.cost(scale), totals.recorded.requests);
+        let is_session = usize::from(!is_child(&session.file.path));
+        (self.sessions, self.subagents) = (self.sessions + is_session, self.subagents + 1 - is_session);
+        self.requests += requests;
+        self.unpriced_requests += totals.recorded.unpriced;
+        self.unjudged_sessions += usize::from(!session.cascade.is_judged);
+        self.edits += totals.ours.edits;
+        self.missed_edits += totals.ours.missed_edits;
+        self.cost.add(&cost);
+        project.sessions += is_session;
+        project.requests += requests;
+        project.missed_edits += totals.ours.missed_edits;
+        project.cost.add(&cost);
+        let share = cost.ours_usd / cost.everything_usd;
+        if requests >= LEAST_REQUESTS && share > DEARER {
+            let (id, project) = (session.file.id.clone(), session.project.clone());
+            self.worst.push(WorstSession { session: id, project, requests, cost, share });
         }
     }
 }
@@ -245,39 +210,46 @@ impl AuditCost {
     }
 }
 
-/// The sums of one session's bills.
-struct Totals {
+/// Sums of one session's bills, in dollars at its cache lifetime.
+struct SessionTotals {
     recorded: BillTotal,
     ours: BillTotal,
-    cost: AuditCost,
+    /// The conversation with everything kept, as it is computed.
+    everything: f64,
+    /// The conversation with our layers, as it is computed.
+    with_layers: f64,
+    /// What was paid beside the conversation.
+    beside: f64,
 }
 
-impl Totals {
+impl SessionTotals {
     fn of(session: &SessionAudit) -> Self {
-        let (recorded, ours) = (session.recorded.total(), session.ours.total());
-        let beside = session.beside.total().cost.at(session.ttl);
-        let cost = AuditCost {
-            recorded_usd: recorded.cost.at(session.ttl),
-            everything_usd: session.everything.total().cost.at(session.ttl) + beside,
-            ours_usd: ours.cost.at(session.ttl) + beside,
-        };
-        Self { recorded, ours, cost }
+        let at = |bill: &SessionBill| bill.total().cost.at(session.ttl);
+        Self {
+            recorded: session.recorded.total(),
+            ours: session.cascade.ours.total(),
+            everything: at(&session.everything),
+            with_layers: at(&session.cascade.ours),
+            beside: at(&session.beside),
+        }
     }
 
-    fn worst(&self, session: &SessionAudit) -> Option<WorstSession> {
-        let share = self.cost.ours_usd / self.cost.everything_usd;
-        (self.recorded.requests >= LEAST_REQUESTS && share > 1.0).then(|| WorstSession {
-            session: session.file.id.clone(),
-            project: session.project.clone(),
-            requests: self.recorded.requests,
-            cost: self.cost,
-            share,
-        })
+    /// What is recorded of the conversation alone.
+    fn recorded_conversation(&self) -> f64 {
+        self.recorded.cost.five_minutes - self.beside
     }
-}
 
-impl SessionAudit {
-    fn began(&self) -> Option<Timestamp> {
-        self.recorded.requests.iter().find_map(|request| request.time)
+    /// How much more is recorded than computed.
+    fn scale(&self) -> Option<f64> {
+        let scale = self.recorded_conversation() / self.everything;
+        (scale.is_finite() && scale > 0.0).then_some(scale)
+    }
+
+    fn cost(&self, scale: f64) -> AuditCost {
+        AuditCost {
+            recorded_usd: self.recorded.cost.five_minutes,
+            everything_usd: self.everything * scale + self.beside,
+            ours_usd: self.with_layers * scale + self.beside,
+        }
     }
 }

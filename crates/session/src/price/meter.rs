@@ -7,7 +7,7 @@ use context::layer::{About, Write};
 use jiff::Timestamp;
 use transcript::Block;
 use transcript::mark::Ttl;
-use transcript::view::{Change, View};
+use transcript::view::{Change, Entry, View};
 use transcript::window::Window;
 
 use super::bill::{LayerAction, RequestBill, SessionBill};
@@ -96,7 +96,9 @@ impl<'a> Meter<'a> {
         let stretch = (!self.is_reading_again).then_some(self.answered);
         self.stretches.resize(view.len().max(self.stretches.len()), stretch);
         self.items.resize_with(view.len(), ItemWeight::default);
-        for entry in view.entries(from..view.len()) {
+        // Only what is shown: a long session has many more items that are not.
+        let shown: Vec<Entry<'_>> = view.visible().rev().take_while(|entry| entry.index() >= from).collect();
+        for entry in shown.into_iter().rev() {
             let at = entry.index();
             let tokens = self.recording.weights.tokens(entry.size(), self.stretches[at]);
             self.tokens += tokens;
@@ -181,6 +183,9 @@ impl ReplayFollower for Meter<'_> {
     }
 
     fn acted(&mut self, done: &Done) {
+        if done.freed == 0 {
+            return; // such as a note that a command printed nothing
+        }
         self.next.actions.push(LayerAction { layer: done.layer, freed: done.freed });
     }
 

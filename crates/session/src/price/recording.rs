@@ -84,7 +84,7 @@ impl Recording {
     pub fn of(lines: Vec<Line>, prices: &Prices) -> Self {
         let paid = paid(&lines, prices);
         let takes_out = |line: &Line| matches!(&line.body, Body::Commit(commit) if commit.act.changes_sent());
-        let is_whole = !lines.iter().any(takes_out);
+        let is_untouched = !lines.iter().any(takes_out);
         let mut lines: Vec<Line> = Log::live_lines(joined(lines)).into_iter().filter(is_said).collect();
         let usage: HashMap<&Id, Usage> =
             paid.iter().filter_map(|request| Some((request.reply.as_ref()?, request.usage))).collect();
@@ -95,6 +95,7 @@ impl Recording {
         });
         let estimate = recorded_prologue.map_or(0, |prologue| Tally::default().of_prologue(prologue));
         let weights = Weights::of(&stretches, estimate);
+        let is_whole = is_untouched && weights.fit(&stretches);
         if recorded_prologue.is_none() {
             let model = requests.first().map(|request| request.model.clone()).unwrap_or_default();
             lines.insert(0, stand_in(model, weights.prologue()));

@@ -9,6 +9,8 @@ use transcript::tokens::Tally;
 
 /// A stretch that is off the estimate by more than this was changed by something else than what was said.
 const LIKELY: std::ops::Range<f64> = 0.3..3.0;
+/// A request is as large as expected within these shares.
+const NEAR: std::ops::Range<f64> = 0.8..1.25;
 /// A stretch of fewer tokens says nothing.
 const LEAST_TOKENS: u64 = 50;
 
@@ -63,6 +65,15 @@ impl Weights {
         self.prologue
     }
 
+    /// Whether the last request had about what all stretches weigh: then nothing that was said had been taken out of it.
+    pub(super) fn fit(&self, stretches: &[Stretch]) -> bool {
+        let Some(last) = stretches.iter().rposition(|stretch| stretch.request_tokens.is_some()) else { return true };
+        let said: u64 =
+            stretches.iter().take(last + 1).enumerate().map(|(at, one)| self.tokens(one.size, Some(at))).sum();
+        let reported = stretches[last].request_tokens.unwrap_or_default() as f64;
+        NEAR.contains(&((self.prologue + said) as f64 / reported))
+    }
+
     /// Nothing stands before the messages.
     pub(super) fn leave_out_prologue(&mut self) {
         self.prologue = 0;
@@ -91,6 +102,8 @@ mod tests {
         assert_eq!(weights.tokens(size, Some(2)), 900);
         assert_eq!(weights.tokens(size, Some(3)), 1_200, "the mean");
         assert_eq!(weights.prologue(), 20_000);
+        assert!(!weights.fit(&[stretch(21_200), stretch(22_700), stretch(23_600), stretch(4_000)]), "it had shrunk");
+        assert!(weights.fit(&[stretch(21_200), stretch(22_700), stretch(23_600)]));
         let unknown = Weights::of(&[Stretch { size, request_tokens: None }], 700);
         assert_eq!((unknown.prologue(), unknown.tokens(size, Some(0))), (700, 1_000));
     }
