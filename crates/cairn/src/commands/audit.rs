@@ -95,7 +95,7 @@ fn print(audit: &Audit, days: u32, projects: &Path) -> anyhow::Result<()> {
     data!("{sessions}, {subagents}, {} requests; with everything kept ${everything_usd:.2}", audit.requests)?;
     if let Some(share) = audit.computed_share {
         data!(
-            "Computed costs are scaled to the recorded ones, of which they are {share:.2} where nothing was taken out."
+            "Computed costs come to {share:.2} of the recorded ones where nothing was taken out, and are scaled by that."
         )?;
     }
     if audit.unpriced_requests > 0 {

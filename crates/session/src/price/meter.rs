@@ -183,8 +183,9 @@ impl ReplayFollower for Meter<'_> {
     }
 
     fn acted(&mut self, done: &Done) {
-        if done.freed == 0 {
-            return; // such as a note that a command printed nothing
+        // A note that a command printed nothing is a spill too, and takes nothing out.
+        if done.freed == 0 && done.layer == "spill" {
+            return;
         }
         self.next.actions.push(LayerAction { layer: done.layer, freed: done.freed });
     }
