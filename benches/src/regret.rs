@@ -15,6 +15,7 @@ use anyhow::{Result, bail};
 use engine::context::Layers;
 use engine::context::layers::ClearRule;
 use serde_json::Value;
+use session::price::file_lines;
 use session::record;
 use session::replay::{SUMMARY_TOKENS, replay};
 use transcript::block::Kind;
@@ -167,7 +168,7 @@ impl Told {
                 let old = text("old_string").or_else(|| text("oldText")).unwrap_or_default();
                 seen.edits += 1;
                 let is_missed = |line: &str| self.gone.contains(line) && !self.shown.contains_key(line);
-                seen.missed += u64::from(words(old).any(is_missed));
+                seen.missed += u64::from(file_lines(old).any(is_missed));
             }
             "Read" | "read" => {
                 let before = self.reads.entry(path).or_default();
@@ -183,7 +184,7 @@ impl Told {
     }
 
     fn show(&mut self, text: &str) {
-        for line in words(text) {
+        for line in file_lines(text) {
             *self.shown.entry(line.to_owned()).or_default() += 1;
         }
     }
@@ -191,7 +192,7 @@ impl Told {
     fn clear(&mut self, id: &str) {
         let Some(text) = self.results.get(id) else { return };
         self.cleared.insert(id.to_owned());
-        for line in words(text) {
+        for line in file_lines(text) {
             self.gone.insert(line.to_owned());
             if let Some(count) = self.shown.get_mut(line) {
                 *count -= 1;
@@ -201,16 +202,4 @@ impl Told {
             }
         }
     }
-}
-
-/// The lines of a text as they stand in a file: without the numbers that tools put before them, and without blanks.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let bare = |line: &'_ str| -> usize {
-        let number = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-        match number.strip_prefix('→').or_else(|| number.strip_prefix('\t')) {
-            Some(rest) if number.len() < line.trim_start().len() => line.len() - rest.len(),
-            _ => 0,
-        }
-    };
-    text.lines().map(move |line| line[bare(line)..].trim()).filter(|line| !line.is_empty())
 }

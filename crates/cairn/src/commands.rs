@@ -1,6 +1,7 @@
 //! The command line: one file a command. Doc comments here are the help text.
 
 mod agents;
+mod audit;
 mod completions;
 mod config;
 mod demo;
@@ -57,7 +58,8 @@ Examples:
   cairn session list                           the sessions of this project
   cairn session view FILE                      the request that would be sent
   cairn recall 'how do we deploy?'             what it remembers about that
-  cairn stats                                  what sessions used, cost and saved";
+  cairn stats                                  what sessions used, cost and saved
+  cairn audit                                  what all your sessions cost, and would have cost";
 
 /// What to do other than run a session. Each says itself what it does.
 #[derive(Debug, Subcommand)]
@@ -75,6 +77,7 @@ pub(crate) enum Command {
     Secrets(secrets::SecretsArgs),
     Policy(policy::PolicyArgs),
     Stats(stats::StatsArgs),
+    Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
     Agents(agents::AgentsArgs),
@@ -100,6 +103,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Instructions(args)) => instructions::run(&args),
         Some(Command::Session(args)) => session::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),
+        Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Agents(args)) => agents::run(&args).await,

@@ -22,6 +22,8 @@ mod opening;
 mod out;
 mod output;
 mod place;
+mod price_plot;
+mod pricing;
 mod question_lines;
 mod reload;
 mod repl;

@@ -70,6 +70,8 @@ mod kills;
 mod learning;
 #[path = "it/policy.rs"]
 mod policy;
+#[path = "it/prices.rs"]
+mod prices;
 #[path = "it/recall.rs"]
 mod recall;
 #[path = "it/reload.rs"]

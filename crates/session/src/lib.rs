@@ -1,8 +1,8 @@
 //! Sessions on disk: the log of one, held by one writer, and all that is computed from sessions.
 //!
 //! [`Session`] is the file; [`record`] reads any session, ours or another program's; [`rewind`] goes back; [`history`] is the
-//! tool that shows what left the view; [`replay`] runs a recorded session through the layers; [`stats`], [`savings`] and
-//! [`filling`] count. [`Home`] says where files lie, [`World`] is the clock and fresh ids.
+//! tool that shows what left the view; [`replay`] runs a recorded session through the layers, and [`price`] bills it under
+//! policies; [`stats`], [`savings`] and [`filling`] count. [`Home`] says where files lie, [`World`] is the clock and fresh ids.
 //!
 //! It asks no model, knows no settings and no terminal.
 
@@ -12,6 +12,7 @@ pub mod filling;
 pub mod history;
 pub mod home;
 pub mod past;
+pub mod price;
 pub mod record;
 pub mod replay;
 pub mod rewind;

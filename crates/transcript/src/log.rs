@@ -45,6 +45,12 @@ impl Log {
         log
     }
 
+    /// The live lines among a file's, in their order. Nothing is projected.
+    pub fn live_lines(lines: Vec<Line>) -> Vec<Line> {
+        let live = live(&lines);
+        lines.into_iter().zip(live).filter_map(|(line, live)| live.then_some(line)).collect()
+    }
+
     /// Takes one more line and says where the view changed.
     pub fn append(&mut self, line: Line) -> Change {
         if line.sidechain {

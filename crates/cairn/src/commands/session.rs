@@ -2,6 +2,8 @@
 
 mod agents;
 mod layers;
+mod price;
+mod replay;
 mod text;
 
 use std::io::IsTerminal;
@@ -90,22 +92,7 @@ enum SessionCommand {
         json: bool,
     },
     /// Play a session through the layers again, without a model: what each would do, and whether all holds.
-    Replay {
-        /// Which.
-        file: String,
-        /// The window, in tokens, instead of the model's.
-        #[arg(long, value_name = "TOKENS")]
-        window: Option<u64>,
-        /// Settings for the layers, as a file or as JSON.
-        #[arg(long, value_name = "FILE_OR_JSON")]
-        settings: Option<String>,
-        /// The size of summaries that are made up.
-        #[arg(long, value_name = "TOKENS", default_value_t = session::replay::SUMMARY_TOKENS)]
-        summary_tokens: u64,
-        /// One JSON object.
-        #[arg(long)]
-        json: bool,
-    },
+    Replay(replay::ReplayArgs),
     /// Copy a session under a new id; both can go on.
     Fork {
         /// Which.
@@ -172,11 +159,7 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
         SessionCommand::Expand { file, commit, list, json } => {
             layers::expand(&place, &find(&place, file)?, commit.as_deref(), *list, *json)?;
         }
-        SessionCommand::Replay { file, window, settings, summary_tokens, json } => {
-            let asked =
-                layers::Asked { window: *window, settings: settings.as_deref(), summary_tokens: *summary_tokens };
-            return layers::replay(&place, &find(&place, file)?, &asked, *json);
-        }
+        SessionCommand::Replay(args) => return replay::run(&place, args),
         SessionCommand::Fork { file, json } => fork(&place, file, *json)?,
         SessionCommand::Rm { file, yes } => remove(&find(&place, file)?, *yes)?,
         SessionCommand::View { file, json } => view(&read(&place, file)?.log, *json)?,

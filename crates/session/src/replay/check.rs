@@ -2,8 +2,11 @@
 //! changed without a commit that says so.
 
 use transcript::block::Kind;
-use transcript::view::View;
+use transcript::view::{Change, View};
+use transcript::window::AutoCompact;
 use transcript::{Block, Message, Role};
+
+use super::follower::{ReplayFollower, RequestAnswer, SentRequest};
 
 /// What was sent, and what was found wrong with it.
 #[derive(Default)]
@@ -14,14 +17,23 @@ pub(super) struct Checked {
     changed: Option<usize>,
 }
 
-impl Checked {
+impl ReplayFollower for Checked {
     /// The view changed from an item on, and said so.
-    pub(super) fn changed(&mut self, item: usize) {
+    fn changed(&mut self, _: &View, change: Change) {
+        let item = match change {
+            Change::Grew => return,
+            Change::Prologue => 0,
+            Change::From(item) => item,
+        };
         self.changed = Some(self.changed.map_or(item, |changed| changed.min(item)));
     }
 
-    /// A request is sent.
-    pub(super) fn request(&mut self, round: usize, view: &View) {
+    fn request(&mut self, sent: &SentRequest<'_>) -> RequestAnswer {
+        let SentRequest { round, view, tokens, layers, .. } = *sent;
+        let limit = layers.window.effective;
+        if tokens > limit && layers.auto_compact == AutoCompact::On && !layers.reactive_only {
+            self.broken.push(format!("round {round}: {tokens} tokens are more than the window's {limit}"));
+        }
         if let Some(wrong) = unpaired(&view.messages()) {
             self.broken.push(format!("round {round}: {wrong}"));
         }
@@ -32,6 +44,7 @@ impl Checked {
             self.broken.push(format!("round {round}: what was sent changed, and no commit says so"));
         }
         self.sent = blocks;
+        RequestAnswer::AsRecorded
     }
 }
 

@@ -1,21 +1,16 @@
-//! `cairn session expand|replay`: what the layers did to a session, and would do.
+//! `cairn session expand`: what the layers did to a session.
 
 use std::path::Path;
 
-use engine::context::Layers;
 use serde_json::json;
-use session::replay::Replayed;
 use session::{Fork, Session, World, record};
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line};
-use transcript::window::{Window, WindowHints};
 use transcript::{Id, Log};
 
-use crate::exit::Code;
-use crate::judgement;
 use crate::out::{data, talk};
 use crate::place::Place;
-use crate::span::{cyan, dim, red};
+use crate::span::{cyan, dim};
 
 /// Brings back what a commit covers, or lists what is covered.
 pub(crate) fn expand(
@@ -86,64 +81,6 @@ fn show_covers(log: &Log, as_json: bool) -> anyhow::Result<()> {
             let kind = format!("  {:<8}  ", text("kind"));
             data!([cyan(&text("commit")), kind, dim(&text("time")), "  ", text("why")])?;
         }
-    }
-    Ok(())
-}
-
-/// How a session is to be played again.
-#[derive(Debug)]
-pub(crate) struct Asked<'a> {
-    pub(crate) window: Option<u64>,
-    pub(crate) settings: Option<&'a str>,
-    pub(crate) summary_tokens: u64,
-}
-
-/// Plays a session through the layers.
-pub(crate) fn replay(place: &Place, path: &Path, asked: &Asked<'_>, as_json: bool) -> anyhow::Result<Code> {
-    let (lines, _) = record::lines(path)?;
-    let log = Log::load(lines.clone());
-    let model = log.lines().iter().rev().find_map(|line| match &line.body {
-        Body::Assistant { model, .. } => Some(model.clone()),
-        _ => None,
-    });
-    let model = model.unwrap_or_default();
-    let settings = judgement::settings(place, asked.settings)?;
-    let window = match asked.window {
-        Some(size) => {
-            let max_output = engine::configuration::MAX_OUTPUT_TOKENS;
-            Window::of(&WindowHints { configured: Some(size), max_output, ..WindowHints::default() })
-        }
-        None => super::window(&log, &model)?,
-    };
-    let layers = Layers { window, price: settings.prices.of(&model), ..settings.layers };
-    let replayed = match asked.window {
-        Some(_) => session::replay::replay(lines, &layers, asked.summary_tokens),
-        None => session::replay::replay_as_recorded(lines, &layers, asked.summary_tokens),
-    };
-    if as_json {
-        data!("{}", serde_json::to_value(&replayed)?)?;
-    } else {
-        print(&replayed, &layers)?;
-    }
-    Ok(if replayed.broken.is_empty() { Code::Success } else { Code::Failure })
-}
-
-fn print(replayed: &Replayed, layers: &Layers) -> anyhow::Result<()> {
-    for round in &replayed.rounds {
-        for done in &round.commits {
-            let what = format!("round {:>4}  {:<8} {:>8} tokens less", round.round, done.layer, done.freed);
-            data!([what, "  ", dim(&done.why)])?;
-        }
-    }
-    let largest = replayed.rounds.iter().map(|round| round.tokens).max().unwrap_or(0);
-    let commits: usize = replayed.rounds.iter().map(|round| round.commits.len()).sum();
-    data!(
-        "{} rounds in a window of {} tokens: {commits} commits, at most {largest} tokens in view",
-        replayed.rounds.len(),
-        layers.window.size
-    )?;
-    for broken in &replayed.broken {
-        data!([red("broken: "), broken.to_string()])?;
     }
     Ok(())
 }

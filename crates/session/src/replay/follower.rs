@@ -1,0 +1,72 @@
+//! Whoever follows a replay: sees what changes, and can answer for the provider.
+
+use context::Layers;
+use context::layer::Write;
+use jiff::Timestamp;
+use transcript::view::{Change, View};
+use transcript::{Id, Usage};
+
+use super::Done;
+
+/// Follows a replay. Each method is called as things happen, in their order.
+pub trait ReplayFollower {
+    /// A line was taken in, and the view changed so.
+    fn changed(&mut self, view: &View, change: Change) {
+        let _ = (view, change);
+    }
+
+    /// A model was asked beside the conversation, and wrote this.
+    fn written(&mut self, view: &View, now: Timestamp, write: &Write, text: &str) {
+        let _ = (view, now, write, text);
+    }
+
+    /// A layer acted before the request that comes next.
+    fn acted(&mut self, done: &Done) {
+        let _ = done;
+    }
+
+    /// A request is sent, and the recorded reply follows; or another one before it.
+    fn request(&mut self, sent: &SentRequest<'_>) -> RequestAnswer;
+}
+
+/// A request, as it is sent.
+#[derive(Clone, Copy)]
+pub struct SentRequest<'a> {
+    /// Which, from 1.
+    pub round: usize,
+    /// What the model sees.
+    pub view: &'a View,
+    /// Its tokens, as the layers count them.
+    pub tokens: u64,
+    /// How the layers work.
+    pub layers: &'a Layers,
+    /// When the newest line before it was written.
+    pub time: Timestamp,
+    /// The recorded reply to it.
+    pub reply: &'a Id,
+}
+
+/// What comes of a request.
+#[derive(Debug)]
+pub enum RequestAnswer {
+    /// The reply of the record, with its usage as far as that counts here.
+    AsRecorded,
+    /// The reply of the record, with this usage.
+    Reported(Usage),
+    /// The model reads files again before it goes on as recorded.
+    ReadAgain {
+        /// The files.
+        files: Vec<FileReadAgain>,
+        /// What this request used.
+        usage: Usage,
+    },
+}
+
+/// A file that is read again.
+#[derive(Debug, Clone)]
+pub struct FileReadAgain {
+    /// Its path.
+    pub path: String,
+    /// What is shown of it.
+    pub text: String,
+}
