@@ -107,15 +107,15 @@ fn a_server_without_files_does_not_spin() {
     }
     let before = server.worked();
     let began = Instant::now();
-    kept.extend(open(&address, 200, joining));
-    // Who has not sent a word yet gives way to these: on a busy machine that may be all who came last.
-    let is_unheard = || {
+    // Who has not sent a word yet gives way to others, so it takes some tries until nobody does.
+    let mut is_full = || {
+        kept.extend(open(&address, 40, joining));
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         stream.write_all(WHOLE).unwrap();
         stream.read(&mut [0; 1]).is_err()
     };
-    assert!((0..=200).any(|_| is_unheard()), "there is no file for it");
+    assert!((0..20).any(|_| is_full()), "there is no file for it");
     let worked = server.worked() - before;
     assert!(worked < Duration::from_secs(1), "{worked:?} of work in {:?}", began.elapsed());
     let began = Instant::now();
