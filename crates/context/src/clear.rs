@@ -1,10 +1,12 @@
 //! Layer 2: old tool results are cleared.
 //!
 //! What a tool said many rounds ago is seldom needed, and can be had again: by its call, by `History`, by running the
-//! tool once more. So it is the first to go. Three occasions, and nothing else:
+//! tool once more. So it is the first to go. Four occasions, and nothing else:
 //!
 //! - **idle**: nobody spoke for an hour, the provider's cache is gone, and whatever is sent has to be written anyway;
-//! - **tight**: the window fills up, or saving is asked for, and the sum of [`worth`](crate::worth) says that it pays;
+//! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, where it pays well over the
+//!   rounds that a session still has;
+//! - **tight**: the window fills up, and the sum of [`worth`](crate::worth) says that it pays;
 //! - **due**: compaction is due, and clearing alone makes room enough.
 //!
 //! What will be missed least goes first ([`missed`](crate::missed)). What is not in the model's own words by then is
@@ -21,7 +23,7 @@ use transcript::{Block, Id, tool_names};
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Situation};
-use crate::layers::{ClearRule, Layers, When};
+use crate::layers::{ClearRule, ClearWhen, Layers, When};
 use crate::missed::Missed;
 use crate::worth::{Cache, Sum};
 
@@ -42,6 +44,11 @@ pub const CLEARABLE: [&str; 9] = [
 const LESS: f64 = 0.85;
 /// Below this share nothing is.
 const LEAST_SHARE: f64 = 0.03;
+/// Where the window has room, clearing has to save so many times what it costs: the session may end soon. This and the next
+/// were chosen on half of 475 recorded sessions (docs/decisions/0022).
+const EARLY_GAIN: f64 = 2.5;
+/// At a natural moment less is held back than in the middle of work.
+const EARLY_SHARE: f64 = 0.1;
 
 /// Old results are cleared.
 #[derive(Debug)]
@@ -123,7 +130,10 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     if layers.cache_edits && !now.is_cold() && count <= layers.threshold() {
         return None;
     }
-    if !layers.clear || (!tight && layers.when == When::Window) {
+    let is_natural = now.is_cold() || now.state.pace.is_start_of_turn();
+    let is_early = layers.clear_when == ClearWhen::Pays && is_natural;
+    let may_clear = tight || is_early || layers.when == When::Economy;
+    if !layers.clear || layers.clear_when == ClearWhen::Never || !may_clear {
         return None;
     }
     // What does not pay even if all that is old goes need not be looked at any closer.
@@ -134,7 +144,10 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
     // Where compaction is due, what would be missed goes rather than everything.
     let due = count > layers.threshold();
     let less = |share: &f64| (due && *share > LEAST_SHARE).then_some(share * LESS);
-    let shares = std::iter::successors(Some(1.0), less).chain(due.then_some(0.0));
+    // Who had to read again what was cleared is more careful from then on.
+    let caution = layers.caution * f64::from(1 + now.state.regrets);
+    let most = if tight || !is_natural { caution } else { caution * EARLY_SHARE };
+    let shares = std::iter::successors(Some(most), less).chain(due.then_some(0.0));
     let missed = |share| Missed::of(view, &now.rates(), share);
     shares.into_iter().find_map(|share| worth_it(view, now, chosen(view, &missed(share))))
 }
@@ -152,10 +165,14 @@ fn worth_it(view: &View, now: &Situation<'_>, old: Vec<Old>) -> Option<Plan> {
     let cleared = tally.estimate(size).saturating_sub(marks);
     let due = count > layers.threshold() && count.saturating_sub(cleared) < layers.warning();
     // The sum without what is written down says most of the time that nothing more need be looked at.
-    let (rounds, rates) = (now.state.pace.expected(), now.rates());
+    let pace = &now.state.pace;
+    let is_early = !tight && layers.clear_when == ClearWhen::Pays;
+    let (rounds, rates) = (if is_early { pace.to_come() } else { pace.expected() }, now.rates());
     let cache = if now.is_cold() { Cache::Cold } else { Cache::Warm };
     let sum = Sum { cleared, suffix: tally.estimate(suffix) + marks, beside: 0.0, rounds, rates, cache };
-    let worth = |sum: &Sum| sum.pays() && (tight || paid_for(view, &old, now) >= sum.costs());
+    let gain = if is_early { EARLY_GAIN } else { 1.0 };
+    let pays_early = |sum: &Sum| sum.saves() > sum.costs() * gain && paid_for(view, &old, now) >= sum.costs();
+    let worth = |sum: &Sum| sum.pays() && (tight || pays_early(sum));
     if cleared == 0 || !(due || worth(&sum)) {
         return None;
     }
@@ -339,6 +356,30 @@ mod tests {
         session.say(&"words ".repeat(30_000));
         session.reply("ok");
         assert_eq!(cleared(&session, &stage), None, "a text behind them would have to be written again");
+    }
+
+    /// MICRO-8: in a window with room old results go at the start of a user's turn, or with a cold cache, where that pays well;
+    /// not in the middle of a turn, and only as `clearWhen` says.
+    #[test]
+    fn with_room_in_the_window_old_results_go_at_natural_moments() {
+        let mut session = Session::default();
+        session.say("go");
+        let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
+        session.reply("done");
+        session.say("and now the next thing");
+        let mut stage = Stage::new(1_000_000);
+        stage.layers.digest = false;
+        let (results, change) = cleared(&session, &stage).unwrap();
+        assert_eq!(results, calls[..10], "those of the newest replies stay");
+        assert!(change.commit.reason.why.unwrap().contains("× 33 rounds saves"));
+        for (when, goes) in [(ClearWhen::Window, false), (ClearWhen::Never, false), (ClearWhen::Pays, true)] {
+            stage.layers.clear_when = when;
+            assert_eq!(cleared(&session, &stage).is_some(), goes, "{when:?}");
+        }
+        stage.state.pace.round();
+        assert_eq!(cleared(&session, &stage), None, "in the middle of a turn");
+        stage.now = after(6);
+        assert!(cleared(&session, &stage).is_some(), "the cache is cold");
     }
 
     /// COMPACT-14: in economy old results go when carrying them has cost as much as writing the rest again, and not

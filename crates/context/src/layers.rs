@@ -41,6 +41,19 @@ pub enum When {
     Economy,
 }
 
+/// When old results are cleared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClearWhen {
+    /// At any fill of the window, as soon as it pays.
+    #[default]
+    Pays,
+    /// When the window fills up, if it pays.
+    Window,
+    /// Never, but for a session that wakes up.
+    Never,
+}
+
 /// What decides which results go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClearRule {
@@ -85,8 +98,12 @@ pub struct Layers {
     pub snip: bool,
     /// Whether old results are cleared to make room.
     pub clear: bool,
+    /// When.
+    pub clear_when: ClearWhen,
     /// What decides which of them.
     pub clear_rule: ClearRule,
+    /// How careful clearing is with what may be missed: the usual is 1, more clears less.
+    pub caution: f64,
     /// Whether old results are cleared when a session wakes up after an hour.
     pub clear_when_idle: bool,
     /// After how many minutes without a reply.
@@ -153,7 +170,9 @@ impl Default for Layers {
             message_limit: MESSAGE_CHARACTERS,
             snip: false,
             clear: true,
+            clear_when: ClearWhen::Pays,
             clear_rule: ClearRule::Use,
+            caution: 1.0,
             clear_when_idle: true,
             idle_minutes: IDLE_MINUTES,
             kept_when_idle: KEPT_WHEN_IDLE,

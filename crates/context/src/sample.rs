@@ -94,8 +94,13 @@ impl Session {
 
     /// A call and its result; the call's id.
     pub(crate) fn result(&mut self, tool: &str, text: &str) -> String {
+        self.called(tool, &serde_json::json!({"command": "x"}), text)
+    }
+
+    /// The same, with this input.
+    pub(crate) fn called(&mut self, tool: &str, input: &serde_json::Value, text: &str) -> String {
         let id = format!("toolu_{}", self.lines);
-        self.assistant(vec![Block::tool_use(&id, tool, &serde_json::json!({"command": "x"}))], None);
+        self.assistant(vec![Block::tool_use(&id, tool, input)], None);
         let result = Block::tool_result(&id, &[Block::text(text)], Outcome::Done);
         self.append(Body::User { blocks: vec![result], source: Source::Said });
         id

@@ -3,14 +3,15 @@
 //! Whoever appends a line folds it in, and a resumed session folds in what its file has: so what the layers know does not
 //! depend on who is asked. It holds nothing that the log does not say.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use transcript::block::Kind;
-use transcript::commit::Act;
+use transcript::commit::{Act, CallName, Commit};
 use transcript::line::{Body, Line, Source};
-use transcript::{Block, Id, Usage};
+use transcript::{Block, Id, Usage, tool_names};
 
 use crate::fact::Fact;
 use crate::standing::{self, StandingInstruction};
@@ -55,6 +56,10 @@ pub struct State {
     pub window: Option<(u64, u64)>,
     /// The span that is to be collapsed next.
     pub staged: Option<Staged>,
+    /// How often something was read again after its result was cleared.
+    pub regrets: u32,
+    /// Files by the call that read them last, and whether that result was cleared.
+    reads: HashMap<String, (String, bool)>,
     /// What the user forbade or required, the oldest first.
     pub standing: Vec<StandingInstruction>,
     /// The newest reply, by its line, when bytes that were sent were last changed.
@@ -138,6 +143,7 @@ impl State {
                 self.staged = None;
             }
             Body::Commit(commit) if matches!(commit.act, Act::Collapse { .. }) => self.staged = None,
+            Body::Commit(Commit { act: Act::Clear { results, .. }, .. }) => self.cleared(results),
             Body::Commit(commit) if matches!(commit.act, Act::Rewind { .. }) => self.outdated = true,
             Body::Meta(_) => Fact::of(line).into_iter().for_each(|fact| self.learn(fact)),
             _ => {}
@@ -176,12 +182,35 @@ impl State {
         self.replied_at = at.or(self.replied_at);
         self.progress.calls += calls as u32;
         self.progress.calling = calls > 0;
+        self.reads(blocks);
         // Several lines may be one reply.
         if self.newest.as_ref() != Some(id) {
             self.newest = Some(id.clone());
             self.pace.round();
             self.used += usage.unwrap_or_default();
             self.rounds_since = self.rounds_since.map(|rounds| rounds + 1);
+        }
+    }
+
+    /// The files that a reply reads: one whose result was cleared is read again.
+    fn reads(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            let Kind::ToolUse { id, name } = block.kind() else { continue };
+            if **name != *tool_names::READ {
+                continue;
+            }
+            let Some(path) = block.input().and_then(|input| input["file_path"].as_str().map(str::to_owned)) else {
+                continue;
+            };
+            let before = self.reads.insert(path, (id.to_string(), false));
+            self.regrets += u32::from(before.is_some_and(|(_, is_cleared)| is_cleared));
+        }
+    }
+
+    fn cleared(&mut self, results: &[CallName]) {
+        let gone: HashSet<&str> = results.iter().map(|call| call.id.as_str()).collect();
+        for (call, is_cleared) in self.reads.values_mut() {
+            *is_cleared |= gone.contains(call.as_str());
         }
     }
 
@@ -221,5 +250,30 @@ impl State {
             Fact::Lifted { text } => self.standing.retain(|one| one.text != text),
             Fact::CacheBreak { .. } | Fact::Teammate { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Session;
+    use transcript::commit::Trigger;
+
+    /// MICRO-9: a file that is read again after its result was cleared is a regret, once; one that was not cleared is none.
+    #[test]
+    fn what_is_read_again_is_a_regret() {
+        let mut session = Session::default();
+        session.say("go");
+        let read =
+            |session: &mut Session, path: &str| session.called("Read", &serde_json::json!({"file_path": path}), "text");
+        let (first, _) = (read(&mut session, "/a"), read(&mut session, "/b"));
+        let regrets = |session: &Session| State::of(session.log.lines()).regrets;
+        let results = vec![first.as_str().into()];
+        session.commit(Act::Clear { results, trigger: Trigger::Auto, digest: None });
+        read(&mut session, "/b");
+        assert_eq!(regrets(&session), 0);
+        read(&mut session, "/a");
+        read(&mut session, "/a");
+        assert_eq!(regrets(&session), 1);
     }
 }

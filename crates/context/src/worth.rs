@@ -17,6 +17,8 @@ use transcript::price::Price;
 
 /// Rounds to come, when too little is known of the session.
 const USUAL_ROUNDS: u32 = 8;
+/// Requests that a session still has after so many: the medians of recorded sessions.
+const TO_COME: [(u32, u32); 3] = [(20, 33), (40, 22), (80, 21)];
 /// So many turns are looked at.
 const TURNS: usize = 5;
 /// With fewer nothing is known.
@@ -62,12 +64,15 @@ pub struct Pace {
     turns: Vec<u32>,
     /// Rounds of the turn under way.
     now: u32,
+    /// Rounds of the session.
+    all: u32,
 }
 
 impl Pace {
     /// A round is over.
     pub fn round(&mut self) {
         self.now += 1;
+        self.all += 1;
     }
 
     /// The user speaks: a new turn begins.
@@ -87,6 +92,25 @@ impl Pace {
         let mut turns = self.turns.clone();
         turns.sort_unstable();
         turns[turns.len() / 2]
+    }
+
+    /// Whether a turn begins: the user spoke, and nothing was answered yet.
+    pub fn is_start_of_turn(&self) -> bool {
+        self.now == 0
+    }
+
+    /// Rounds to come in the session, by how many there were.
+    pub fn to_come(&self) -> u32 {
+        let mut known = TO_COME[0];
+        for next in TO_COME {
+            let ((from, before), (to, after)) = (known, next);
+            if self.all <= to {
+                let part = f64::from(self.all.max(from) - from) / f64::from((to - from).max(1));
+                return before - (f64::from(before - after) * part) as u32;
+            }
+            known = next;
+        }
+        known.1
     }
 
     /// Rounds to come, for decisions that may wait: a turn that has gone on for long goes on for long.
@@ -200,5 +224,13 @@ mod tests {
         assert_eq!([turn(&mut pace, 4), turn(&mut pace, 4), turn(&mut pace, 1)], [4, 4, 4]);
         (0..40).for_each(|_| pace.round());
         assert_eq!((pace.expected(), pace.expected_of_long_turns()), (4, 40));
+    }
+
+    /// MICRO-5: how many rounds a session still has is told by how many it had, as recorded ones had.
+    #[test]
+    fn a_session_has_as_many_rounds_to_come_as_recorded_ones_had() {
+        let to_come = |all| Pace { all, ..Pace::default() }.to_come();
+        assert_eq!([0, 20, 30, 40, 80, 500].map(to_come), [33, 33, 28, 22, 21, 21]);
+        assert!(Pace::default().is_start_of_turn() && !Pace { now: 1, ..Pace::default() }.is_start_of_turn());
     }
 }

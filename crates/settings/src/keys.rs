@@ -129,6 +129,7 @@ keys! {
     NOTES_FIRST = "notesAfterTokens", Kind::Count, Trusted, "How many tokens a conversation has when notes begin; 10,000 where nothing is said.";
     NOTES_MORE = "notesEveryTokens", Kind::Count, Trusted, "After how many more tokens they are brought up to date; 5,000 where nothing is said.";
     NOTES_CALLS = "notesEveryCalls", Kind::Count, Trusted, "And after how many calls, unless a reply makes none; 3 where nothing is said.";
+    CLEAR_WHEN = "clearWhen", Kind::OneOf(&["pays", "window", "never"]), Trusted, "When old tool results are cleared: as soon as that is cheaper than carrying them, when the window fills up, or never.";
     KEEP_INSTRUCTIONS = "keepInstructions", Kind::Switch, Trusted, "Whether what you forbade or required (\"never…\", \"always ask before…\") stays in view in your own words through every compaction.";
     NOTES_COMPACT = "notesCompact", Kind::Switch, Trusted, "Whether notes take the place of a summary.";
     NOTES_SHARE = "notesShare", Kind::Count, Trusted, "The share of a session's cost that notes may have, in percent; 0 is no limit.";

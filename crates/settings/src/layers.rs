@@ -25,6 +25,7 @@ pub(crate) fn layers(sets: &Counting<'_>) -> Layers {
     take(sets, &keys::MESSAGE_LIMIT, &mut layers.message_limit);
     take(sets, &keys::SNIP, &mut layers.snip);
     take(sets, &keys::MICROCOMPACT, &mut layers.clear);
+    take(sets, &keys::CLEAR_WHEN, &mut layers.clear_when);
     take(sets, &keys::DIGEST, &mut layers.digest);
     take(sets, &keys::TIME_MICROCOMPACT, &mut layers.clear_when_idle);
     take(sets, &keys::MICROCOMPACT_MINUTES, &mut layers.idle_minutes);

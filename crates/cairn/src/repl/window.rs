@@ -31,6 +31,11 @@ impl SessionState {
         view.page.line(&[Span::new(&heading, Look::BOLD)], 2);
         let off = list::off(layers);
         bars(&filling, threshold, view);
+        let regrets = agent.session().state().regrets;
+        if regrets > 0 {
+            let text = format!("read again after it was cleared: {}", count(regrets as usize, "file", "files"));
+            view.page.line(&[Span::new(&text, Look::DIM)], 2);
+        }
         if !off.is_empty() {
             let text = format!("layers that are off: {}", off.join(", "));
             view.page.line(&[Span::new(&text, Look::DIM)], 2);

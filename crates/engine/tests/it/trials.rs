@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use context::Reach;
+use context::layers::ClearWhen;
 use engine::Agent;
 use engine::agent::Parts;
 use engine::run::End;
@@ -117,6 +118,7 @@ async fn what_waited_for_an_approval_is_sent_whole() {
     stage.mode = Mode::Default.into();
     stage.approver = Arc::new(Slow(stage.moved.clone()));
     stage.layers.digest = false;
+    stage.layers.clear_when = ClearWhen::Window;
     let mut agent = stage.agent(None);
     for n in 0..8 {
         say(&mut agent, &format!("read it once more, {n}")).await;
