@@ -43,6 +43,30 @@ fn help_fits_a_narrow_window() {
     assert_snapshot!(terminal.everything());
 }
 
+/// KEEP-1: what the user forbade is shown by number, survives a compaction word for word in what is sent, and is lifted by
+/// command.
+#[test]
+fn what_was_forbidden_is_shown_and_lifted() {
+    let (stage, mut terminal) = started();
+    terminal.say("Mend it. Never push to main!");
+    terminal.rests("Hello.");
+    terminal.keys(&format!("/keep{ENTER}"));
+    terminal.rests("1  Never push to main!");
+    terminal.keys(&format!("/compact{ENTER}"));
+    terminal.rests("compacted");
+    terminal.say("go on");
+    terminal.until("a second answer", |screen| screen.count("Hello.") == 2);
+    terminal.rests("Hello.");
+    let sent = stage.simulator.requests().pop().unwrap().to_string();
+    assert!(sent.contains("word for word:\\nNever push to main!"), "{sent}");
+    terminal.keys(&format!("/keep drop 2{ENTER}"));
+    terminal.rests("which one?");
+    terminal.keys(&format!("/keep drop 1{ENTER}"));
+    terminal.rests("lifted: Never push to main!");
+    terminal.keys(&format!("/keep{ENTER}"));
+    terminal.rests("nothing is kept");
+}
+
 #[test]
 fn cost_and_status_give_the_figures() {
     let (stage, mut terminal) = started();
