@@ -45,7 +45,7 @@ const LESS: f64 = 0.85;
 /// Below this share nothing is.
 const LEAST_SHARE: f64 = 0.03;
 /// Where the window has room, clearing has to save so many times what it costs: the session may end soon. This and the next
-/// were chosen on half of 475 recorded sessions (docs/decisions/0022).
+/// were chosen on 475 recorded sessions (docs/decisions/0022).
 const EARLY_GAIN: f64 = 2.5;
 /// At a natural moment less is held back than in the middle of work.
 const EARLY_SHARE: f64 = 0.1;

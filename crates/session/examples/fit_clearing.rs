@@ -1,8 +1,8 @@
 //! Prices recorded sessions at several settings of caution, and prints the bill beside the edits that are missed.
 //!
 //! `cargo run --release -p session --example fit_clearing -- [FOLDER]` takes the folder that `REGRET_SESSIONS` names, where
-//! none is given. Numbers are chosen on the first half of the sessions, by the sum of their names' bytes; the other half
-//! says what they are worth.
+//! none is given. The sessions are shown in two halves, by the sum of their names' bytes: whoever chooses
+//! numbers should look at the first alone.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 #![allow(clippy::disallowed_methods, reason = "a measuring program is told by the environment what to measure")]
